@@ -20,11 +20,11 @@ from bench.resident import resident
 from bench.search import Plain
 from bot.core.database.wakeups import Wakeups
 from bot.evals.dataset import Dataset, read_dataset
-from bot.evals.recall import entry_of
+from bot.evals.recall_eval import dataset_entry
 from bot.llm.base import estimate_tokens
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory.fusion import search_tape
-from bot.memory.vectors import VectorIndex
+from bot.memory.hybrid_search import search_tape
+from bot.memory.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
@@ -80,7 +80,7 @@ def _messages(chats: Sequence[Dataset]) -> Iterator[TapeEntry]:
         for one in chat.messages:
             # Who talks to the assistant is one person.
             speaker = one.speaker if one.speaker == "assistant" else "user"
-            yield entry_of(replace(one, speaker=speaker))
+            yield dataset_entry(replace(one, speaker=speaker))
 
 
 def _until(entries: Iterator[TapeEntry], tokens: int) -> Iterator[TapeEntry]:

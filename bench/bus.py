@@ -8,16 +8,16 @@ from time import perf_counter
 from bench.machine import Disk, durable_hop
 from bench.report import Cell, Scale, Table, ms, p50, p95, us
 from bot.core.clock import SystemClock
-from bot.memory.bus.bus import MemoryBus
-from bot.memory.bus.compression import working_packet
+from bot.memory.bus.compartment_records import SynthesizedPattern, WorkingSet
+from bot.memory.bus.compression import render_context_packet
+from bot.memory.bus.memory_bus import MemoryBus
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.records import SynthesizedPattern, WorkingSet
-from bot.memory.facts.fold import bus_entry, folded
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scope import last_facts
-from bot.memory.scopes import Scopes
+from bot.memory.facts.fact_fold import bus_entry, fold_entries
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.fold_loader import load_fold
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.scope_registry import ScopeRegistry
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import message
 from bot.tape.service import TapeService
@@ -50,8 +50,8 @@ async def _opened(store: FileTapeStore, name: str) -> _Opened:
     fold = await load_fold(tape, max_messages=200, max_tokens=100_000)
     tape.observe(fold.apply)
     zone = MemoryZone(tape, fold=fold.zone)
-    await zone.ensure()
-    memory = LongTermMemory(tape, fold, zone, Scopes(store, SystemClock()))
+    await zone.load_or_create()
+    memory = LongTermMemory(tape, fold, zone, ScopeRegistry(store, SystemClock()))
     await memory.open()
     return _Opened(tape, memory)
 
@@ -63,7 +63,7 @@ async def _writes(scale: Scale) -> Table:
         session = await _opened(store, f"bench:{held}")
         if held:
             known = tuple(Proposal("add", f"Thing {n} costs {n * 7} euros") for n in range(held))
-            await session.memory.apply(Batch("seed", "import", known))
+            await session.memory.apply(ProposalBatch("seed", "import", known))
         taken: dict[str, list[float]] = {"working": [], "shared": [], "semantic": [], "disk": []}
         for number in range(scale.pick(60, 15)):
             await _each(session, number, taken)
@@ -112,15 +112,15 @@ async def _folds(scale: Scale) -> Table:
             store = FileTapeStore(scale.work / f"folds{events}")
             tape = TapeService(store, _SESSION)
             began = perf_counter()
-            found = await last_facts(tape)
-            fold = folded(found)
+            found = await load_fact_entries(tape)
+            fold = fold_entries(found)
             opened.append(perf_counter() - began)
             entries = len(found)
             assert fold.compartments.problems
             await store.close()
         began = perf_counter()
         store = FileTapeStore(scale.work / f"folds{events}")
-        whole = folded(await store.read(_SESSION))
+        whole = fold_entries(await store.read(_SESSION))
         taken = perf_counter() - began
         await store.close()
         assert whole.compartments.state() == fold.compartments.state()
@@ -177,7 +177,7 @@ async def _packets(scale: Scale) -> Table:
         taken = []
         for _ in range(scale.pick(500, 100)):
             began = perf_counter()
-            packet = working_packet(one, "Taxes", most=4_000)
+            packet = render_context_packet(one, "Taxes", most=4_000)
             taken.append(perf_counter() - began)
         rows.append((name, len(packet), us(p50(taken)), us(p95(taken))))
     return Table("A context packet", ("", "characters", "us p50", "us p95"), rows)

@@ -16,26 +16,26 @@ from typing import Any
 from bench.life import _TALK, ATTRIBUTES, Keeper, Life
 from bench.month import TURNS, Month, simulate
 from bench.report import Cell, Scale, Table
-from bot.core.clock import iso
-from bot.memory.bus.compression import (
-    encode_episodes,
-    encode_patterns,
-    encode_problems,
-    encode_references,
-    encode_working_sets,
-    problems_text,
-    references_text,
-    working_packet,
-)
-from bot.memory.bus.episodes import episode_of
-from bot.memory.bus.patterns import pattern_of
-from bot.memory.bus.records import (
+from bot.core.clock import format_time
+from bot.memory.bus.belief_updates import belief_from_fact
+from bot.memory.bus.compartment_records import (
     WORKING_FIELDS,
     EpisodeEntry,
     Problem,
     SharedReference,
     WorkingSet,
 )
+from bot.memory.bus.compression import (
+    encode_episodes,
+    encode_patterns,
+    encode_problems,
+    encode_references,
+    encode_working_sets,
+    render_context_packet,
+    render_problems,
+    render_references,
+)
+from bot.memory.bus.episodes import episode_from_entry
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 
@@ -77,7 +77,7 @@ class Compartment:
     def plain(self) -> str:
         """Return the records as compact JSON, all fields named, times in ISO 8601."""
         return json.dumps([asdict(one) for one in self.records], separators=(",", ":"),
-                          ensure_ascii=False, default=iso)  # fmt: skip
+                          ensure_ascii=False, default=format_time)  # fmt: skip
 
     def texts(self) -> list[str]:
         """Return the free text that is in them, which no notation makes shorter."""
@@ -91,20 +91,20 @@ class Compartment:
 
 def lived(month: Month, entries: Sequence[TapeEntry], turns: int) -> list[Compartment]:
     """Return what the compartments hold of a month."""
-    told = [one for entry in entries if (one := episode_of(_LANE, entry)) is not None]
+    told = [one for entry in entries if (one := episode_from_entry(_LANE, entry)) is not None]
     said = [one for one in told if one.entry_type == "turn" and one.content["role"] == "user"]
-    patterns = [pattern_of(fact) for fact in (*month.active, *month.ended, *month.pending)]
+    patterns = [belief_from_fact(fact) for fact in (*month.active, *month.ended, *month.pending)]
     sets = _working_sets(said)
     kept = [
         Compartment("working sets", sets, encode_working_sets, (
             "constraints", "assumptions", "open_questions", "partial_artifacts", "local_decisions"),
             _packets),
         Compartment("shared reference", _references(said, turns), encode_references, ("value",),
-                    lambda refs: references_text(refs, _PLENTY)),
+                    lambda refs: render_references(refs, _PLENTY)),
         Compartment("episodes", told, encode_episodes, ("content",)),
         Compartment("patterns", patterns, encode_patterns, ("content",)),
         Compartment("problems", _problems(sets, told), encode_problems, ("name", "summary"),
-                    lambda found: problems_text(found, found[-1].problem_id)),
+                    lambda found: render_problems(found, found[-1].problem_id)),
     ]  # fmt: skip
     return [replace(one, records=[_dated(record) for record in one.records]) for one in kept]
 
@@ -227,7 +227,7 @@ def _of_real_length() -> Table:
             dice = random.Random(1_000 * number + length)
             sets = [_full(f"p{at}", number, length, dice) for at in range(1, 51)]
             plain = sum(count(json.dumps(asdict(one), separators=(",", ":"), ensure_ascii=False,
-                                         default=iso)) for one in sets)  # fmt: skip
+                                         default=format_time)) for one in sets)  # fmt: skip
             short = sum(count(encode_working_sets([one])) for one in sets)
             shown = sum(count(_packets([one])) for one in sets)
             free = sum(count("".join(_words_of(one))) for one in sets)
@@ -269,7 +269,7 @@ def _words_of(working: WorkingSet) -> Iterator[str]:
 
 def _packets(sets: Sequence[WorkingSet]) -> str:
     """Return what a model is shown while it works on each: its packet, whole."""
-    return "\n".join(working_packet(one, one.problem_id, _PLENTY) for one in sets)
+    return "\n".join(render_context_packet(one, one.problem_id, _PLENTY) for one in sets)
 
 
 def _of_length(length: int, dice: random.Random) -> str:

@@ -20,7 +20,7 @@ import anyio
 from bench import postgres_server
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bot.core.database.connections import Database
-from bot.core.database.schema import migrate
+from bot.core.database.migrations import migrate
 from testkit.postgres import PostgresServer
 
 _TESTS = Path(__file__).parent.parent / "tests"

@@ -20,10 +20,10 @@ import anyio
 from bench.resident import resident
 from bench.words import Talk
 from bot.core.files import AppendFile
-from bot.tape.codec import encode
+from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
-from bot.tape.store import header
+from bot.tape.store import header_entry
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 
@@ -53,12 +53,12 @@ async def write_store(root: Path, entries: int) -> None:
 
 def _write_tape(path: Path, tape: str, talk: Talk) -> None:
     path.unlink(missing_ok=True)
-    begin = replace(header(tape, None), id=1, meta={"ts": "2024-01-01T00:00:00.000+00:00"})
+    begin = replace(header_entry(tape, None), id=1, meta={"ts": "2024-01-01T00:00:00.000+00:00"})
     file = AppendFile(path, sync=False)
     try:
-        file.append_now(encode([begin]), 1)
+        file.append_now(encode_entries([begin]), 1)
         for portion in _portions(talk.messages(EACH - 1)):
-            file.append_now(encode(portion), portion[-1].id)
+            file.append_now(encode_entries(portion), portion[-1].id)
     finally:
         file.close()
 

@@ -11,9 +11,9 @@ from bench.life import ATTRIBUTES, Keeper, Life
 from bench.report import Scale, Table
 from bot.llm.base import Model, Usage
 from bot.memory.facts.fact import Fact
-from bot.memory.fold import CONSOLIDATION_FAILED
-from bot.memory.snapshot import HISTORY
-from bot.memory.turns import usage_from
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.turn_fold import parse_usage
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 
@@ -95,9 +95,9 @@ async def simulate(folder: Path, model: Model, *, turns: int = TURNS, seed: int 
 async def _month(host: Host, life: Life, rendered: int, model: Model) -> Month:
     scope = host.services.scopes.person(_PERSON)
     await scope.open()
-    history = await host.events(HISTORY)
-    failures = await host.events(CONSOLIDATION_FAILED)
-    spent = [usage_from(one.data.get("usage")) for one in (*history, *failures)]
+    history = await host.events(HISTORY_EVENT)
+    failures = await host.events(CONSOLIDATION_FAILED_EVENT)
+    spent = [parse_usage(one.data.get("usage")) for one in (*history, *failures)]
     facts = list(scope.fold.facts.values())
     return Month(
         life,

@@ -19,7 +19,7 @@ import anyio
 from bench.chatting import LONG, asked, ending
 from bench.workload import question
 from testkit.discord import records as discord_books
-from testkit.discord.records import Upload
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 from testkit.telegram import records as telegram_books
 from testkit.telegram.server import TelegramServer
@@ -80,7 +80,7 @@ class TelegramPlatform:
     def __init__(self, server: TelegramServer, chats: int) -> None:
         self._server = server
         self._ids = [1_001 + number for number in range(chats)]
-        self._newest: dict[int, telegram_books.Shown] = {}
+        self._newest: dict[int, telegram_books.BotMessage] = {}
         self._seen = 0
         for number in self._ids:
             server.private(server.user(number, f"Ada {number}"))
@@ -92,11 +92,11 @@ class TelegramPlatform:
 
     @property
     def calls(self) -> int:
-        return sum(call.method != "getUpdates" for call in self._server.books.calls)
+        return sum(call.method != "getUpdates" for call in self._server.records.calls)
 
     @property
     def refused(self) -> int:
-        return sum(call.status == 429 for call in self._server.books.calls)
+        return sum(call.status == 429 for call in self._server.records.calls)
 
     def say(self, chat: int, text: str, file: bytes | None = None) -> None:
         person = self._ids[chat]
@@ -106,9 +106,9 @@ class TelegramPlatform:
             self._server.document(person, person, *_FILE, file, caption=text)
 
     def shown(self, chat: int) -> tuple[str, float]:
-        for one in self._server.books.shown[self._seen :]:
+        for one in self._server.records.shown[self._seen :]:
             self._newest[one.chat] = one
-        self._seen = len(self._server.books.shown)
+        self._seen = len(self._server.records.shown)
         one = self._newest.get(self._ids[chat])
         return ("", 0.0) if one is None else (one.text, one.versions[-1].at)
 
@@ -133,7 +133,7 @@ class DiscordPlatform:
         self._server = server
         self._people = [server.user(f"ada{number}") for number in range(chats)]
         self._ids = [server.direct(person) for person in self._people]
-        self._newest: dict[int, discord_books.Message] = {}
+        self._newest: dict[int, discord_books.DiscordMessage] = {}
         self._seen = 0
         self.variables = {
             "TAPEBOT_DISCORD_TOKEN": server.token,
@@ -144,18 +144,18 @@ class DiscordPlatform:
 
     @property
     def calls(self) -> int:
-        return len(self._server.books.calls)
+        return len(self._server.records.calls)
 
     @property
     def refused(self) -> int:
-        return sum(call.status == 429 for call in self._server.books.calls)
+        return sum(call.status == 429 for call in self._server.records.calls)
 
     def say(self, chat: int, text: str, file: bytes | None = None) -> None:
-        files = () if file is None else (Upload(_FILE[0], file, _FILE[1]),)
+        files = () if file is None else (DiscordUpload(_FILE[0], file, _FILE[1]),)
         self._server.say(self._ids[chat], self._people[chat], text, attachments=files)
 
     def shown(self, chat: int) -> tuple[str, float]:
-        messages = self._server.books.messages
+        messages = self._server.records.messages
         for one in islice(messages.values(), self._seen, None):
             if one.author_id == self._server.bot_id:
                 self._newest[one.channel_id] = one
@@ -172,7 +172,7 @@ class DiscordPlatform:
         self._server.faults.heal()
 
     async def changed(self) -> None:
-        await self._server.books.changed()
+        await self._server.records.changed()
 
 
 def _admitted(channel: str, people: list[int]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from bench.report import Cell, Scale, Table, ms, p50, p95, us
 from bench.workload import question
 from bot.bus import Address, Answer, Bus, ChannelPort, Delivery, Inbound, Sender, SessionInbox
 from bot.bus.local import LocalBus
-from bot.bus.messages import DeliveryReport, LetGo
+from bot.bus.messages import DeliveryReport, ReleaseRequest
 from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
@@ -112,7 +112,7 @@ async def _rates(scale: Scale, meter: Meter, pair: dict[str, tuple[Bus, Bus]]) -
 
 async def _message(inbox: SessionInbox) -> Delivery:
     """Return the next message of a session; what its channel reported is passed over."""
-    while isinstance(one := await inbox.receive(), DeliveryReport | LetGo):
+    while isinstance(one := await inbox.receive(), DeliveryReport | ReleaseRequest):
         pass
     return one
 

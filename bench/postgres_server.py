@@ -14,7 +14,7 @@ import anyio
 
 from bench.report import p50, p95
 from bot.core.database.connections import Database
-from bot.core.database.schema import migrate
+from bot.core.database.migrations import migrate
 from bot.core.database.wakeups import Wakeups
 from testkit.postgres import PostgresServer
 

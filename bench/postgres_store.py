@@ -21,14 +21,14 @@ from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.files import AppendFile
-from bot.tape.codec import encode
+from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
-from bot.tape.store import TapeStore, header
+from bot.tape.store import TapeStore, header_entry
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.postgres import PostgresTapeStore
-from bot.tape.stores.postgres.rows import as_bytes, pack, stamp
+from bot.tape.stores.postgres.rows import pack, stamp, text_to_bytea
 
 _ANCHOR = "phase"
 _SINCE = 100
@@ -71,8 +71,8 @@ async def measure(scale: Scale, meter: Meter, database: Database) -> list[Table]
 
 async def _machine(scale: Scale, meter: Meter, database: Database, disk: Disk) -> Table:
     times = scale.pick(2_000, 100)
-    body = encode([replace(_said(1), id=1)])
-    async with database.alone() as connection:
+    body = encode_entries([replace(_said(1), id=1)])
+    async with database.dedicated_connection() as connection:
 
         async def nothing(_: int) -> None:
             await (await connection.execute("select 1")).fetchall()
@@ -106,7 +106,7 @@ async def _appends(
     for each, beside in ((1, 1), (10, 1), (100, 1), (1, 16)):
         times = scale.pick(400, 30) if each == 1 else scale.pick(100, 4)
         what = f"{each} an append" + (f", {beside} tapes at once" if beside > 1 else "")
-        bodies = [encode([replace(_said(n), id=1)]) for n in range(each)]
+        bodies = [encode_entries([replace(_said(n), id=1)]) for n in range(each)]
 
         def bare(_: int, bodies: list[bytes] = bodies) -> Awaitable[Any]:
             return database.fetch(_BARE, [bodies])
@@ -167,10 +167,10 @@ async def _reads(scale: Scale, database: Database, store: PostgresTapeStore) -> 
     anchors = [*range(2, entries - _SINCE, _PHASE), entries - _SINCE]
     await store.create_tape(tape)
     packed = pack(tape, stamp([_said(1), anchor(_ANCHOR)], SystemClock()))
-    name, (said, mark) = as_bytes(_ANCHOR), packed.bodies
-    values = [anchors, anchors, name, anchors, mark, said, entries, as_bytes(tape)]
+    name, (said, mark) = text_to_bytea(_ANCHOR), packed.bodies
+    values = [anchors, anchors, name, anchors, mark, said, entries, text_to_bytea(tape)]
     await database.fetch(_FILL, values, seconds=200)
-    await database.fetch(_FILLED, [entries, as_bytes(tape)])
+    await database.fetch(_FILLED, [entries, text_to_bytea(tape)])
     await database.fetch("analyze tapebot.entry", seconds=60)
     root = scale.work / "long"
     await anyio.to_thread.run_sync(_fill_file, root, tape, entries, frozenset(anchors))
@@ -217,13 +217,13 @@ def _fill_file(root: Path, tape: str, entries: int, anchors: frozenset[int]) -> 
     folder = TapeFolder(root, "")
     root.mkdir(parents=True)
     said, mark = stamp([_said(1), anchor(_ANCHOR)], SystemClock())
-    first = replace(header(tape, None), id=1, meta=said.meta)
+    first = replace(header_entry(tape, None), id=1, meta=said.meta)
     file = AppendFile(folder.live_path(tape), sync=False)
-    file.append_now(encode([first]), 1)
+    file.append_now(encode_entries([first]), 1)
     for begin in range(2, entries + 1, _PORTION):
         end = min(begin + _PORTION, entries + 1)
         portion = [replace(mark if n in anchors else said, id=n) for n in range(begin, end)]
-        file.append_now(encode(portion), end - 1)
+        file.append_now(encode_entries(portion), end - 1)
     file.close()
 
 

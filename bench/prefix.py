@@ -8,7 +8,7 @@ from bench.models import RememberingModel
 from bench.program import program
 from bench.report import Scale, Table
 from bot.llm.base import estimate_tokens
-from bot.llm.wire import tools_json
+from bot.llm.openai_format import tools_json
 
 _WINDOW = 100
 

@@ -15,13 +15,13 @@ import anyio
 
 from bench.workload import question
 from bot.bus import (
-    Accepted,
     Activity,
     Address,
     Answer,
     ChannelPort,
     DeliveryReport,
     Inbound,
+    PublishResult,
     Sender,
 )
 from bot.llm.base import Model
@@ -88,7 +88,7 @@ class Crowd:
                 datetime.now(UTC),
             )
         )
-        if accepted != Accepted():
+        if accepted != PublishResult():
             raise RuntimeError("a message was taken for another one")
         with anyio.fail_after(_LONGEST):
             await chat.idle.wait()

@@ -21,8 +21,8 @@ from bench.report import Scale, Table, ms, p50, p95
 from bench.seed import seed_in_view
 from bot.llm.base import Model, ModelRequest
 from bot.llm.litellm import LiteLLMModel
+from bot.llm.openai_format import tools_json
 from bot.llm.profiles import profile_for
-from bot.llm.wire import tools_json
 
 _NAME = "openai/scripted"
 _KEY = "bench"

@@ -22,15 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bot.evals.dataset import Dataset, read_dataset
-from bot.evals.recall import entry_of
+from bot.evals.recall_eval import dataset_entry
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory.fusion import without_names
+from bot.memory.hybrid_search import strip_speaker_names
 from bot.memory.vector_files import nearness
-from bot.memory.vectors import LONGEST
-from bot.tape.index.documents import ASSISTANT, date_terms, documents_of
-from bot.tape.index.ranking import DATE_WORTH, FEATURES, Asked, asked, features, idf, read_row
-from bot.tape.index.terms import parse_query, terms_of
+from bot.memory.vector_index import MAX_TEXT_LENGTH
+from bot.tape.index.documents import ASSISTANT_SENDER, date_terms, documents_of
+from bot.tape.index.ranking import (
+    DATE_WORTH,
+    FEATURES,
+    RankingQuery,
+    build_ranking_query,
+    idf,
+    read_row,
+    row_features,
+)
+from bot.tape.index.terms import parse_query, tokenize
 
 Matrix = NDArray[np.float64]
 
@@ -106,11 +114,13 @@ def _with(
 
 async def _examples(dataset: Dataset, embedder: Embedder) -> list[Example]:
     """Return the questions of a conversation."""
-    vectors = np.array(await embedder.embed([one.text[:LONGEST] for one in dataset.messages]))
+    vectors = np.array(
+        await embedder.embed([one.text[:MAX_TEXT_LENGTH] for one in dataset.messages])
+    )
     numbers: dict[tuple[str, str], int] = {}
     columns = []
     for number, said in enumerate(dataset.messages):
-        document = documents_of(replace(entry_of(said), id=number + 1))[0]
+        document = documents_of(replace(dataset_entry(said), id=number + 1))[0]
         sender = numbers.setdefault(document.sender, len(numbers) + 1)
         columns.append(
             (
@@ -129,12 +139,12 @@ async def _examples(dataset: Dataset, embedder: Embedder) -> list[Example]:
     found = []
     for question in dataset.questions:
         wanted = _asked(question.text, having, len(columns), numbers)
-        names = {term for _, name in numbers for term in terms_of(name)}
-        [vector] = await embedder.embed([without_names(question.text, names)])
+        names = {term for _, name in numbers for term in tokenize(name)}
+        [vector] = await embedder.embed([strip_speaker_names(question.text, names)])
         near = nearness(vectors @ vector)
         wanted = replace(wanted, near={at + 1: float(one) for at, one in enumerate(near)})
         read = {one[0]: read_row(one, wanted.weights) for one in columns}
-        values = features(read.keys(), read, wanted)
+        values = row_features(read.keys(), read, wanted)
         answers = np.zeros(len(columns))
         answers[[places[one] for one in question.evidence]] = 1.0
         found.append(Example(np.array([values[one] for one in sorted(values)]), answers))
@@ -143,7 +153,7 @@ async def _examples(dataset: Dataset, embedder: Embedder) -> list[Example]:
 
 def _asked(
     text: str, having: Mapping[str, int], total: int, numbers: Mapping[tuple[str, str], int]
-) -> Asked:
+) -> RankingQuery:
     """Return what a question asks of a conversation, as the search does.
 
     Args:
@@ -153,7 +163,7 @@ def _asked(
         numbers: Of those who speak, by id and name.
     """
     terms = parse_query(text).terms
-    meant = {number: set(terms_of(name)) & set(terms) for (_, name), number in numbers.items()}
+    meant = {number: set(tokenize(name)) & set(terms) for (_, name), number in numbers.items()}
     named = set().union(*meant.values())
     wanted = [term for term in terms if term not in named] or terms
     weights = {term: idf(having[term], total) for term in wanted if having[term]}
@@ -161,8 +171,8 @@ def _asked(
         if having[term]:
             weights[term] = DATE_WORTH * idf(having[term], total)
     speakers = {number for number, names in meant.items() if names}
-    assistants = {(0, number) for (uid, _), number in numbers.items() if uid == ASSISTANT}
-    return asked(text, weights, speakers, assistants)
+    assistants = {(0, number) for (uid, _), number in numbers.items() if uid == ASSISTANT_SENDER}
+    return build_ranking_query(text, weights, speakers, assistants)
 
 
 def _fitted(examples: Mapping[str, Sequence[Example]]) -> Matrix:

@@ -10,8 +10,8 @@ from typing import Any
 from bench.postgres_bus import inbound
 from bench.postgres_server import Meter, Spent
 from bench.scale_load import State, fill, holds, sizes
-from bot.bus.journal import Record, encode_in
-from bot.bus.postgres.holds import Hold
+from bot.bus.journal import AcceptedMessage, encode_in
+from bot.bus.postgres.held_session import HeldSession
 from bot.bus.postgres.queries import Queries
 from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
@@ -58,10 +58,10 @@ async def costs(meter: Meter, database: Database, state: State, sessions: int, t
     found: dict[str, Any] = await _carried(meter, queries, times)
     queues = range(await queries.queues())
 
-    async def look(these: Sequence[Hold], where: Collection[int] = queues) -> None:
-        assert not await queries.look(these, where, 1, wary=False)
+    async def look(these: Sequence[HeldSession], where: Collection[int] = queues) -> None:
+        assert not await queries.poll(these, where, 1, wary=False)
 
-    async def renew(these: Sequence[Hold]) -> None:
+    async def renew(these: Sequence[HeldSession]) -> None:
         assert len(await queries.renew(these)) == len(these)
 
     async def grouped_head(_: int) -> None:
@@ -90,17 +90,19 @@ async def costs(meter: Meter, database: Database, state: State, sessions: int, t
 async def _carried(meter: Meter, queries: Queries, times: int) -> dict[str, Spent]:
     """Carry messages of new sessions."""
     queues = range(await queries.queues())
-    taken: list[Hold] = []
+    taken: list[HeldSession] = []
 
     async def publish(_: int) -> None:
         message = inbound(f"new-{next(_new)}")
-        record = encode_in(Record(0, SystemClock().now(), message)).decode("ascii").rstrip("\n")
+        record = (
+            encode_in(AcceptedMessage(0, SystemClock().now(), message)).decode("ascii").rstrip("\n")
+        )
         assert await queries.publish(message, record, room=100, shard=0, shards=1) is None
 
     async def claim(_: int) -> None:
-        [head] = await queries.look([], queues, 1, wary=False)
+        [head] = await queries.poll([], queues, 1, wary=False)
         group = str(head.headers["x-pgmq-group"])
-        taken.append(Hold(group, group, head.queue, head.id, head.reads, 0.0))
+        taken.append(HeldSession(group, group, head.queue, head.id, head.reads, 0.0))
 
     async def ack(number: int) -> None:
         assert await queries.done(taken[number], [taken[number].token])

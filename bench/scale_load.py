@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 from bench.postgres_bus import inbound
 from bench.workload import question
-from bot.bus.journal import Record, encode_in
-from bot.bus.postgres.holds import Hold
+from bot.bus.journal import AcceptedMessage, encode_in
+from bot.bus.postgres.held_session import HeldSession
 from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
-from bot.tape.codec import encode
+from bot.tape.codec import encode_entries
 from bot.tape.entries import message
 from bot.tape.stores.postgres.rows import stamp
 
@@ -74,7 +74,7 @@ class State:
 async def load(database: Database, sessions: int, most: int) -> None:
     """Load sessions; queues can be filled with ``most`` of them that are held and as many that wait."""
     [said] = stamp([message("user", question(1))], SystemClock())
-    body = encode([replace(said, id=1)])[:-1]
+    body = encode_entries([replace(said, id=1)])[:-1]
     values = ([sessions], [body], [SEEN, sessions], [sessions], [sessions, most, sessions, most])
     for sql, given in zip(_SESSIONS, values, strict=True):
         await database.fetch(sql, given, seconds=_LONG)
@@ -84,7 +84,7 @@ async def load(database: Database, sessions: int, most: int) -> None:
 async def fill(database: Database, state: State, sessions: int) -> None:
     """Bring the queues into a state."""
     [[queues]] = await database.fetch("select queues from tapebot.bus")
-    record = Record(0, datetime.now(UTC), inbound("1"))
+    record = AcceptedMessage(0, datetime.now(UTC), inbound("1"))
     body = encode_in(record).decode("ascii").rstrip("\n")
     for queue in range(queues):
         await database.fetch(f"truncate pgmq.q_inbound_{queue}", seconds=_LONG)
@@ -97,12 +97,12 @@ async def fill(database: Database, state: State, sessions: int) -> None:
         await database.fetch(f"vacuum analyze pgmq.q_inbound_{queue}", seconds=_LONG)
 
 
-async def holds(database: Database, most: int) -> list[Hold]:
+async def holds(database: Database, most: int) -> list[HeldSession]:
     """Return some of the sessions that are held."""
     rows = await database.fetch(_HELD, [most], seconds=_LONG)
     last = 2**62
     return [
-        Hold(group, group, queue, token, reads, 0.0, after_in=last, after_report=last)
+        HeldSession(group, group, queue, token, reads, 0.0, after_in=last, after_report=last)
         for queue, group, token, reads in rows
     ]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from bench.program import CHANNEL
 from bench.workload import LONG_TERM, question, reply
 from bot.bus import Address, DeliveryReport, Inbound, Sender
-from bot.core.clock import iso
-from bot.memory.fold import SessionFold
-from bot.memory.snapshot import HISTORY, MemorySnapshot, zone_entries
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.window import WindowFold
-from bot.runtime.sessions.records import delivery_entry, message_entry
+from bot.core.clock import format_time
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot, zone_entries
+from bot.runtime.sessions.entries import delivery_entry, message_entry
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     SESSION_NEW,
@@ -53,7 +53,7 @@ class Seeder:
         for entry in await self._tape.read_entries():
             self._fold.apply(entry)
         self._tape.observe(self._fold.apply)
-        zone = zone_entries(MemorySnapshot(1, LONG_TERM), iso(datetime.now(UTC)))
+        zone = zone_entries(MemorySnapshot(1, LONG_TERM), format_time(datetime.now(UTC)))
         await self._tape.append_many([*zone, anchor(SESSION_START, {"owner": "human"})])
 
     async def turns(self, wanted: int) -> None:
@@ -78,7 +78,8 @@ class Seeder:
         await self._tape.append_many(
             [
                 event(
-                    HISTORY, {"entry": "[2026-01-02 10:00] Much was said.", "range": [1, version]}
+                    HISTORY_EVENT,
+                    {"entry": "[2026-01-02 10:00] Much was said.", "range": [1, version]},
                 ),
                 anchor(MEMORY_CONSOLIDATED, state),
                 anchor(SESSION_NEW, {"summary": "Much was said.", "owner": "human"}),

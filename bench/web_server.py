@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 from fastapi import APIRouter
 
-from bot.inspector.site import NoDesk
+from bot.inspector.site import UnavailableCommands
 from bot.runtime.app import open_app
 from bot.runtime.app.web import build_site
 from bot.runtime.settings import Settings
@@ -31,9 +31,9 @@ async def _serve(home: Path) -> None:
     chosen = Settings(_env_file=None, home=home, model="offline", web_listen=listen)
     async with open_app(chosen) as app, anyio.create_task_group() as tasks:
         logins = app.web.logins
-        opened = await logins.open("local", "Ada")
+        opened = await logins.log_in("local", "Ada")
         site = build_site(app, lambda _: None, terminal=False)
-        tasks.start_soon(site.serve, APIRouter(), NoDesk())
+        tasks.start_soon(site.serve, APIRouter(), UnavailableCommands())
         tasks.start_soon(app.store.run)
         told = {"url": f"http://{listen}", "cookie": logins.cookie, "secret": opened.secret}
         print(json.dumps(told), flush=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bot.bus import Access, ChannelPort, Media, SharedSpool
+from bot.bus import AttachmentReceiver, Authorizer, ChannelPort, SharedSpool
 
 
 class Channel(Protocol):
@@ -35,7 +35,7 @@ class Channel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CommandMenu:
+class MenuCommand:
     """A slash command as platforms list it.
 
     Attributes:
@@ -50,40 +50,40 @@ class CommandMenu:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupPolicy:
     """How the bot behaves where more than one person is present.
 
     Attributes:
-        always: Places (``telegram:-100``, ``discord:5``) where every message is answered;
+        always_answer: Places (``telegram:-100``, ``discord:5``) where every message is answered;
             elsewhere only where the bot is mentioned, replied to, or given a command.
         keep_context: Publish what is not answered, too (``Inbound.asks`` False).
     """
 
-    always: frozenset[str] = frozenset()
+    always_answer: frozenset[str] = frozenset()
     keep_context: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class ChannelContext:
     """What the program gives a channel of a platform.
 
     Attributes:
         access: Says who may.
         media: Takes files in.
         commands: To be registered with the platform.
-        groups: How to behave in groups.
-        folder: The channel's own, for what it must not forget; made if it is not there.
+        group_policy: How to behave in groups.
+        data_dir: The channel's own, for what it must not forget; made if it is not there.
         announce: Tells whoever runs the program, in one line: who the bot is, what keeps it.
-        connected: To be called once the platform has taken the token.
+        on_connected: To be called once the platform has taken the token.
         spool: Where updates wait that any process of several may receive, and the channel handles;
             None where there is one process, which keeps them in its folder.
     """
 
-    access: Access
-    media: Media
-    commands: tuple[CommandMenu, ...]
-    groups: Groups
-    folder: Path
+    access: Authorizer
+    media: AttachmentReceiver
+    commands: tuple[MenuCommand, ...]
+    group_policy: GroupPolicy
+    data_dir: Path
     announce: Callable[[str], None]
-    connected: Callable[[], None] = lambda: None
+    on_connected: Callable[[], None] = lambda: None
     spool: SharedSpool | None = None

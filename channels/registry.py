@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
 
-from bot.bus import WEB, Access, ChannelPort, ChannelRefused, SharedSpool, Site
-from channels.base import Channel, Platform
+from bot.bus import WEB_CHANNEL, Authorizer, ChannelPort, ChannelRefused, SharedSpool, WebBackend
+from channels.base import Channel, ChannelContext
 
 if TYPE_CHECKING:
     # Loaded only where a token is set.
-    from channels.discord.marks import MarkStore
-    from channels.discord.turns import Reserve
+    from channels.discord.read_positions import ReadPositionStore
+    from channels.discord.shards import ReserveIdentify
 
 T = TypeVar("T")
 
 
-def console(
+def create_console_channel(
     *,
     history_file: Path | None,
     user_name: str,
@@ -37,10 +37,10 @@ def console(
     )
 
 
-def telegram(
+def create_telegram_channel(
     name: str,
     token: str,
-    platform: Platform,
+    platform: ChannelContext,
     *,
     api_base: str | None,
     webhook_url: str | None,
@@ -49,15 +49,17 @@ def telegram(
     """Return one Telegram bot."""
 
     def build() -> Channel:
-        from channels.telegram import TelegramChannel, webhook_place
+        from channels.telegram import TelegramChannel, parse_webhook_endpoint
 
-        webhook = None if webhook_url is None else webhook_place(webhook_url, webhook_listen)
+        webhook = (
+            None if webhook_url is None else parse_webhook_endpoint(webhook_url, webhook_listen)
+        )
         return TelegramChannel(name, token, platform, api_base=api_base, webhook=webhook)
 
-    return _Deferred(name, "telegram", build)
+    return _LazyChannel(name, "telegram", build)
 
 
-async def load(name: str) -> None:
+async def preload_channel(name: str) -> None:
     """Load a channel's library, so that it begins at once where it is built later.
 
     Args:
@@ -68,21 +70,21 @@ async def load(name: str) -> None:
     """
     kind = name.partition("-")[0]
     if kind != "console":
-        await _loaded(partial(import_module, f"channels.{kind}"), kind)
+        await _build_in_thread(partial(import_module, f"channels.{kind}"), kind)
 
 
-async def receive_telegram(
+async def receive_telegram_updates(
     name: str,
     token: str,
     *,
     webhook_url: str,
     webhook_listen: str,
     spool: SharedSpool,
-    access: Access,
+    access: Authorizer,
 ) -> None:
     """Take what Telegram sends for one bot into a spool, until cancelled.
 
-    The channel takes it from there, in this process or another; its ``Platform`` has the same spool.
+    The channel takes it from there, in this process or another; its ``ChannelContext`` has the same spool.
 
     Args:
         name: The channel's.
@@ -97,25 +99,25 @@ async def receive_telegram(
     """
 
     def build() -> Callable[[], Awaitable[None]]:
-        from channels.telegram import receive, webhook_place
+        from channels.telegram import parse_webhook_endpoint, receive_updates
 
-        place = webhook_place(webhook_url, webhook_listen)
-        return partial(receive, name, token, place=place, spool=spool, access=access)
+        place = parse_webhook_endpoint(webhook_url, webhook_listen)
+        return partial(receive_updates, name, token, place=place, spool=spool, access=access)
 
-    run = await _loaded(build, "telegram")
+    run = await _build_in_thread(build, "telegram")
     await run()
 
 
-def discord(
+def create_discord_channel(
     token: str,
-    platform: Platform,
+    platform: ChannelContext,
     *,
     api_base: str | None,
     gateway_url: str | None,
     shard: int = 0,
     shards: int = 1,
-    marks: MarkStore | None = None,
-    reserve: Reserve | None = None,
+    marks: ReadPositionStore | None = None,
+    reserve: ReserveIdentify | None = None,
 ) -> Channel:
     """Return the Discord bot, or one of its shards; see ``DiscordChannel``."""
 
@@ -134,10 +136,12 @@ def discord(
             reserve=reserve,
         )
 
-    return _Deferred("discord", "discord", build)
+    return _LazyChannel("discord", "discord", build)
 
 
-def web(platform: Platform, site: Callable[[], Site], *, most_bytes: int | None = None) -> Channel:
+def create_web_channel(
+    platform: ChannelContext, site: Callable[[], WebBackend], *, most_bytes: int | None = None
+) -> Channel:
     """Return the web channel, on the program's own site.
 
     Args:
@@ -153,10 +157,10 @@ def web(platform: Platform, site: Callable[[], Site], *, most_bytes: int | None 
             return WebChannel(platform, site())
         return WebChannel(platform, site(), most_bytes=most_bytes)
 
-    return _Deferred(WEB, "web", build)
+    return _LazyChannel(WEB_CHANNEL, "web", build)
 
 
-class _Deferred:
+class _LazyChannel:
     """A channel whose library is loaded when it runs, beside the event loop: it takes seconds.
 
     Args:
@@ -176,11 +180,11 @@ class _Deferred:
         Raises:
             ChannelRefused: Its library is not installed, or the platform does not let the bot in.
         """
-        channel = await _loaded(self._build, self._extra)
+        channel = await _build_in_thread(self._build, self._extra)
         await channel.run(port)
 
 
-async def _loaded(build: Callable[[], T], extra: str) -> T:
+async def _build_in_thread(build: Callable[[], T], extra: str) -> T:
     """Build what needs a library, beside the event loop.
 
     Raises:

@@ -15,10 +15,10 @@ from typing import Literal
 
 Alignment = Literal["left", "right", "center"]
 
-SMALLEST_LIMIT = 64
+MIN_MESSAGE_LIMIT = 64
 """The least limit that still leaves room for a code block's fences."""
 
-LITERAL = re.compile(
+LITERAL_PATTERN = re.compile(
     r"(?P<address>https?://(?:[^\s<>()\[\]`]|\([^\s<>()]*\))+)"
     r"|\b__(?:init|main|name|file|all|doc|dict|call|str|repr|new|del|enter|exit|aenter|aexit|iter|next"
     r"|len|bool|getattr|setattr|getitem|setitem|contains|eq|lt|le|gt|ge|add|sub|mul|hash|class|slots"
@@ -27,7 +27,7 @@ LITERAL = re.compile(
 )
 """An address, or a name of Python's: signs of emphasis inside them are a part of them."""
 
-SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^|\n]*[^\s|])\|\|(?![\w|])")
+SPOILER_PATTERN = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^|\n]*[^\s|])\|\|(?![\w|])")
 """``||hidden||``, and neither ``a || b || c`` nor the empty cells of a table."""
 
 _LANGUAGE = re.compile(r"([\w+#.-]{1,40})(?:[,{]\S*|(?=[\s:])|$)", re.ASCII)
@@ -42,7 +42,7 @@ _JOINER = "\u200d"
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me", "Cn"}
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return the text with line feeds as line ends, no control characters and no surrogates.
 
     Lone surrogates become U+FFFD; no platform's transport can carry them.
@@ -57,12 +57,12 @@ def utf16_length(text: str) -> int:
     return len(text) + sum(char > "\uffff" for char in text)
 
 
-def visible(text: str) -> bool:
+def has_visible_text(text: str) -> bool:
     """Return whether a platform would see any text here: some refuse what only looks empty."""
     return any(unicodedata.category(char) not in _INVISIBLE for char in text)
 
 
-def web_address(url: str) -> str | None:
+def web_url(url: str) -> str | None:
     """Return the address if it is one of the web, else None.
 
     Whatever else a model may link to (``tg:``, ``javascript:``, ``data:``, a relative path) would
@@ -82,7 +82,7 @@ def fence_info(info: str) -> tuple[str, str]:
     return match[1] if match else "", "" if _ATTRIBUTES.fullmatch(rest) else rest
 
 
-def cut(text: str, start: int, limit: int) -> int:
+def piece_end(text: str, start: int, limit: int) -> int:
     """Return where the piece that begins at ``start`` ends.
 
     A blank line or a line's end in the second half is preferred, then white space, then the end of
@@ -114,7 +114,7 @@ def cut(text: str, start: int, limit: int) -> int:
     return _between_graphemes(text, start, end)
 
 
-def pieces(text: str, limit: int) -> list[str]:
+def split_plain_text(text: str, limit: int) -> list[str]:
     """Return plain text in pieces within the limit, none of them empty.
 
     Appending to the text changes no piece but the last, and adds pieces after it.
@@ -123,13 +123,13 @@ def pieces(text: str, limit: int) -> list[str]:
         ValueError: The limit is below ``SMALLEST_LIMIT``.
     """
     check_limit(limit)
-    text = clean(text)
+    text = clean_text(text)
     found: list[str] = []
     start = skip_space(text, 0)
     while start < len(text):
-        end = cut(text, start, limit)
+        end = piece_end(text, start, limit)
         piece = text[start:end].rstrip()
-        if visible(piece):
+        if has_visible_text(piece):
             found.append(piece)
         start = skip_space(text, end)
     return found
@@ -148,11 +148,11 @@ def check_limit(limit: int) -> None:
     Raises:
         ValueError: The limit is below ``SMALLEST_LIMIT``.
     """
-    if limit < SMALLEST_LIMIT:
-        raise ValueError(f"the limit of a message is {limit}; give at least {SMALLEST_LIMIT}")
+    if limit < MIN_MESSAGE_LIMIT:
+        raise ValueError(f"the limit of a message is {limit}; give at least {MIN_MESSAGE_LIMIT}")
 
 
-def aligned(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> str:
+def format_table(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> str:
     """Return a table for a monospaced font: the first row, a rule, the others.
 
     Args:

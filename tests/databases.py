@@ -14,7 +14,7 @@ import anyio
 from filelock import FileLock
 
 from bot.core.database.connections import Database
-from bot.core.database.schema import migrate
+from bot.core.database.migrations import migrate
 from testkit.postgres import PostgresServer, RunningPostgres
 
 RUN = "TESTS_RUN_FOLDER"

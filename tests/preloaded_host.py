@@ -30,7 +30,7 @@ _MODULES = (
     "bot.cli.main",
     "bot.bus.postgres",
     "bot.cli.web",
-    "bot.core.database.schema",
+    "bot.core.database.migrations",
     "bot.tape.stores.postgres",
     "bot.inspector.site",
     "channels.discord",
@@ -43,7 +43,7 @@ _LOOKS_UP = 2.0
 def load() -> None:
     """Import what a running tapebot needs."""
     warnings.filterwarnings("ignore", "'audioop' is deprecated", DeprecationWarning)
-    from bot.llm import library
+    from bot.llm import litellm_library as library
 
     library._load()
     for name in _MODULES:

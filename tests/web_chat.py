@@ -16,12 +16,12 @@ from starlette.requests import HTTPConnection
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from bot.bus import Desk, Transcript, Visitor
-from bot.inspector.rendering import markdown
-from bot.inspector.serving import bind, serve
+from bot.bus import RemoteCommands, Transcript, WebUser
+from bot.inspector.rendering import render_markdown
+from bot.inspector.server import bind, serve
 
-ADA = Visitor("local", "Ada", "owner")
-EVE = Visitor("telegram.13", "Eve", "member")
+ADA = WebUser("local", "Ada", "owner")
+EVE = WebUser("telegram.13", "Eve", "member")
 
 
 class ChatSite:
@@ -38,21 +38,21 @@ class ChatSite:
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.blobs: dict[str, bytes] = {}
-        self.people: dict[str, Visitor] = {one.id: one for one in (ADA, EVE)}
+        self.people: dict[str, WebUser] = {one.id: one for one in (ADA, EVE)}
         self.url: str | None = None
-        self.desk: Desk | None = None
+        self.desk: RemoteCommands | None = None
 
     def render(self, markdown_text: str) -> str:
-        return markdown(markdown_text)
+        return render_markdown(markdown_text)
 
-    async def visitor(self, connection: HTTPConnection) -> Visitor | None:
+    async def user(self, connection: HTTPConnection) -> WebUser | None:
         token = connection.headers.get("authorization", "").removeprefix("Bearer ")
         return self.people.get(token)
 
     async def blob(self, digest: str) -> bytes | None:
         return self.blobs.get(digest)
 
-    async def serve(self, chat: APIRouter, desk: Desk) -> None:
+    async def serve(self, chat: APIRouter, desk: RemoteCommands) -> None:
         app = FastAPI()
         app.include_router(chat)
         with bind("127.0.0.1:0") as bound:

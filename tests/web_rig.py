@@ -16,25 +16,25 @@ from fastapi import APIRouter, FastAPI
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.login import LoginCode, login_command
-from bot.bus import WEB, Address, Sender
-from bot.bus.access.door import open_door
+from bot.bus import WEB_CHANNEL, Address, Sender
+from bot.bus.access.control import open_access_control
 from bot.core.clock import SystemClock
-from bot.inspector.access.logins import Logins
+from bot.inspector.access.logins import LoginService
 from bot.inspector.app import build_app
-from bot.inspector.context import Web
-from bot.inspector.serving import bind, serve
+from bot.inspector.dependencies import WebContext
+from bot.inspector.server import bind, serve
 from bot.inspector.transcript import TapeTranscript
 from bot.llm.base import ModelReply, ModelRequest, OnText
-from bot.memory.fold import SessionFold
-from bot.memory.scopes import Scopes
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session_fold import SessionFold
 from bot.offline import OfflineModel
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.testing.fake_channel import ADA, FakeChannel
-from bot.testing.host import Bounds, Host, session_host
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import USAGE
-from channels.web.desk import WebDesk
+from channels.web.remote_commands import WebRemoteCommands
 
 URL = "http://127.0.0.1:8020"
 
@@ -72,7 +72,7 @@ class Rig:
     """
 
     app: FastAPI
-    web: Web
+    web: WebContext
     store: TapeStore
     host: Host
     model: RigModel
@@ -123,8 +123,8 @@ class Rig:
                 private=private,
                 role=role,
             )
-            answers.append(await channel.answer_to(sent, within=20.0))
-        await self.host.until_pending(0)
+            answers.append(await channel.wait_for_answer(sent, within=20.0))
+        await self.host.wait_for_pending(0)
         return answers
 
     async def get(self, path: str, **params: Any) -> Any:
@@ -217,7 +217,7 @@ def _turn(number: int, fold: SessionFold) -> list[TapeEntry]:
 
 @asynccontextmanager
 async def open_web(
-    store: TapeStore | None = None, *, folder: Path | None = None, bounds: Bounds | None = None
+    store: TapeStore | None = None, *, folder: Path | None = None, bounds: HostLimits | None = None
 ) -> AsyncIterator[Rig]:
     """Run a program with a site in a folder of its own; ``talk`` to it, and look at its pages.
 
@@ -229,36 +229,36 @@ async def open_web(
     async with AsyncExitStack() as stack:
         place = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="web-rig-")))
         model = RigModel()
-        made: list[Logins] = []
+        made: list[LoginService] = []
 
         async def offer(*given: str) -> LoginCode | None:
-            return await made[0].offer_code(*given)
+            return await made[0].create_login_code(*given)
 
         commands = builtin_commands([login_command(offer)])
         host = await stack.enter_async_context(
             session_host(place, model, bounds=bounds, commands=commands)
         )
         door = await stack.enter_async_context(
-            open_door(place, owners=["fake:7"], allow=["telegram:8"], clock=host.clock)
+            open_access_control(place, owners=["fake:7"], allow=["telegram:8"], clock=host.clock)
         )
         services = host.services
         shown: TapeStore = store or host.store
-        scopes = services.scopes if store is None else Scopes(store, host.clock)
+        scopes = services.scopes if store is None else ScopeRegistry(store, host.clock)
         desk = await stack.enter_async_context(_desk(host))
         bound = stack.enter_context(bind("127.0.0.1:0"))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         # Requests are counted by time, and the program's stands still.
-        logins = Logins(host.store, door, SystemClock(), url, scopes)
+        logins = LoginService(host.store, door, SystemClock(), url, scopes)
         made.append(logins)
         rig = Rig(None, None, shown, host, model, url, None, None, None, {}, bound)  # type: ignore[arg-type]
-        rig.web = Web(
+        rig.web = WebContext(
             store=shown,
             scopes=scopes,
             agent=services.agent,
             commands=services.commands,
             transcript=TapeTranscript(shown, services.exports),
             logins=logins,
-            desk=desk,
+            remote_commands=desk,
             exports=services.exports,
             blob=_no_blob,
             view_messages=services.view_messages,
@@ -267,7 +267,7 @@ async def open_web(
         )
         rig.app = build_app(rig.web, APIRouter())
         for name, visitor in (("client", ("local", "Ada")), ("member", ("telegram.8", "Ben"))):
-            opened = await logins.open(*visitor)
+            opened = await logins.log_in(*visitor)
             headers = {"Cookie": f"{logins.cookie}={opened.secret}", "X-CSRF-Token": opened.csrf}
             setattr(rig, name, await stack.enter_async_context(_client(rig, headers)))
             if name == "client":
@@ -277,14 +277,14 @@ async def open_web(
 
 
 @asynccontextmanager
-async def _desk(host: Host) -> AsyncIterator[WebDesk]:
+async def _desk(host: Host) -> AsyncIterator[WebRemoteCommands]:
     """Yield the web channel's own desk, on the program's bus."""
-    port = host.bus.channel(WEB)
-    desk = WebDesk(port)
+    port = host.bus.channel(WEB_CHANNEL)
+    desk = WebRemoteCommands(port)
 
     async def settle() -> None:
         while True:
-            await desk.settle(await port.receive())
+            await desk.deliver(await port.receive())
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(settle)

@@ -8,13 +8,13 @@ from datetime import tzinfo
 
 from bot.agent.context import ContextBuilder
 from bot.agent.tools.registry import ToolRegistry
-from bot.agent.views.registry import DEFAULT
+from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace import Workspace
 from bot.core.clock import Clock
 from bot.llm.base import Model
-from bot.memory.vectors import VectorIndex
+from bot.memory.vector_index import VectorIndex
 
-Images = Callable[[str], Awaitable[bytes | None]]
+ImageLoader = Callable[[str], Awaitable[bytes | None]]
 """Returns an image by its name in the blob store; None where it is not there."""
 
 
@@ -46,8 +46,8 @@ class Agent:
     timezone_name: str
     max_steps: int
     context_tokens: int
-    builder: ContextBuilder = DEFAULT
-    images: Images | None = None
+    builder: ContextBuilder = DEFAULT_BUILDER
+    images: ImageLoader | None = None
     recall_tokens: int = 400
     vectors: VectorIndex | None = None
     judge: Model | None = None

@@ -19,12 +19,18 @@ from datetime import tzinfo
 from typing import Any
 
 from bot.llm.base import ChatMessage
-from bot.memory.attachments import describe
-from bot.memory.escaping import clean, escape_speech, escape_tags
-from bot.memory.fold import SessionFold
-from bot.memory.forgetting.tombstones import ERASED_MESSAGE, is_erased
-from bot.memory.transcript import local_time, quoted, said, shown_time, speaker
-from bot.memory.window import WindowFold
+from bot.memory.attachments import describe_attachments
+from bot.memory.context_window import WindowFold
+from bot.memory.forgetting.tombstones import ERASED_MESSAGE_TEXT, is_erased
+from bot.memory.prompt_escaping import escape_message, escape_tags, replace_lone_surrogates
+from bot.memory.session_fold import SessionFold
+from bot.memory.transcript import (
+    format_entry_time,
+    format_timestamp,
+    message_content,
+    quoted_block,
+    speaker_label,
+)
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -33,7 +39,7 @@ INTERRUPTED = "Interrupted: this tool did not finish; nothing is known of its ou
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ModelContext:
     """What the model sees.
 
     Attributes:
@@ -63,16 +69,16 @@ def _joined(content: Any, tail: str) -> Any:
     return f"{content}\n\n{tail}"
 
 
-Rendered = dict[int, ChatMessage]
+RenderedMessages = dict[int, ChatMessage]
 """Messages of one tape as they were rendered before, by entry id."""
 
-Render = Callable[[WindowFold, Rendered, Sequence[TapeEntry]], list[ChatMessage]]
+RenderHistory = Callable[[WindowFold, RenderedMessages, Sequence[TapeEntry]], list[ChatMessage]]
 """Turns a window into model messages, given the anchors in view where the builder wants them.
 
 It keeps in ``Rendered`` what it may need again, and nobody changes.
 """
 
-Results = dict[tuple[int, str], TapeEntry]
+ToolResults = dict[tuple[int, str], TapeEntry]
 """Tool results by the entry and the id of their call."""
 
 
@@ -88,27 +94,27 @@ class ContextBuilder:
         render: Makes the history.
         anchors: The history holds the anchors in view, the last boundary's first; so the system
             prompt does not tell of that one.
-        recalls: The tail has room for what is recalled on the newest message, whatever is set.
+        always_recall: The tail has room for what is recalled on the newest message, whatever is set.
         summaries: The system prompt holds the summaries of what was consolidated.
-        share: The view and what may stay unconsolidated are so many times smaller than usual.
+        budget_divisor: The view and what may stay unconsolidated are so many times smaller than usual.
     """
 
     name: str
-    render: Render
+    render: RenderHistory
     anchors: bool = False
-    recalls: bool = False
+    always_recall: bool = False
     summaries: bool = False
-    share: int = 1
+    budget_divisor: int = 1
 
 
 def default_context(
     window: WindowFold,
-    rendered: Rendered | None = None,
+    rendered: RenderedMessages | None = None,
     _: Sequence[TapeEntry] = (),
 ) -> list[ChatMessage]:
     """Render a window's entries, in view order."""
     known = {} if rendered is None else rendered
-    spoken = window.spoken()
+    spoken = window.conversation()
     results = _paired(spoken)
     messages: list[ChatMessage] = []
     for entry in spoken:
@@ -118,7 +124,7 @@ def default_context(
             add_message(messages, known[entry.id])
         elif entry.kind == "tool_call":
             messages += render_call(entry, results)
-    forget(known, spoken)
+    evict_rendered(known, spoken)
     return messages
 
 
@@ -129,7 +135,7 @@ def add_message(messages: list[ChatMessage], shown: ChatMessage) -> None:
     messages.append(shown)
 
 
-def forget(rendered: Rendered, spoken: Sequence[TapeEntry]) -> None:
+def evict_rendered(rendered: RenderedMessages, spoken: Sequence[TapeEntry]) -> None:
     """Drop what is no longer in view, once that is most of it."""
     if len(rendered) > 2 * len(spoken) + 16:
         for entry_id in rendered.keys() - {entry.id for entry in spoken}:
@@ -147,7 +153,7 @@ def records_tail(fold: SessionFold, timezone: tzinfo, extra: Sequence[str] = ())
     parts = [*_saves(fold, timezone), *extra]
     if not parts:
         return ""
-    body = escape_tags(clean("\n\n".join(parts)))
+    body = escape_tags(replace_lone_surrogates("\n\n".join(parts)))
     return f"<records>\nData that tapebot looked up; not words of the user.\n\n{body}\n</records>"
 
 
@@ -155,29 +161,32 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
     """Return what has been saved since the ``<memory>`` block was rendered."""
     parts = []
     current = fold.zone.snapshot
-    if (current.long_term, current.facts) != (fold.frozen.long_term, fold.frozen.facts):
-        saved = f"version {current.version}, saved {shown_time(fold.zone.saved_at, timezone)}"
-        if changes := current.changes_since(fold.frozen):
+    if (current.long_term, current.facts) != (
+        fold.prompt_snapshot.long_term,
+        fold.prompt_snapshot.facts,
+    ):
+        saved = f"version {current.version}, saved {format_timestamp(fold.zone.saved_at, timezone)}"
+        if changes := current.changes_since(fold.prompt_snapshot):
             told = f"Changes of long-term memory, {saved}:\n{changes}"
         else:
-            told = f"Long-term memory, {saved}:\n{current.shown() or '(empty)'}"
+            told = f"Long-term memory, {saved}:\n{current.numbered_facts() or '(empty)'}"
         parts.append(f"{told}\n(end of long-term memory)")
-    if current.shared != fold.frozen.shared:
+    if current.shared != fold.prompt_snapshot.shared:
         parts.append(f"Shared with everyone:\n{current.shared or '(empty)'}")
-    if current.reference != fold.frozen.reference:
+    if current.reference != fold.prompt_snapshot.reference:
         parts.append(f"Reference:\n{current.reference or '(empty)'}")
     parts += [
         f"Notes of {note.date}, version {current.version}:\n{note.content}"
         for note in current.dailies
-        if note not in fold.frozen.dailies
+        if note not in fold.prompt_snapshot.dailies
     ]
     return parts
 
 
-def _paired(entries: Sequence[TapeEntry]) -> Results:
+def _paired(entries: Sequence[TapeEntry]) -> ToolResults:
     """Return results by the entry and the id of their call: the newest call of that id before."""
     asked: dict[str, int] = {}
-    results: Results = {}
+    results: ToolResults = {}
     for entry in entries:
         if entry.kind == "tool_call":
             for call in entry.calls:
@@ -190,20 +199,26 @@ def _paired(entries: Sequence[TapeEntry]) -> Results:
 
 
 def _render_message(entry: TapeEntry) -> ChatMessage:
-    content = clean(said(entry)) if not is_erased(entry) else ERASED_MESSAGE
+    content = (
+        replace_lone_surrogates(message_content(entry))
+        if not is_erased(entry)
+        else ERASED_MESSAGE_TEXT
+    )
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
-    head = f"[{local_time(entry)}, {speaker(entry)}]"
-    text = f"{head} {escape_speech(content)}{quoted(entry)}{describe(entry.meta)}"
-    return {"role": "user", "content": clean(text)}
+    head = f"[{format_entry_time(entry)}, {speaker_label(entry)}]"
+    text = (
+        f"{head} {escape_message(content)}{quoted_block(entry)}{describe_attachments(entry.meta)}"
+    )
+    return {"role": "user", "content": replace_lone_surrogates(text)}
 
 
-def render_call(entry: TapeEntry, results: Results) -> list[ChatMessage]:
+def render_call(entry: TapeEntry, results: ToolResults) -> list[ChatMessage]:
     """Render calls and their results; those that have none were interrupted."""
     calls = entry.calls
     message: ChatMessage = {
         "role": "assistant",
-        "content": clean(str(entry.payload.get("content") or "")) or None,
+        "content": replace_lone_surrogates(str(entry.payload.get("content") or "")) or None,
         "tool_calls": [
             {
                 "id": str(call.get("id")),
@@ -221,9 +236,13 @@ def render_call(entry: TapeEntry, results: Results) -> list[ChatMessage]:
         result = results.get((entry.id, str(call.get("id"))))
         content = str(result.payload.get("content", "")) if result is not None else INTERRUPTED
         if result is not None and is_erased(result):
-            content = ERASED_MESSAGE
+            content = ERASED_MESSAGE_TEXT
         answers.append(
-            {"role": "tool", "tool_call_id": str(call.get("id")), "content": clean(content)}
+            {
+                "role": "tool",
+                "tool_call_id": str(call.get("id")),
+                "content": replace_lone_surrogates(content),
+            }
         )
     return [message, *answers] if calls else []
 
@@ -233,7 +252,7 @@ def _arguments(text: Any) -> str:
     if isinstance(text, str):
         try:
             if isinstance(json.loads(text or "{}"), dict):
-                return clean(text or "{}")
+                return replace_lone_surrogates(text or "{}")
         except (ValueError, RecursionError):
             pass
-    return json.dumps({"malformed": clean(str(text))})
+    return json.dumps({"malformed": replace_lone_surrogates(str(text))})

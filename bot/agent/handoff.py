@@ -15,9 +15,9 @@ from typing import Any
 
 from bot.core.errors import ModelError
 from bot.llm.base import Model, ModelRequest, Usage, estimate_tokens
-from bot.memory.spoken import begins_turn, entry_tokens
-from bot.memory.transcript import transcript
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import entry_tokens, starts_turn
+from bot.memory.transcript import render_transcript
 from bot.tape.entries import TapeEntry
 
 logger = logging.getLogger(__name__)
@@ -43,13 +43,13 @@ class Handoff:
     usage: Usage
 
 
-def split(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | None]:
+def split_window(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | None]:
     """Return the entries to summarise, and the id from which entries stay in view.
 
     The newest turn always stays. None where there is nothing before it.
     """
-    starts = [place for place, entry in enumerate(window.entries) if begins_turn(entry)]
-    if not starts or (starts[-1] == 0 and not window.returned):
+    starts = [place for place, entry in enumerate(window.entries) if starts_turn(entry)]
+    if not starts or (starts[-1] == 0 and not window.resumed):
         return [], None
     kept = starts[-1]
     budget = keep_tokens - sum(entry_tokens(entry) for entry in window.entries[kept:])
@@ -58,7 +58,7 @@ def split(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | 
         if budget < 0 or place == 0:
             break
         kept = place
-    return [*window.returned, *window.spoken(window.entries[:kept])], window.entries[kept].id
+    return [*window.resumed, *window.conversation(window.entries[:kept])], window.entries[kept].id
 
 
 async def make_handoff(
@@ -80,7 +80,7 @@ async def make_handoff(
         reason: Why, for the state.
         error: The provider's words.
     """
-    old, keep_from = split(window, min(context_tokens // 4, window.tokens // 3))
+    old, keep_from = split_window(window, min(context_tokens // 4, window.tokens // 3))
     if not old or keep_from is None:
         return None
     portion = min(context_tokens, window.tokens) // 3
@@ -102,7 +102,7 @@ async def summarise(
 ) -> tuple[str, Usage]:
     """Return a summary of entries, carried on from portion to portion."""
     summary, usage = "", Usage()
-    for portion in _portions(transcript(entries, timezone), portion_tokens):
+    for portion in _portions(render_transcript(entries, timezone), portion_tokens):
         before = f"Summary of what came before:\n{summary}\n\n" if summary else ""
         request = ModelRequest(
             messages=[

@@ -15,9 +15,9 @@ from typing import Any
 
 from bot.agent.workspace import WorkspaceText
 from bot.llm.base import CapabilityProfile
-from bot.memory.escaping import clean, escape_tags
-from bot.memory.snapshot import MemorySnapshot, render_context
-from bot.memory.transcript import local_time
+from bot.memory.prompt_escaping import escape_tags, replace_lone_surrogates
+from bot.memory.transcript import format_entry_time
+from bot.memory.zone_snapshot import MemorySnapshot, render_memory_block
 from bot.tape.entries import SESSION_START, TapeEntry
 
 _IDENTITY = """\
@@ -103,13 +103,13 @@ def system_prompt(inputs: PromptInputs) -> str:
         parts.append(
             f"<skills>\nRead one with `skill_read` when it fits, and follow it.\n{listed}\n</skills>"
         )
-    parts.append(render_context(inputs.memory, inputs.today, hints=acts))
+    parts.append(render_memory_block(inputs.memory, inputs.today, hints=acts))
     if inputs.summaries:
         told = escape_tags("\n\n".join(inputs.summaries))
         parts.append(f"<records>\n{_SUMMARIES}\n\n{told}\n</records>")
     if (note := handoff_note(inputs.boundary, inputs.timezone)) is not None:
         parts.append(note)
-    return clean("\n\n".join(part.strip() for part in parts))
+    return replace_lone_surrogates("\n\n".join(part.strip() for part in parts))
 
 
 def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
@@ -119,9 +119,7 @@ def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
     lines = [f"{key}: {_text(value)}" for key, value in boundary.data.items() if _shown(key, value)]
     if not lines:
         return None
-    head = (
-        f'<handoff name="{escape_tags(str(boundary.name))}" at="{local_time(boundary, timezone)}">'
-    )
+    head = f'<handoff name="{escape_tags(str(boundary.name))}" at="{format_entry_time(boundary, timezone)}">'
     body = escape_tags("\n".join(lines))
     return (
         f"{head}\nA note from the record on what came before; entries up to there are on the tape.\n"

@@ -12,23 +12,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.agent.agent import Agent
-from bot.agent.calls import ToolCalls
-from bot.agent.images import TakenImages
-from bot.agent.requests import Requests
-from bot.agent.tools.recall import RECALL, recall_tool
+from bot.agent.request_builder import RequestBuilder
+from bot.agent.tool_calls import ToolCallRunner
+from bot.agent.tools.recall import RECALL_TOOL, recall_tool
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, ToolRegistry
-from bot.agent.views.registry import DEFAULT
-from bot.core.clock import iso
+from bot.agent.views.registry import DEFAULT_BUILDER
+from bot.agent.vision import ImageTracker
+from bot.core.clock import format_time
 from bot.core.errors import ModelError
 from bot.core.ids import new_id
 from bot.llm.base import Usage
 from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.entries import stamped
-from bot.memory.facts.fold import FactFold
-from bot.memory.fold import SessionFold
-from bot.memory.snapshot import ZoneFold
-from bot.memory.spoken import LOOP_STEP
-from bot.memory.window import WindowFold
+from bot.memory.bus.entries import with_problem
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import LOOP_STEP
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone_snapshot import ZoneFold
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 
@@ -50,7 +50,7 @@ class _Task:
     spent: Usage = field(default_factory=Usage)
 
 
-class SubTasks:
+class SubTaskRunner:
     """Runs sub-tasks.
 
     Args:
@@ -87,55 +87,59 @@ class SubTasks:
             # By this one a turn that is taken up again knows what was spent.
             event(LOOP_STEP, {"turn": context.turn, "status": "task", "spent": spent}),
         ]
-        return ToolOutcome(_cut(task.text), task.status, notes=notes)
+        return ToolOutcome(_cut(task.text), task.status, extra_entries=notes)
 
     async def _work(
         self, task: _Task, instructions: str, context: ToolContext, fork: TapeService
     ) -> None:
         session = self._session(context, fork)
-        calls = ToolCalls(session, _unseen)
+        calls = ToolCallRunner(session, _ignore_tool_name)
         turn, most = new_id("task"), self._agent.max_steps
-        told = {"sent": iso(context.zone.now()), "tz": self._agent.timezone_name, "turn": turn}
+        told = {
+            "sent": format_time(context.zone.now()),
+            "tz": self._agent.timezone_name,
+            "turn": turn,
+        }
         await fork.append(message("user", instructions, sender={"name": "tapebot"}, **told))
         while not task.text:
-            calls.seen = context.zone.read()
+            calls.memory_seen = context.zone.read()
             built = await session.build(closing=task.steps + 1 >= most)
             reply = await self._agent.model.complete(built.request)
             task.steps += 1
             task.spent += reply.usage
-            context.spend(reply.usage)
+            context.record_usage(reply.usage)
             if reply.tool_calls and task.steps < most:
-                await fork.append(calls.entry(turn, reply))
-                await calls.finish(turn)
+                await fork.append(calls.call_entry(turn, reply))
+                await calls.run_pending(turn)
             elif reply.content.strip():
                 task.text, task.status = reply.content.strip(), "ok"
             else:
                 task.text = f"The sub-task came to no result (model calls: {task.steps})."
 
-    def _session(self, context: ToolContext, fork: TapeService) -> Requests:
+    def _session(self, context: ToolContext, fork: TapeService) -> RequestBuilder:
         """Return a session that begins with the fork, and knows what memory holds."""
         memory, problem = context.zone.read(), context.problem
         fold = SessionFold(
             WindowFold(_UNBOUNDED, _UNBOUNDED, problem=problem),
             zone=ZoneFold(memory),
-            frozen=memory,
-            facts=FactFold(compartments=Compartments(active=problem)),
+            prompt_snapshot=memory,
+            facts=FactFold(compartments=Compartments(active_problem=problem)),
         )
-        fork.stamp = lambda entry: stamped(entry, problem)
+        fork.stamp = lambda entry: with_problem(entry, problem)
         fork.observe(fold.apply)
-        agent = replace(self._agent, images=None, builder=DEFAULT)
-        images = TakenImages(None)
-        return Requests(agent, fork, fold, context.zone, images, context.memory, task=True)
+        agent = replace(self._agent, images=None, builder=DEFAULT_BUILDER)
+        images = ImageTracker(None)
+        return RequestBuilder(agent, fork, fold, context.zone, images, context.memory, task=True)
 
 
-def looking_up(agent: Agent) -> Tool[Any]:
+def recall_tool_for(agent: Agent) -> Tool[Any]:
     """Return the tool that looks things up, with sub-tasks unless the model is small and has no use for them."""
     if agent.model.profile.small:
-        return RECALL
-    return recall_tool(SubTasks(replace(agent, tools=ToolRegistry([RECALL]))).run)
+        return RECALL_TOOL
+    return recall_tool(SubTaskRunner(replace(agent, tools=ToolRegistry([RECALL_TOOL]))).run)
 
 
-async def _unseen(_: str) -> None:
+async def _ignore_tool_name(_: str) -> None:
     """Nobody is told which tools a sub-task uses."""
 
 

@@ -14,17 +14,23 @@ from typing import Any
 
 import anyio
 
-from bot.agent.calls import ToolCalls, questions
 from bot.agent.handoff import make_handoff
-from bot.agent.requests import Built, Requests, digest_of
-from bot.agent.vision import blind_note
+from bot.agent.request_builder import BuiltRequest, RequestBuilder, prompt_digest
+from bot.agent.tool_calls import ToolCallRunner, pending_question
+from bot.agent.vision import unreadable_files_note
 from bot.core.errors import ContextOverflow, ModelError, ModelRejected, TransientModelError
 from bot.core.ids import new_id
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
-from bot.core.telemetry.tracing import current_traceparent, note, noted, span
+from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, inbound_ids, replaces
-from bot.memory.turns import REPLY, TURN_RESUME, OpenTurn
+from bot.memory.conversation_entries import (
+    LOOP_STEP,
+    TURN_END,
+    TURN_START,
+    inbound_ids,
+    replaced_entry_id,
+)
+from bot.memory.turn_fold import REPLY, TURN_RESUME, OpenTurn
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)
@@ -52,7 +58,7 @@ class Turn:
         alone: It takes in no message that arrives meanwhile.
     """
 
-    def __init__(self, session: Requests, on_tool: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
         self.id = new_id("turn")
         self.inbound: list[str] = []
         self.partial = ""
@@ -63,11 +69,11 @@ class Turn:
         self._tape = session.tape
         self._fold = session.fold
         self._zone = session.zone
-        self._calls = ToolCalls(session, on_tool)
+        self._calls = ToolCallRunner(session, on_tool)
         self._steps = 0
         self._usage = Usage()
         self._prompt_tokens = 0
-        self._built: Built | None = None
+        self._built: BuiltRequest | None = None
         self._model = session.agent.model.name
         self._handed_off = False
         self._began: float | None = None
@@ -78,7 +84,7 @@ class Turn:
     @property
     def ended(self) -> bool:
         """True where the tape holds its end."""
-        opened = self._fold.turns.open
+        opened = self._fold.turns.open_turn
         return opened is None or opened.id != self.id
 
     async def start(
@@ -106,7 +112,7 @@ class Turn:
             "joined": list(joined),
             "builder": self._agent.builder.name,
             "bounds": [self._fold.window.max_messages, self._fold.window.max_tokens],
-            "prefix": digest_of(prompt),
+            "prefix": prompt_digest(prompt),
         }
         if retries:
             data["retries"] = list(retries)
@@ -126,17 +132,17 @@ class Turn:
         self._usage = opened.spent
         prompt = await self._requests.system_prompt()
         builder = self._agent.builder.name
-        data = {"turn": self.id, "builder": builder, "prefix": digest_of(prompt)}
+        data = {"turn": self.id, "builder": builder, "prefix": prompt_digest(prompt)}
         note = event(TURN_RESUME, data)
         await self._tape.append_many([*self._requests.prompt_entry(prompt), note])
-        await self._calls.finish(self.id)
+        await self._calls.run_pending(self.id)
 
     async def run(self) -> None:
         """Call the model and its tools until there is an answer, and put that on the tape."""
         session = self._tape.name
-        with span("turn", noted(session, *reversed(self.inbound)), turn=self.id) as here:
+        with span("turn", find_traceparent(session, *reversed(self.inbound)), turn=self.id) as here:
             # The answer goes on with it.
-            note(session, self.id, current_traceparent())
+            save_traceparent(session, self.id, current_traceparent())
             await self._run()
             here.set(steps=self._steps)
 
@@ -147,7 +153,7 @@ class Turn:
                 reply = await self._call()
                 if reply.tool_calls and self._steps < self._agent.max_steps:
                     await self._step(reply)
-                    await self._calls.finish(self.id)
+                    await self._calls.run_pending(self.id)
                 elif await self._answer(reply):
                     return
         except ModelError as error:
@@ -203,11 +209,11 @@ class Turn:
     # Model calls.
 
     @property
-    def may_reconsider(self) -> bool:
+    def may_restart_model_call(self) -> bool:
         """True where another edit of what it answers still counts: each costs a model call."""
         return self._reconsidered < _MOST_RECONSIDERED
 
-    def reconsider(self) -> None:
+    def restart_model_call(self) -> None:
         """Ask the model anew, if it is being asked: what it answers has been edited."""
         if self._asking is not None:
             self._asking.cancel()
@@ -225,7 +231,7 @@ class Turn:
             return await self._complete()
         except ModelRejected:
             # One picture that a provider cannot read must not silence the session.
-            if not self._requests.images.refuse():
+            if not self._requests.images.mark_rejected():
                 raise
             return await self._complete()
         except ContextOverflow as error:
@@ -237,14 +243,14 @@ class Turn:
     async def _complete(self) -> ModelReply:
         closing = self._steps >= self._agent.max_steps
         built = self._built = await self._requests.build(closing=closing, notes=self.notes)
-        self._calls.seen = self._zone.read()
+        self._calls.memory_seen = self._zone.read()
         self.partial = ""
         for last in (False, True):
             reply = await self._agent.model.complete(built.request, self._stream)
             self._usage += reply.usage
             self._model = reply.model or self._model
             self._prompt_tokens = reply.usage.prompt_tokens
-            self._requests.images.took()
+            self._requests.images.mark_accepted()
             if reply.content.strip() or reply.tool_calls:
                 return reply
             if last:
@@ -289,7 +295,7 @@ class Turn:
     async def _step(self, reply: ModelReply) -> None:
         """Put a reply that calls tools on the tape."""
         self._steps += 1
-        asked = self._calls.entry(self.id, reply)
+        asked = self._calls.call_entry(self.id, reply)
         await self._tape.append_many([asked, self._step_event(reply, "tool_calls")])
         self.partial = ""
 
@@ -302,18 +308,18 @@ class Turn:
             "spent": reply.usage.as_json(),
         }
         if self._built is not None:
-            data["at"] = self._built.at
-            if self._built.extra:
-                data["extra"] = list(self._built.extra)
+            data["at"] = self._built.last_seen_entry
+            if self._built.tail_records:
+                data["extra"] = list(self._built.tail_records)
             if self._built.images is not None:
                 data["images"] = self._built.images
-        if not reply.cache_told:
+        if not reply.cache_reported:
             data["cache_told"] = False
         return event(LOOP_STEP, data)
 
     async def _join_waiting(self) -> None:
         """Take in messages that arrived meanwhile."""
-        waiting = self._fold.window.waiting()
+        waiting = self._fold.window.waiting_messages()
         if waiting and not self.alone:
             arrived = inbound_ids(waiting)
             data = {
@@ -334,11 +340,11 @@ class Turn:
             text = "I could not finish this within the steps allowed for one turn."
         if reply.finish_reason == "length":
             text += _CUT_OFF
-        answered = self._fold.window.sent_as(self.inbound)
-        if (note := blind_note(answered, self._agent.model.profile)) is not None:
+        answered = self._fold.window.messages_by_platform_id(self.inbound)
+        if (note := unreadable_files_note(answered, self._agent.model.profile)) is not None:
             text = f"{text}\n\n{note}"
         self.partial = ""
-        asked, buttons = questions(self._fold.window.entries, self.id)
+        asked, buttons = pending_question(self._fold.window.entries, self.id)
         said = message("assistant", f"{text}\n\n{asked}" if asked else text, turn=self.id)
         if buttons:
             said = replace(said, payload={**said.payload, "buttons": buttons})
@@ -352,12 +358,12 @@ class Turn:
 
     def _outdated(self) -> bool:
         """Say whether an edit came that the model did not see, and that may still count."""
-        if self._built is None or not self.may_reconsider:
+        if self._built is None or not self.may_restart_model_call:
             return False
-        asked = self._built.at
+        asked = self._built.last_seen_entry
         return any(
-            replaces(entry) is not None and entry.id > asked
-            for entry in self._fold.window.sent_as(self.inbound)
+            replaced_entry_id(entry) is not None and entry.id > asked
+            for entry in self._fold.window.messages_by_platform_id(self.inbound)
         )
 
     async def _end(

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from bot.agent.agent import Images
-from bot.agent.context import Rendered
+from bot.agent.agent import ImageLoader
+from bot.agent.context import RenderedMessages
 from bot.llm.base import CapabilityProfile, ChatMessage
-from bot.memory.attachments import Attached, attachments, describe
+from bot.memory.attachments import EntryAttachment, attachments_in, describe_attachments
 from bot.tape.entries import TapeEntry
 
 MOST_IMAGES = 10
@@ -27,11 +27,11 @@ LARGEST_IMAGE = 5 * 1024 * 1024
 LARGEST_TOGETHER = 20 * 1024 * 1024
 """Bytes of all images of a request, in base64."""
 
-PLACEHOLDER = "image:"
+IMAGE_PLACEHOLDER_PREFIX = "image:"
 """Begins what stands for an image where its content is not shown; its name in the blob store follows."""
 
 _MOST_UNREAD_NAMED = 10
-BLIND = "you cannot see images with this model"
+NO_VISION_NOTICE = "you cannot see images with this model"
 _TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _OLD = "no longer shown"
 _LARGE = "too large to be shown"
@@ -51,7 +51,7 @@ class _Image:
 
     entry: TapeEntry
     place: int
-    file: Attached
+    file: EntryAttachment
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ class _Shown:
 async def with_images(
     history: Sequence[ChatMessage],
     entries: Sequence[TapeEntry],
-    rendered: Rendered,
+    rendered: RenderedMessages,
     *,
     profile: CapabilityProfile,
-    images: Images | None,
+    images: ImageLoader | None,
 ) -> list[ChatMessage]:
     """Return the history in which messages that came with images show them, or say why not.
 
@@ -92,7 +92,7 @@ async def with_images(
 def with_placeholders(
     history: Sequence[ChatMessage],
     entries: Sequence[TapeEntry],
-    rendered: Rendered,
+    rendered: RenderedMessages,
     *,
     vision: bool,
     taken: Collection[str] | None,
@@ -111,23 +111,23 @@ def with_placeholders(
     for image, old in _newest_first(_images_of(entries, rendered)):
         file, one = image.file, _Shown(remark=_GONE)
         if not vision:
-            one = _Shown(remark=BLIND)
+            one = _Shown(remark=NO_VISION_NOTICE)
         elif (remark := _unfit(file, room, known=taken is not None, old=old)) is not None:
             one = _Shown(remark=remark)
         elif file.blob in (taken or ()):
-            one = _Shown(url=f"{PLACEHOLDER}{file.blob}")
+            one = _Shown(url=f"{IMAGE_PLACEHOLDER_PREFIX}{file.blob}")
             room -= len(_address(file.mime, "")) + _encoded(file.size)
         shown.append((image, one))
     return _with_shown(history, rendered, shown)
 
 
-def _images_of(entries: Sequence[TapeEntry], rendered: Rendered) -> list[_Image]:
+def _images_of(entries: Sequence[TapeEntry], rendered: RenderedMessages) -> list[_Image]:
     return [
         _Image(entry, place, file)
         for entry in entries
         if "attachments" in entry.meta and entry.id in rendered
-        for place, file in enumerate(attachments(entry.meta))
-        if file.visible
+        for place, file in enumerate(attachments_in(entry.meta))
+        if file.is_viewable_image
     ]
 
 
@@ -141,7 +141,7 @@ def _newest_first(found: Sequence[_Image]) -> Iterator[tuple[_Image, bool]]:
 
 def _with_shown(
     history: Sequence[ChatMessage],
-    rendered: Rendered,
+    rendered: RenderedMessages,
     newest_first: Sequence[tuple[_Image, _Shown]],
 ) -> list[ChatMessage]:
     shown = newest_first[::-1]
@@ -153,16 +153,16 @@ def _with_shown(
     return [fresh.get(id(message), message) for message in history]
 
 
-def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
+def unreadable_files_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
     """Return what an answer must add where its model could not see, hear or read what it answers.
 
     Args:
         entries: The messages that are answered.
         profile: What the model can do.
     """
-    files = [file for entry in entries for file in attachments(entry.meta)]
+    files = [file for entry in entries for file in attachments_in(entry.meta)]
     lines = []
-    count = sum(file.visible for file in files)
+    count = sum(file.is_viewable_image for file in files)
     if count and not profile.vision:
         kept = "the picture is kept" if count == 1 else "the pictures are kept"
         lines.append(f"_I cannot see images with this model; {kept}._")
@@ -176,22 +176,22 @@ def blind_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str 
     return "\n".join(lines) or None
 
 
-def _unread_line(file: Attached) -> str:
+def _unread_line(file: EntryAttachment) -> str:
     name = file.name.replace("`", "'")
     what = "I read only a part of" if file.text else "I could not read"
     return f"_{what}_ `{name}`: {file.note}."
 
 
 async def _shown(
-    file: Attached,
+    file: EntryAttachment,
     room: int,
     profile: CapabilityProfile,
-    images: Images | None,
+    images: ImageLoader | None,
     *,
     old: bool,
 ) -> _Shown:
     if not profile.vision:
-        return _Shown(remark=BLIND)
+        return _Shown(remark=NO_VISION_NOTICE)
     if (remark := _unfit(file, room, known=images is not None, old=old)) is not None:
         return _Shown(remark=remark)
     data = await images(file.blob) if images is not None and file.blob is not None else None
@@ -202,7 +202,7 @@ async def _shown(
     return _Shown(url=await anyio.to_thread.run_sync(_data_url, file.mime, data))
 
 
-def _unfit(file: Attached, room: int, *, known: bool, old: bool) -> str | None:
+def _unfit(file: EntryAttachment, room: int, *, known: bool, old: bool) -> str | None:
     """Return why a seeing model is not shown an image, as far as that can be said without it."""
     if not known or file.blob is None or file.mime not in _TYPES:
         return _NOWHERE
@@ -228,10 +228,10 @@ def _address(mime: str, encoded: str) -> str:
 def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -> ChatMessage:
     """Return a message with its images behind its text, and words for those that are not shown."""
     content = message["content"]
-    plain = describe(entry.meta)
+    plain = describe_attachments(entry.meta)
     remarks = {place: one.remark for place, one in shown.items() if one.remark}
     if isinstance(content, str):
-        content = content.removesuffix(plain) + describe(entry.meta, remarks)
+        content = content.removesuffix(plain) + describe_attachments(entry.meta, remarks)
     parts = [_image_part(one.url) for one in shown.values() if one.url]
     if not parts:
         return {**message, "content": content}
@@ -240,3 +240,51 @@ def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -
 
 def _image_part(url: str) -> ChatMessage:
     return {"type": "image_url", "image_url": {"url": url}}
+
+
+class ImageTracker:
+    """Images by their name in the blob store, but for those that the model does not take.
+
+    A provider refuses a whole request for one picture that it cannot read: without this book, that
+    picture would silence its session until it leaves the view.
+
+    Args:
+        images: Where they are; None where there are none to show.
+    """
+
+    def __init__(self, images: ImageLoader | None) -> None:
+        self._images = images
+        self._shown: set[str] = set()
+        self._taken: set[str] = set()
+        self._refused: set[str] = set()
+
+    async def get(self, name: str) -> bytes | None:
+        """Return an image; None where it is not there, or was refused."""
+        if self._images is None or name in self._refused:
+            return None
+        data = await self._images(name)
+        if data is not None:
+            self._shown.add(name)
+        return data
+
+    @property
+    def shown_names(self) -> list[str] | None:
+        """The images of the request that is made; None where there is nothing to take them from."""
+        return None if self._images is None else sorted(self._shown)
+
+    def begin_request(self) -> None:
+        """Begin a request."""
+        self._shown.clear()
+
+    def mark_accepted(self) -> None:
+        """Note that the model took the request."""
+        self._taken |= self._shown
+
+    def mark_rejected(self) -> bool:
+        """Note that it refused the request; False where no image can be why.
+
+        What it has taken before is not suspected.
+        """
+        suspects = self._shown - self._taken
+        self._refused |= suspects
+        return bool(suspects)

@@ -58,7 +58,7 @@ class Workspace:
         self._stamp: object = None
         self._text = WorkspaceText()
 
-    async def text(self) -> WorkspaceText:
+    async def read(self) -> WorkspaceText:
         """Return the current text; looks at the files at most every half minute."""
         now = self._clock.monotonic()
         if self._looked is None or now - self._looked > _FRESH:
@@ -69,9 +69,9 @@ class Workspace:
                 self._text = await anyio.to_thread.run_sync(self._read)
         return self._text
 
-    async def skill(self, name: str) -> str | None:
+    async def read_skill(self, name: str) -> str | None:
         """Return the text of a skill; None where there is none of this name."""
-        for skill in (await self.text()).skills:
+        for skill in (await self.read()).skills:
             if skill.name == name:
                 return await anyio.to_thread.run_sync(_read_text, skill.path)
         return None

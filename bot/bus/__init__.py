@@ -1,9 +1,8 @@
 """The message bus between channels and sessions: the only part of ``bot`` that channels see."""
 
-from bot.bus.access.ports import Access, Knock, Verdict
-from bot.bus.media.ports import File, Media
+from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
+from bot.bus.media.ports import AttachmentReceiver, RemoteFile
 from bot.bus.messages import (
-    Accepted,
     Activity,
     Address,
     Answer,
@@ -11,16 +10,24 @@ from bot.bus.messages import (
     Button,
     DeliveryReport,
     Inbound,
-    LetGo,
     Outbound,
-    OutFile,
+    OutgoingFile,
     Partial,
+    PublishResult,
+    ReleaseRequest,
     Role,
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
+from bot.bus.site import (
+    WEB_CHANNEL,
+    RemoteCommands,
+    Transcript,
+    TranscriptMessage,
+    WebBackend,
+    WebUser,
+)
 from bot.bus.spool import SharedSpool, Spool
-from bot.bus.web import WEB, Desk, Line, Site, Transcript, Visitor
 from bot.core.errors import (
     BusClosed,
     BusError,
@@ -33,13 +40,15 @@ from bot.core.errors import (
 )
 
 __all__ = [
-    "WEB",
-    "Accepted",
-    "Access",
+    "WEB_CHANNEL",
+    "AccessDecision",
+    "AccessRequest",
     "Activity",
     "Address",
     "Answer",
     "Attachment",
+    "AttachmentReceiver",
+    "Authorizer",
     "Bus",
     "BusClosed",
     "BusError",
@@ -48,18 +57,16 @@ __all__ = [
     "ChannelRefused",
     "Delivery",
     "DeliveryReport",
-    "Desk",
-    "File",
     "FileUnavailable",
     "Inbound",
     "InvalidInbound",
-    "Knock",
-    "LetGo",
-    "Line",
-    "Media",
-    "OutFile",
     "Outbound",
+    "OutgoingFile",
     "Partial",
+    "PublishResult",
+    "ReleaseRequest",
+    "RemoteCommands",
+    "RemoteFile",
     "Role",
     "Sender",
     "SessionBusy",
@@ -67,9 +74,9 @@ __all__ = [
     "SessionInbox",
     "SessionLost",
     "SharedSpool",
-    "Site",
     "Spool",
     "Transcript",
-    "Verdict",
-    "Visitor",
+    "TranscriptMessage",
+    "WebBackend",
+    "WebUser",
 ]

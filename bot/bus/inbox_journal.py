@@ -9,9 +9,9 @@ import anyio
 import anyio.to_thread
 
 from bot.bus.journal import (
+    AcceptedMessage,
     JournalState,
     Key,
-    Record,
     encode_compact,
     encode_done,
     encode_in,
@@ -20,8 +20,8 @@ from bot.bus.journal import (
 from bot.core.errors import BusError
 from bot.core.files import (
     AppendFile,
+    disk_error_text,
     private_directory,
-    reason,
     replace_file,
     sync_directory,
     write_synced,
@@ -61,13 +61,13 @@ class InboxJournal:
             replace_file(path, _encode(*self._snapshot()))
         self._file = self._open(path)
 
-    async def settled(self, key: Key) -> None:
+    async def wait_settled(self, key: Key) -> None:
         """Wait until the file is not being compacted, and this message is not being written."""
-        await self.tidy()
+        await self.compact_if_due()
         while (busy := self._compacted or self._writing.get(key)) is not None:
             await busy.wait()
 
-    async def accept(self, record: Record) -> None:
+    async def accept(self, record: AcceptedMessage) -> None:
         """Make a message durable; it is pending and known from the call on.
 
         Raises:
@@ -87,11 +87,13 @@ class InboxJournal:
             self._done = done + self._done
             del state.pending[record.seq], state.seen[key]
             logger.warning("a message was not accepted: %s", error)
-            raise BusError(f"the message could not be recorded: {reason(error)}") from error
+            raise BusError(
+                f"the message could not be recorded: {disk_error_text(error)}"
+            ) from error
         finally:
             self._writing.pop(key).set()
 
-    def done(self, record: Record) -> bool:
+    def done(self, record: AcceptedMessage) -> bool:
         """Forget a pending message, in the file with its next line; False if it was not pending."""
         if self.state.pending.pop(record.seq, None) is None:
             return False
@@ -107,10 +109,10 @@ class InboxJournal:
         """
         self.state.through = self.state.seq
         self._overdue = True
-        if not await self.tidy():
+        if not await self.compact_if_due():
             raise BusError(f"{self._path} could not be rewritten; check the disk, then ask again")
 
-    async def tidy(self) -> bool:
+    async def compact_if_due(self) -> bool:
         """Rewrite the file where that is due; messages that arrive meanwhile wait.
 
         Returns:
@@ -133,7 +135,7 @@ class InboxJournal:
     async def close(self) -> None:
         """Write what is known to be done with, and close the file."""
         with anyio.CancelScope(shield=True):
-            await self.tidy()
+            await self.compact_if_due()
             await self._quiet()
             try:
                 await anyio.to_thread.run_sync(self._file.restore)
@@ -202,7 +204,7 @@ class InboxJournal:
         file.seek_mark(self.state.seq)
         return file
 
-    def _snapshot(self) -> tuple[list[Key], list[Record], int, int]:
+    def _snapshot(self) -> tuple[list[Key], list[AcceptedMessage], int, int]:
         """Forget the oldest ids beyond the bound; return what still matters."""
         state = self.state
         pending = {record.key for record in state.pending.values()}
@@ -214,7 +216,7 @@ class InboxJournal:
         return seen, list(state.pending.values()), state.seq, state.through
 
 
-def _encode(seen: list[Key], pending: list[Record], seq: int, through: int) -> bytes:
+def _encode(seen: list[Key], pending: list[AcceptedMessage], seq: int, through: int) -> bytes:
     lines = [encode_seen(key, seq) for key in seen]
     lines += [encode_in(record) for record in pending]
     return b"".join([*lines, encode_compact(through)] if through else lines)

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.bus.messages import Address, Attachment, Inbound, Sender
-from bot.core.clock import iso
+from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 
 Key = tuple[str, str]
@@ -27,7 +27,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AcceptedMessage:
     """An accepted message: its place in the order of acceptance, and when."""
 
     seq: int
@@ -52,7 +52,7 @@ class JournalState:
         damaged: Lines that could not be read.
     """
 
-    pending: OrderedDict[int, Record] = field(default_factory=OrderedDict)
+    pending: OrderedDict[int, AcceptedMessage] = field(default_factory=OrderedDict)
     seen: OrderedDict[Key, None] = field(default_factory=OrderedDict)
     seq: int = 0
     through: int = 0
@@ -84,13 +84,13 @@ class JournalState:
             self.damaged += 1
 
 
-def encode_in(record: Record) -> bytes:
+def encode_in(record: AcceptedMessage) -> bytes:
     """Return the line of an accepted message."""
     inbound = record.inbound
     return _line(
         op="in",
         seq=record.seq,
-        at=iso(record.accepted_at),
+        at=format_time(record.accepted_at),
         channel=inbound.address.channel,
         chat=inbound.address.chat_id,
         topic=inbound.address.topic,
@@ -105,7 +105,7 @@ def encode_in(record: Record) -> bytes:
     )
 
 
-def decode_in(raw: str | bytes) -> Record:
+def decode_in(raw: str | bytes) -> AcceptedMessage:
     """Return what a line of ``encode_in`` holds.
 
     Raises:
@@ -133,12 +133,12 @@ def encode_compact(through: int) -> bytes:
 def _rest(inbound: Inbound) -> dict[str, Any]:
     """Return the fields that few messages need."""
     rest: dict[str, Any] = {}
-    if not inbound.asks:
+    if not inbound.expects_answer:
         rest["asks"] = False
     if inbound.edits is not None:
         rest["edits"] = inbound.edits
-    if inbound.pressed is not None:
-        rest["pressed"] = inbound.pressed
+    if inbound.pressed_message_id is not None:
+        rest["pressed"] = inbound.pressed_message_id
     if inbound.via is not None:
         rest["via"] = inbound.via.session
     if inbound.attachments:
@@ -152,7 +152,7 @@ def _line(**values: Any) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
 
-def _decode(line: dict[str, Any]) -> Record:
+def _decode(line: dict[str, Any]) -> AcceptedMessage:
     inbound = Inbound(
         address=Address(line["channel"], line["chat"], line["topic"]),
         id=str(line["id"]),
@@ -163,14 +163,14 @@ def _decode(line: dict[str, Any]) -> Record:
         quote=_text(line["quote"]),
         # Lines without a role are from when the console was the only channel.
         role="owner" if line.get("role", "owner") == "owner" else "member",
-        asks=bool(line.get("asks", True)),
+        expects_answer=bool(line.get("asks", True)),
         edits=_text(line.get("edits")),
         attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
-        pressed=_text(line.get("pressed")),
+        pressed_message_id=_text(line.get("pressed")),
         via=None if line.get("via") is None else Address.parse(line["via"]),
         trace=_text(line.get("trace")),
     )
-    return Record(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)
+    return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)
 
 
 def _text(value: Any) -> str | None:

@@ -17,11 +17,11 @@ from typing import Any
 
 import anyio
 
-from bot.bus.admission import room_for, too_many
 from bot.bus.inbox_journal import InboxJournal
-from bot.bus.journal import Record
-from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, Outbound
+from bot.bus.journal import AcceptedMessage
+from bot.bus.messages import Answer, DeliveryReport, Inbound, Outbound, PublishResult
 from bot.bus.outbox import Outbox
+from bot.bus.queue_limits import queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import BusClosed, BusError
 
@@ -44,7 +44,7 @@ class _Session:
 class LocalDelivery:
     """An accepted message in a worker's hands."""
 
-    record: Record
+    record: AcceptedMessage
     redelivered: bool
     _bus: LocalBus
 
@@ -134,14 +134,14 @@ class LocalBus:
         """Return a channel's two ends, which are the same for all its shards."""
         return LocalPort(self, self._outboxes.setdefault(name, Outbox()))
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         """Make a message durable and queue it; see ``ChannelPort.publish``."""
-        await self._journal.settled((inbound.session, inbound.id))
+        await self._journal.wait_settled((inbound.session, inbound.id))
         state = self._journal.state
         if (inbound.session, inbound.id) in state.seen:
-            return Accepted(duplicate=True)
+            return PublishResult(duplicate=True)
         self._admit(inbound)
-        record = Record(state.seq + 1, self._clock.now(), inbound)
+        record = AcceptedMessage(state.seq + 1, self._clock.now(), inbound)
         self._counts[inbound.session] += 1
         try:
             await self._journal.accept(record)
@@ -149,7 +149,7 @@ class LocalBus:
             self._uncount(inbound.session)
             raise
         self._enqueue(inbound.session, LocalDelivery(record, False, self))
-        return Accepted()
+        return PublishResult()
 
     def report(self, report: DeliveryReport) -> None:
         """Hand a channel's word on an answer to its session."""
@@ -181,7 +181,7 @@ class LocalBus:
         """Hand something to its channel, whether or not it is there already."""
         self._outboxes.setdefault(outbound.address.channel, Outbox()).put(outbound)
 
-    async def done(self, record: Record) -> None:
+    async def done(self, record: AcceptedMessage) -> None:
         """Note that a message's outcome is on its tape and was delivered."""
         if self._journal.done(record):
             self._uncount(record.inbound.session)
@@ -190,7 +190,7 @@ class LocalBus:
             queue.taken.pop(record.seq, None)
         if not self._journal.state.pending:
             self._drained.set()
-        await self._journal.tidy()
+        await self._journal.compact_if_due()
 
     def give_back(self, session: str, *, failed: bool) -> None:
         """Take a session from its holder; what is not done with waits again, in order."""
@@ -222,7 +222,7 @@ class LocalBus:
         await self._journal.compact()
 
     @asynccontextmanager
-    async def keep(self, session: str) -> AsyncIterator[None]:  # noqa: ARG002
+    async def lock_session(self, session: str) -> AsyncIterator[None]:  # noqa: ARG002
         """Do nothing: no other process can hold a session."""
         yield
 
@@ -250,8 +250,8 @@ class LocalBus:
         if self._closed:
             raise BusClosed("tapebot is stopping")
         waiting = self._counts[inbound.session]
-        if waiting >= room_for(inbound, self._limit):
-            raise too_many(waiting)
+        if waiting >= queue_limit(inbound, self._limit):
+            raise session_full_error(waiting)
 
     def _reported(self, answer: Answer) -> bool:
         """Say whether a channel's last word on an answer still waits for its session."""
@@ -286,7 +286,7 @@ class LocalPort:
         self._bus = bus
         self._outbox = outbox
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         """Make a message durable."""
         return await self._bus.publish(inbound)
 
@@ -298,6 +298,6 @@ class LocalPort:
         """Say what became of an answer."""
         self._bus.report(report)
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         """Wait until nothing waits for its answer."""
         await self._bus.drain()

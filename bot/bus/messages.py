@@ -109,10 +109,10 @@ class Inbound:
         private: True where only this person and the bot are present.
         quote: Text of somebody else's that the message quotes or forwards; never the person's own.
         role: What the sender may do.
-        asks: False for what is only overheard: it is kept as context and not answered.
+        expects_answer: False for what is only overheard: it is kept as context and not answered.
         edits: The platform's id of the message that this one takes the place of.
         attachments: What came with it.
-        pressed: The platform's id of the bot's message whose button was pressed, where this is that.
+        pressed_message_id: The platform's id of the bot's message whose button was pressed, where this is that.
         via: Where the answer to a command is shown, where that is not the conversation: whoever
             gave it looks at the conversation from elsewhere, and is no part of it.
         trace: Where it stands in a trace, for who works on it next; see ``bot.core.telemetry.tracing``.
@@ -126,10 +126,10 @@ class Inbound:
     private: bool = True
     quote: str | None = None
     role: Role = "member"
-    asks: bool = True
+    expects_answer: bool = True
     edits: str | None = None
     attachments: tuple[Attachment, ...] = ()
-    pressed: str | None = None
+    pressed_message_id: str | None = None
     via: Address | None = None
     trace: str | None = field(default=None, compare=False)
 
@@ -140,7 +140,7 @@ class Inbound:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class PublishResult:
     """The bus's word that a message is durable (or was already known)."""
 
     duplicate: bool = False
@@ -155,7 +155,7 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
-class OutFile:
+class OutgoingFile:
     """A file that goes out with an answer.
 
     Attributes:
@@ -200,7 +200,7 @@ class Answer:
     buttons: tuple[Button, ...] = ()
     shown: tuple[str, ...] = ()
     replaces: str | None = None
-    files: tuple[OutFile, ...] = ()
+    files: tuple[OutgoingFile, ...] = ()
     of: str | None = None
     trace: str | None = field(default=None, compare=False)
 
@@ -269,5 +269,5 @@ class DeliveryReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class ReleaseRequest:
     """Another process wants the session: its holder leaves if it has nothing to do."""

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from bot.bus.messages import Accepted, DeliveryReport, Inbound, LetGo, Outbound
+from bot.bus.messages import DeliveryReport, Inbound, Outbound, PublishResult, ReleaseRequest
 
 
 class Delivery(Protocol):
@@ -65,7 +65,7 @@ class SessionInbox(Protocol):
         """The session's key."""
         ...
 
-    async def receive(self) -> Delivery | DeliveryReport | LetGo:
+    async def receive(self) -> Delivery | DeliveryReport | ReleaseRequest:
         """Return what comes next, waiting for it.
 
         Raises:
@@ -73,7 +73,7 @@ class SessionInbox(Protocol):
         """
         ...
 
-    def receive_nowait(self) -> Delivery | DeliveryReport | LetGo | None:
+    def receive_nowait(self) -> Delivery | DeliveryReport | ReleaseRequest | None:
         """Return the next one if there is one."""
         ...
 
@@ -89,7 +89,7 @@ class SessionInbox(Protocol):
 class ChannelPort(Protocol):
     """What a channel is given: one end to send and one to receive."""
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         """Make a message durable, then return; only now may the platform be acknowledged.
 
         Raises:
@@ -110,7 +110,7 @@ class ChannelPort(Protocol):
         """Say what became of an ``Answer``."""
         ...
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         """Wait until nothing that was accepted waits for its answer."""
         ...
 
@@ -160,7 +160,7 @@ class Bus(Protocol):
         """
         ...
 
-    def keep(self, session: str) -> AbstractAsyncContextManager[None]:
+    def lock_session(self, session: str) -> AbstractAsyncContextManager[None]:
         """Keep a session from having a holder in another process meanwhile.
 
         A holder there that has nothing to do gives it up (``LetGo``). One in this process stays.

@@ -83,7 +83,7 @@ class PostgresSpool(SharedSpool):
         """Return what a run before this one took and did not handle, in order."""
         return await self._readable(await self._insist(_LOAD, []))
 
-    async def arrive(self, number: int, raw: Any, *, known: bool) -> None:
+    async def enqueue(self, number: int, raw: Any, *, known: bool) -> None:
         """Keep an update for whichever process handles them; when this returns it is durable.
 
         Raises:
@@ -97,7 +97,7 @@ class PostgresSpool(SharedSpool):
                 f"{self._channel} already, which is the most allowed"
             )
 
-    async def arrived(self, *, wait: bool = True) -> list[tuple[int, Any]]:
+    async def fetch_untaken(self, *, wait: bool = True) -> list[tuple[int, Any]]:
         """Return what arrived and is neither taken nor settled, in order, and not too much at once."""
         while True:
             event = self._wakeups.event(f"spool:{self._channel}")
@@ -108,7 +108,7 @@ class PostgresSpool(SharedSpool):
             if not rows:
                 await self._wakeups.wait(event)
 
-    async def settle(self, numbers: Collection[int]) -> None:
+    async def discard_untaken(self, numbers: Collection[int]) -> None:
         """Forget which of these were not ``put`` meanwhile: they are done with.
 
         Raises:
@@ -145,7 +145,7 @@ class PostgresSpool(SharedSpool):
             raise BusError(str(error)) from error
         except psycopg.Error as error:
             raise BusError(
-                f"the database at {self._database.place} refused "
+                f"the database at {self._database.display_address} refused "
                 f"({error.diag.message_primary or type(error).__name__})"
             ) from error
 

@@ -36,7 +36,7 @@ class Spool(Protocol):
 class SharedSpool(Spool, Protocol):
     """One that many processes share: any of them receives, and one handles."""
 
-    async def arrive(self, number: int, raw: Any, *, known: bool) -> None:
+    async def enqueue(self, number: int, raw: Any, *, known: bool) -> None:
         """Keep an update for whichever process handles them; when this returns it is durable.
 
         One that was there before, or was handled lately, is not kept again.
@@ -51,7 +51,7 @@ class SharedSpool(Spool, Protocol):
         """
         ...
 
-    async def arrived(self, *, wait: bool = True) -> list[tuple[int, Any]]:
+    async def fetch_untaken(self, *, wait: bool = True) -> list[tuple[int, Any]]:
         """Return what arrived and is neither taken nor settled, in order, and not too much at once.
 
         Storage that cannot be reached is waited for.
@@ -61,7 +61,7 @@ class SharedSpool(Spool, Protocol):
         """
         ...
 
-    async def settle(self, numbers: Collection[int]) -> None:
+    async def discard_untaken(self, numbers: Collection[int]) -> None:
         """Forget which of these were not ``put`` meanwhile: they are done with.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bot.core.errors import DatabaseUnavailable
-from bot.runtime.app.shared import open_database
+from bot.runtime.app.database_services import open_database
 from bot.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,25 +50,27 @@ def database_status(settings: Settings) -> int:
 
 async def _migrate(settings: Settings) -> None:
     async with open_database(settings) as database:
-        from bot.core.database.schema import migrate
+        from bot.core.database.migrations import migrate
 
         ran = await migrate(database)
         for name in ran:
             print(f"done\t{name}")
-        print(f"{database.place}: {_steps(len(ran))} run, and it is of this version")
+        print(f"{database.display_address}: {_steps(len(ran))} run, and it is of this version")
 
 
 async def _status(settings: Settings) -> int:
     async with open_database(settings) as database:
-        from bot.core.database.schema import pending
+        from bot.core.database.migrations import pending_migrations
 
-        waiting = await pending(database)
+        waiting = await pending_migrations(database)
         for name in waiting:
             print(f"waits\t{name}")
         if waiting:
-            print(f"{database.place}: {_steps(len(waiting))} to be run: tapebot db migrate")
+            print(
+                f"{database.display_address}: {_steps(len(waiting))} to be run: tapebot db migrate"
+            )
             return WAITS
-        print(f"{database.place}: of this version; {await sizes(database)}")
+        print(f"{database.display_address}: of this version; {await sizes(database)}")
         return READY
 
 
@@ -84,7 +86,7 @@ async def sizes(database: Database) -> str:
         rows = await database.fetch(_SIZES, seconds=_COUNTING)
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.place} does not say what it holds: {error}"
+            f"the database at {database.display_address} does not say what it holds: {error}"
         ) from error
     tapes, entries, messages, leases, size = rows[0]
     return (

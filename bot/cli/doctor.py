@@ -22,14 +22,14 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.bus.access.roster import Roster
-from bot.cli.doctor_channels import channel_findings
-from bot.cli.doctor_database import database_findings
-from bot.cli.doctor_tapes import store_finding
-from bot.cli.finding import Finding, Level
+from bot.bus.access.access_list import AccessList
+from bot.cli.check_result import CheckLevel, CheckResult
+from bot.cli.doctor_channels import check_channels
+from bot.cli.doctor_database import check_database
+from bot.cli.doctor_tapes import check_tape_store
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.telemetry.redaction import Redactor
-from bot.runtime.settings import Settings
+from bot.runtime.settings import Settings, export_dotenv, load_settings
 
 Probe = Callable[[], Awaitable[str]]
 
@@ -55,40 +55,40 @@ _BARE_NAMES = {"gpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai"}
 _BARE_NAMES |= {"claude": "anthropic"}
 
 
-async def examine(
+async def run_checks(
     settings: Settings | SettingsError, *, probe: Probe | None = None
-) -> list[Finding]:
+) -> list[CheckResult]:
     """Look at everything that can be looked at from outside the running program.
 
     Args:
         settings: The settings, or why they could not be read; then the rest needs them too.
         probe: Makes one small call of the model and returns its answer.
     """
-    findings = [Finding("python", "ok", platform.python_version()), _terminal()]
+    findings = [CheckResult("python", "ok", platform.python_version()), _terminal()]
     if isinstance(settings, SettingsError):
         lines = str(settings).splitlines()
-        return [*(Finding("settings", "bad", line, "Correct it.") for line in lines), *findings]
-    findings.insert(0, Finding("settings", "ok", "all known and valid"))
+        return [*(CheckResult("settings", "bad", line, "Correct it.") for line in lines), *findings]
+    findings.insert(0, CheckResult("settings", "ok", "all known and valid"))
     findings += await anyio.to_thread.run_sync(lambda: list(_on_disk(settings)))
-    shared: Roster | TapebotError | None = None
+    shared: AccessList | TapebotError | None = None
     if settings.database_url is not None:
-        found, shared = await database_findings(settings)
+        found, shared = await check_database(settings)
         findings += found
     elif settings.tape_store != "file":
-        findings.append(await store_finding(settings, ask=probe is not None))
+        findings.append(await check_tape_store(settings, ask=probe is not None))
     findings += _models(settings)
     if probe is not None:
         findings.append(await _answer(probe, settings.model_timeout))
-    findings.append(Finding("time", "ok", f"times are shown in {settings.timezone}"))
+    findings.append(CheckResult("time", "ok", f"times are shown in {settings.timezone}"))
     asks = probe is not None
     findings += await anyio.to_thread.run_sync(
-        lambda: list(channel_findings(settings, ask=asks, roster=shared))
+        lambda: list(check_channels(settings, ask=asks, roster=shared))
     )
     redact = Redactor(settings.secrets())
     return [replace(each, text=redact(each.text), remedy=redact(each.remedy)) for each in findings]
 
 
-def report(findings: list[Finding]) -> str:
+def report(findings: list[CheckResult]) -> str:
     """Return the findings as text for a terminal, the verdict last."""
     lines = []
     for each in findings:
@@ -101,21 +101,21 @@ def report(findings: list[Finding]) -> str:
     return "\n".join(lines)
 
 
-def exit_code(findings: list[Finding]) -> int:
+def exit_code(findings: list[CheckResult]) -> int:
     """Return 1 where something is bad, else 0."""
     return int(any(each.level == "bad" for each in findings))
 
 
-def _terminal() -> Finding:
+def _terminal() -> CheckResult:
     encoding = (getattr(sys.stdout, "encoding", None) or "none").lower()
     if encoding.replace("-", "") != "utf8":
         remedy = "Set PYTHONUTF8=1, or a locale such as C.UTF-8."
-        return Finding("terminal", "warn", f"its encoding is {encoding}", remedy)
+        return CheckResult("terminal", "warn", f"its encoding is {encoding}", remedy)
     attached = sys.stdin is not None and sys.stdin.isatty()
-    return Finding("terminal", "ok", "yes" if attached else "none; lines are read from a pipe")
+    return CheckResult("terminal", "ok", "yes" if attached else "none; lines are read from a pipe")
 
 
-def _on_disk(settings: Settings) -> Iterator[Finding]:
+def _on_disk(settings: Settings) -> Iterator[CheckResult]:
     home = settings.home
     yield from _private(Path(".env"), ".env", 0o600)
     if settings.config is not None:
@@ -126,7 +126,7 @@ def _on_disk(settings: Settings) -> Iterator[Finding]:
         yield _can_be_made(home)
     except OSError as exc:
         remedy = "Set TAPEBOT_HOME to a folder of yours."
-        yield Finding("home", "bad", f"{home} cannot be reached: {exc.strerror}", remedy)
+        yield CheckResult("home", "bad", f"{home} cannot be reached: {exc.strerror}", remedy)
     else:
         if is_folder:
             yield _writable(home)
@@ -134,7 +134,7 @@ def _on_disk(settings: Settings) -> Iterator[Finding]:
             if settings.tape_store == "file" and settings.database_url is None:
                 yield _lock(home / "tapes")
         else:
-            yield Finding("home", "bad", f"{home} is a file", "Set TAPEBOT_HOME to a folder.")
+            yield CheckResult("home", "bad", f"{home} is a file", "Set TAPEBOT_HOME to a folder.")
     yield _space(_nearest(home))
     yield from _workspace(settings)
 
@@ -144,15 +144,15 @@ def _nearest(path: Path) -> Path:
     return next(each for each in (path, *path.parents) if os.access(each, os.F_OK))
 
 
-def _can_be_made(home: Path) -> Finding:
+def _can_be_made(home: Path) -> CheckResult:
     parent = _nearest(home)
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-        return Finding("home", "ok", f"{home} will be made at the first start")
+        return CheckResult("home", "ok", f"{home} will be made at the first start")
     remedy = "Set TAPEBOT_HOME to a folder of yours."
-    return Finding("home", "bad", f"{home} cannot be made in {parent}", remedy)
+    return CheckResult("home", "bad", f"{home} cannot be made in {parent}", remedy)
 
 
-def _writable(home: Path) -> Finding:
+def _writable(home: Path) -> CheckResult:
     try:
         with tempfile.NamedTemporaryFile(dir=home, prefix=".doctor-") as file:
             file.write(b"tapebot")
@@ -160,18 +160,18 @@ def _writable(home: Path) -> Finding:
             os.fsync(file.fileno())
     except OSError as exc:
         remedy = "Make the folder writable for this user, or free space."
-        return Finding("home", "bad", f"{home} takes no durable write: {exc.strerror}", remedy)
-    return Finding("home", "ok", f"{home} is writable, and writes reach the disk")
+        return CheckResult("home", "bad", f"{home} takes no durable write: {exc.strerror}", remedy)
+    return CheckResult("home", "ok", f"{home} is writable, and writes reach the disk")
 
 
-def _modes(home: Path) -> Iterator[Finding]:
+def _modes(home: Path) -> Iterator[CheckResult]:
     yield from _private(home, "the home folder", 0o700)
     inside = islice(home.rglob("*"), _FILES_LOOKED_AT)
     open_files = [path for path in inside if not path.is_symlink() and _is_open(path)]
     # Whoever cannot enter the home folder cannot reach what is in it.
     if open_files and _is_open(home):
         text = f"others can open what is in it, e.g. {open_files[0]}"
-        yield Finding("home", "warn", text, f"chmod -R go-rwx '{home}'")
+        yield CheckResult("home", "warn", text, f"chmod -R go-rwx '{home}'")
 
 
 def _is_open(path: Path) -> bool:
@@ -181,39 +181,39 @@ def _is_open(path: Path) -> bool:
         return False
 
 
-def _private(path: Path, what: str, mode: int) -> Iterator[Finding]:
+def _private(path: Path, what: str, mode: int) -> Iterator[CheckResult]:
     if path.exists() and _is_open(path):
         found = stat.S_IMODE(path.stat().st_mode)
         text = f"others can open {what} (mode {found:04o})"
-        yield Finding("home", "warn", text, f"chmod {mode:o} '{path}'")
+        yield CheckResult("home", "warn", text, f"chmod {mode:o} '{path}'")
 
 
-def _space(folder: Path) -> Finding:
+def _space(folder: Path) -> CheckResult:
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB free"
     remedy = f"Free some space on the disk of {folder}."
     if free < _NO_SPACE:
-        return Finding("disk", "bad", text, remedy)
+        return CheckResult("disk", "bad", text, remedy)
     return (
-        Finding("disk", "warn", text, remedy)
+        CheckResult("disk", "warn", text, remedy)
         if free < _LITTLE_SPACE
-        else Finding("disk", "ok", text)
+        else CheckResult("disk", "ok", text)
     )
 
 
-def _lock(tapes: Path) -> Finding:
+def _lock(tapes: Path) -> CheckResult:
     try:
         # Opened to read and locked with others for an instant: a holder's own lock is not touched.
         with (tapes / ".lock").open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return Finding("tapes", "ok", f"in use by a running tapebot ({_owner(tapes)})")
+        return CheckResult("tapes", "ok", f"in use by a running tapebot ({_owner(tapes)})")
     except FileNotFoundError:
-        return Finding("tapes", "ok", "none yet")
+        return CheckResult("tapes", "ok", "none yet")
     except OSError as exc:
         remedy = f"Give the folder to the user that runs tapebot: {tapes}"
-        return Finding("tapes", "bad", f"the lock cannot be looked at: {exc.strerror}", remedy)
-    return Finding("tapes", "ok", "no tapebot is running on them")
+        return CheckResult("tapes", "bad", f"the lock cannot be looked at: {exc.strerror}", remedy)
+    return CheckResult("tapes", "ok", "no tapebot is running on them")
 
 
 def _owner(tapes: Path) -> str:
@@ -224,11 +224,11 @@ def _owner(tapes: Path) -> str:
     return f"process {pid}" if pid.isdigit() else "its process is not known"
 
 
-def _workspace(settings: Settings) -> Iterator[Finding]:
+def _workspace(settings: Settings) -> Iterator[CheckResult]:
     folder = settings.workspace_folder
     if settings.workspace is not None and not os.access(folder, os.R_OK | os.X_OK):
         remedy = "Make the folder, or correct TAPEBOT_WORKSPACE."
-        yield Finding("workspace", "bad", f"{folder} cannot be opened", remedy)
+        yield CheckResult("workspace", "bad", f"{folder} cannot be opened", remedy)
         return
     sizes = []
     for name in _BOOTSTRAP:
@@ -237,16 +237,18 @@ def _workspace(settings: Settings) -> Iterator[Finding]:
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as exc:
-            yield Finding("workspace", "bad", f"{name} cannot be read: {exc}", "Save it as UTF-8.")
+            yield CheckResult(
+                "workspace", "bad", f"{name} cannot be read: {exc}", "Save it as UTF-8."
+            )
             continue
         sizes.append(f"{name} {size} bytes")
         if size > _LARGE_BOOTSTRAP:
             text = f"{name} has {size} bytes, and every prompt repeats them"
-            yield Finding("workspace", "warn", text, "Shorten it.")
-    yield Finding("workspace", "ok", ", ".join(sizes) or f"no bootstrap files in {folder}")
+            yield CheckResult("workspace", "warn", text, "Shorten it.")
+    yield CheckResult("workspace", "ok", ", ".join(sizes) or f"no bootstrap files in {folder}")
 
 
-def _models(settings: Settings) -> Iterator[Finding]:
+def _models(settings: Settings) -> Iterator[CheckResult]:
     main = settings.model or "offline"
     yield _model(main, settings)
     for name in settings.fallback_models:
@@ -255,35 +257,37 @@ def _models(settings: Settings) -> Iterator[Finding]:
         yield _model(settings.judge_model, settings, "judge ")
 
 
-def _model(name: str, settings: Settings, role: str = "") -> Finding:
+def _model(name: str, settings: Settings, role: str = "") -> CheckResult:
     found = _usable(name, settings)
     text = f"{role}{name}: {found.text}"
-    level: Level = "warn" if role and found.level == "bad" else found.level
+    level: CheckLevel = "warn" if role and found.level == "bad" else found.level
     return replace(found, text=text, level=level)
 
 
-def _usable(name: str, settings: Settings) -> Finding:
+def _usable(name: str, settings: Settings) -> CheckResult:
     if name == "offline":
-        return Finding("model", "ok", "the offline responder; TAPEBOT_MODEL sets a language model")
+        return CheckResult(
+            "model", "ok", "the offline responder; TAPEBOT_MODEL sets a language model"
+        )
     if name.startswith("gguf:"):
         return _gguf(Path(name.removeprefix("gguf:")))
     if importlib.util.find_spec("litellm") is None:
-        return Finding("model", "bad", "litellm is missing", "pip install 'tapebot[models]'")
+        return CheckResult("model", "bad", "litellm is missing", "pip install 'tapebot[models]'")
     return _key(_provider(name), settings)
 
 
-def _gguf(path: Path) -> Finding:
+def _gguf(path: Path) -> CheckResult:
     if importlib.util.find_spec("xllamacpp") is None:
-        return Finding("model", "bad", "xllamacpp is missing", "pip install 'tapebot[local]'")
+        return CheckResult("model", "bad", "xllamacpp is missing", "pip install 'tapebot[local]'")
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as exc:
         remedy = "Correct the path in TAPEBOT_MODEL."
-        return Finding("model", "bad", f"cannot be read: {exc.strerror}", remedy)
+        return CheckResult("model", "bad", f"cannot be read: {exc.strerror}", remedy)
     if magic != b"GGUF":
-        return Finding("model", "bad", "is not a GGUF file", "Get the model in GGUF format.")
-    return Finding("model", "ok", f"{path.stat().st_size / 1e6:.0f} MB, run in this process")
+        return CheckResult("model", "bad", "is not a GGUF file", "Get the model in GGUF format.")
+    return CheckResult("model", "ok", f"{path.stat().st_size / 1e6:.0f} MB, run in this process")
 
 
 def _provider(name: str) -> str:
@@ -293,30 +297,62 @@ def _provider(name: str) -> str:
     return next((known for start, known in _BARE_NAMES.items() if name.startswith(start)), "")
 
 
-def _key(provider: str, settings: Settings) -> Finding:
+def _key(provider: str, settings: Settings) -> CheckResult:
     names = _KEYS.get(provider, ())
     if provider in _NO_KEY:
-        return Finding("model", "ok", f"{provider} needs no key")
+        return CheckResult("model", "ok", f"{provider} needs no key")
     main = _provider(settings.model or "")
     if settings.model_api_key is not None and provider == main:
-        return Finding("model", "ok", "its key is in TAPEBOT_MODEL_API_KEY")
+        return CheckResult("model", "ok", "its key is in TAPEBOT_MODEL_API_KEY")
     if held := next((name for name in names if os.environ.get(name)), None):
-        return Finding("model", "ok", f"its key is in {held}")
+        return CheckResult("model", "ok", f"its key is in {held}")
     if not names:
-        return Finding("model", "ok", "whether it needs a key is not known here")
+        return CheckResult("model", "ok", "whether it needs a key is not known here")
     remedy = f"Set {names[0]}, or TAPEBOT_MODEL_API_KEY for the main model."
     own_address = settings.model_api_base is not None and provider == main
-    return Finding("model", "warn" if own_address else "bad", "it has no key", remedy)
+    return CheckResult("model", "warn" if own_address else "bad", "it has no key", remedy)
 
 
-async def _answer(probe: Probe, seconds: float) -> Finding:
+async def _answer(probe: Probe, seconds: float) -> CheckResult:
     try:
         with anyio.fail_after(seconds):
             text = await probe()
     except TimeoutError:
-        return Finding("model", "bad", f"no answer within {seconds:g} seconds", "Try again later.")
+        return CheckResult(
+            "model", "bad", f"no answer within {seconds:g} seconds", "Try again later."
+        )
     except TapebotError as exc:
-        return Finding(
+        return CheckResult(
             "model", "bad", f"the call failed: {exc}", "Check its name, key and address."
         )
-    return Finding("model", "ok", f"it answers: {text.strip()[:60]!r}")
+    return CheckResult("model", "ok", f"it answers: {text.strip()[:60]!r}")
+
+
+def run_doctor(*, probe: bool) -> int:
+    """Print what is well and what to mend; return 1 where something is bad."""
+    return anyio.run(_check, probe)
+
+
+async def _check(probe: bool) -> int:
+    settings: Settings | SettingsError
+    try:
+        export_dotenv()
+        settings = load_settings()
+    except SettingsError as error:
+        settings = error
+
+    async def answer() -> str:
+        from bot.llm.base import ModelRequest
+        from bot.runtime.app import make_model
+
+        assert isinstance(settings, Settings)
+        model = make_model(settings)
+        try:
+            request = ModelRequest([{"role": "user", "content": "Answer with one word: ready"}])
+            return (await model.complete(request)).content
+        finally:
+            await model.aclose()
+
+    findings = await run_checks(settings, probe=answer if probe else None)
+    print(report(findings))
+    return exit_code(findings)

@@ -9,9 +9,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
-from bot.bus.access.file_book import FILE, read_roster
-from bot.bus.access.roster import Named, Roster, has_owner
-from bot.cli.finding import Finding
+from bot.bus.access.access_list import AccessList, ConfiguredAccess, has_owner
+from bot.bus.access.file_store import FILE, read_access_list
+from bot.cli.check_result import CheckResult
 from bot.core.errors import SettingsError, TapebotError
 from bot.runtime.settings import Settings
 
@@ -20,9 +20,9 @@ _DISCORD = "https://discord.com/api/v10"
 _SECONDS = 10
 
 
-def channel_findings(
-    settings: Settings, *, ask: bool, roster: Roster | TapebotError | None = None
-) -> Iterator[Finding]:
+def check_channels(
+    settings: Settings, *, ask: bool, roster: AccessList | TapebotError | None = None
+) -> Iterator[CheckResult]:
     """Say which channels are set up, whether they can run, and whether anybody is let in.
 
     Args:
@@ -32,7 +32,7 @@ def channel_findings(
     """
     if not settings.telegram_token and settings.discord_token is None:
         remedy = "Set TAPEBOT_TELEGRAM_TOKEN or TAPEBOT_DISCORD_TOKEN to be reached elsewhere."
-        yield Finding("channels", "ok", "the console", remedy)
+        yield CheckResult("channels", "ok", "the console", remedy)
         return
     for bot in settings.telegram_token:
         base = (settings.telegram_api_base or _TELEGRAM).rstrip("/")
@@ -49,12 +49,14 @@ def channel_findings(
     yield _access(settings, roster)
 
 
-def _channel(name: str, module: str, extra: str, request: urllib.request.Request | bool) -> Finding:
+def _channel(
+    name: str, module: str, extra: str, request: urllib.request.Request | bool
+) -> CheckResult:
     if importlib.util.find_spec(module) is None:
         remedy = f"Install it: pip install 'tapebot[{extra}]'"
-        return Finding("channels", "bad", f"{module} is missing for {name}", remedy)
+        return CheckResult("channels", "bad", f"{module} is missing for {name}", remedy)
     if isinstance(request, bool):
-        return Finding(
+        return CheckResult(
             "channels", "ok", f"{name} (`doctor --probe` asks whether the token is good)"
         )
     # Errors of the call are not shown: they may hold the address, and that the token.
@@ -64,29 +66,31 @@ def _channel(name: str, module: str, extra: str, request: urllib.request.Request
     except urllib.error.HTTPError as error:
         if error.code in (401, 404):
             remedy = "Put the right one into the settings: @BotFather or the portal shows it."
-            return Finding("channels", "bad", f"{name} does not know the token", remedy)
-        return Finding("channels", "warn", f"{name} answered {error.code}", "Try again later.")
+            return CheckResult("channels", "bad", f"{name} does not know the token", remedy)
+        return CheckResult("channels", "warn", f"{name} answered {error.code}", "Try again later.")
     except (OSError, ValueError, http.client.HTTPException):
         remedy = "Look at the network, and at the address if one is set."
-        return Finding("channels", "warn", f"{name} cannot be reached", remedy)
+        return CheckResult("channels", "warn", f"{name} cannot be reached", remedy)
     person = told.get("result", told) if isinstance(told, dict) else {}
     who = person.get("username") if isinstance(person, dict) else None
-    return Finding("channels", "ok", f"{name}: @{who or '?'} is known there")
+    return CheckResult("channels", "ok", f"{name}: @{who or '?'} is known there")
 
 
-def _access(settings: Settings, roster: Roster | TapebotError | None) -> Finding:
+def _access(settings: Settings, roster: AccessList | TapebotError | None) -> CheckResult:
     try:
-        roster = read_roster(settings.home / FILE) if roster is None else roster
+        roster = read_access_list(settings.home / FILE) if roster is None else roster
     except SettingsError as error:
         roster = error
     if isinstance(roster, TapebotError):
-        return Finding("access", "bad", str(roster))
-    named = Named(frozenset(settings.owners), frozenset(settings.allow))
+        return CheckResult("access", "bad", str(roster))
+    named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
     if not has_owner(roster, named):
         remedy = "Start it and send it the claim code that it prints, or set TAPEBOT_OWNERS."
-        return Finding("access", "warn", "nobody owns the bot yet: it answers nobody", remedy)
+        return CheckResult("access", "warn", "nobody owns the bot yet: it answers nobody", remedy)
     owners = named.owners | {one.place for one in roster.people if one.role == "owner"}
     others = named.allow | {one.place for one in roster.people}
     others |= {one.place for one in roster.chats}
     counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
-    return Finding("access", "ok", f"{counted}; people and chats in all: {len(owners | others)}")
+    return CheckResult(
+        "access", "ok", f"{counted}; people and chats in all: {len(owners | others)}"
+    )

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.bus.access.roster import Roster
-from bot.cli.finding import Finding
+from bot.bus.access.access_list import AccessList
+from bot.cli.check_result import CheckResult
 from bot.core.errors import TapebotError
-from bot.runtime.app.shared import open_database
+from bot.runtime.app.database_services import open_database
 from bot.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Server:
     leases: int
 
 
-async def database_findings(settings: Settings) -> tuple[list[Finding], Roster | TapebotError]:
+async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessList | TapebotError]:
     """Look at the database of the settings: nothing in it is changed.
 
     Returns:
@@ -66,38 +66,38 @@ async def database_findings(settings: Settings) -> tuple[list[Finding], Roster |
             found, whole = await _look(database)
             if not whole:
                 return found, TapebotError("who may use the bot is not known: see the database")
-            from bot.transfer.moving_database import read_shared_roster
+            from bot.transfer.database_storage import read_database_access_list
 
-            return found, await _roster(read_shared_roster(database))
+            return found, await _roster(read_database_access_list(database))
     except TapebotError as error:
         remedy = "See that it runs, and correct TAPEBOT_DATABASE_URL."
-        return [Finding("database", "bad", str(error), remedy)], error
+        return [CheckResult("database", "bad", str(error), remedy)], error
 
 
-async def _roster(asked: Awaitable[Roster]) -> Roster | TapebotError:
+async def _roster(asked: Awaitable[AccessList]) -> AccessList | TapebotError:
     try:
         return await asked
     except TapebotError as error:
         return error
 
 
-async def _look(database: Database) -> tuple[list[Finding], bool]:
+async def _look(database: Database) -> tuple[list[CheckResult], bool]:
     """Return what was found, and whether the tables are there."""
-    from bot.core.database.schema import pending
+    from bot.core.database.migrations import pending_migrations
 
-    waiting = await pending(database)
+    waiting = await pending_migrations(database)
     server = await _asked(database, empty=bool(waiting))
-    found = list(_server(database.place, server))
+    found = list(_server(database.display_address, server))
     if waiting:
         text = f"{len(waiting)} steps of its tables wait ({waiting[0]} is the next)"
-        found.append(Finding("database", "bad", text, "tapebot db migrate"))
+        found.append(CheckResult("database", "bad", text, "tapebot db migrate"))
         return found, False
     if not (await database.fetch(_QUEUE))[0][0]:
         remedy = "Put the schema pgmq back from a copy of the database."
-        found.append(Finding("database", "bad", "its queues (pgmq) are gone", remedy))
+        found.append(CheckResult("database", "bad", "its queues (pgmq) are gone", remedy))
         return found, True
     held = f"{server.leases} lease{'s' * (server.leases != 1)} held by running processes"
-    found.append(Finding("database", "ok", f"its tables are of this version; {held}"))
+    found.append(CheckResult("database", "ok", f"its tables are of this version; {held}"))
     return found, True
 
 
@@ -114,16 +114,16 @@ async def _asked(database: Database, *, empty: bool) -> _Server:
     return _Server(number, version, ahead, unsafe, leases)
 
 
-def _server(place: str, server: _Server) -> Iterator[Finding]:
+def _server(place: str, server: _Server) -> Iterator[CheckResult]:
     if server.number < _OLDEST:
         text = f"{place}: PostgreSQL {server.version} is too old"
-        yield Finding("database", "bad", text, "Use PostgreSQL 15 or newer.")
+        yield CheckResult("database", "bad", text, "Use PostgreSQL 15 or newer.")
     else:
-        yield Finding("database", "ok", f"{place}: PostgreSQL {server.version} answers")
+        yield CheckResult("database", "ok", f"{place}: PostgreSQL {server.version} answers")
     if abs(server.ahead) >= _SKEW:
         side = "ahead of" if server.ahead > 0 else "behind"
         text = f"its clock is {abs(server.ahead):.0f} seconds {side} this machine's"
-        yield Finding("database", "warn", text, "Synchronise both clocks (NTP).")
+        yield CheckResult("database", "warn", text, "Synchronise both clocks (NTP).")
     if server.unsafe:
         text = f"it may lose what it confirmed ({', '.join(server.unsafe)})"
-        yield Finding("database", "warn", text, "Set them as PostgreSQL has them by default.")
+        yield CheckResult("database", "warn", text, "Set them as PostgreSQL has them by default.")

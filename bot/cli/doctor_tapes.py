@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 
 import anyio
 
-from bot.cli.finding import Finding
+from bot.cli.check_result import CheckResult
 from bot.core.errors import TapebotError
 from bot.runtime.settings import Settings
 
@@ -14,37 +14,37 @@ _PATIENCE = 15.0
 """Seconds in which a store must answer."""
 
 
-async def store_finding(settings: Settings, *, ask: bool) -> Finding:
+async def check_tape_store(settings: Settings, *, ask: bool) -> CheckResult:
     """Look at a store that is not ``file``.
 
     Args:
         settings: Name it.
         ask: Have it list its tapes, over the network where it is there.
     """
-    from bot.runtime.app.tapes import GROUP, build_tape_store
+    from bot.runtime.app.tape_stores import GROUP, build_tape_store
 
     name = settings.tape_store
     remote = name.startswith(("http://", "https://"))
     if name == "memory":
         remedy = "Set TAPEBOT_TAPE_STORE=file to keep them."
-        return Finding("tapes", "warn", "in memory: they are gone when tapebot ends", remedy)
+        return CheckResult("tapes", "warn", "in memory: they are gone when tapebot ends", remedy)
     where = f"on the tape server {name}" if remote else f"kept by the installed store {name}"
     if not ask and not remote and name in {point.name for point in entry_points(group=GROUP)}:
-        return Finding("tapes", "ok", f"{where} (`doctor --probe` asks whether it answers)")
+        return CheckResult("tapes", "ok", f"{where} (`doctor --probe` asks whether it answers)")
     try:
         store = build_tape_store(settings, read_only=True)
     except TapebotError as error:
-        return Finding("tapes", "bad", str(error), "Correct it.")
+        return CheckResult("tapes", "bad", str(error), "Correct it.")
     try:
         if not ask:
-            return Finding("tapes", "ok", f"{where} (`doctor --probe` asks whether it answers)")
+            return CheckResult("tapes", "ok", f"{where} (`doctor --probe` asks whether it answers)")
         with anyio.fail_after(_PATIENCE):
             seen = len(await store.list_tapes())
     except TimeoutError:
         text = f"{where}: no answer within {_PATIENCE:g} seconds"
-        return Finding("tapes", "bad", text, "See that it runs and can be reached from here.")
+        return CheckResult("tapes", "bad", text, "See that it runs and can be reached from here.")
     except TapebotError as error:
-        return Finding("tapes", "bad", f"{where}: {error}", "See to it; no tape is kept here.")
+        return CheckResult("tapes", "bad", f"{where}: {error}", "See to it; no tape is kept here.")
     finally:
         await store.close()
-    return Finding("tapes", "ok", f"{where}: it answers, and lists {seen} tapes")
+    return CheckResult("tapes", "ok", f"{where}: it answers, and lists {seen} tapes")

@@ -10,12 +10,19 @@ from typing import Any
 
 import anyio
 
-from bot.evals.answers import Answered, LabelledQuestion, answer_all, counted
-from bot.evals.claims import Judged, LabelledClaim, figures, judge_all
+from bot.evals.answer_eval import GradedAnswer, LabelledQuestion, answer_all, count_verdicts
+from bot.evals.claim_eval import JudgedClaim, LabelledClaim, claim_statistics, judge_all
 from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.labels import read_labels
-from bot.evals.metrics import Answer, Measures, by_category, by_family, by_speaker, measured
-from bot.evals.recall import ask_all
+from bot.evals.metrics import (
+    SearchAnswer,
+    SearchMetrics,
+    by_category,
+    by_family,
+    by_speaker,
+    compute_metrics,
+)
+from bot.evals.recall_eval import ask_all
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.runtime.app import make_judge, make_model
@@ -70,7 +77,7 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
     """
     claims = read_labels(path, LabelledClaim)
     judged, judge = anyio.run(_judged, claims, settings)
-    told = figures(judged, judge)
+    told = claim_statistics(judged, judge)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
         return 0
@@ -94,7 +101,7 @@ def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
         OSError: The file cannot be read.
     """
     answered = anyio.run(_answered, read_labels(path, LabelledQuestion), settings)
-    told = counted(answered)
+    told = count_verdicts(answered)
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
         return 0
@@ -106,7 +113,7 @@ def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
     return 0
 
 
-async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> list[Answered]:
+async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> list[GradedAnswer]:
     model = make_model(settings)
     try:
         return await answer_all(labels, model)
@@ -115,7 +122,9 @@ async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> l
             await model.aclose()
 
 
-async def _judged(claims: Sequence[LabelledClaim], settings: Settings) -> tuple[list[Judged], str]:
+async def _judged(
+    claims: Sequence[LabelledClaim], settings: Settings
+) -> tuple[list[JudgedClaim], str]:
     """Return what became of claims, and the name of the judge."""
     model = make_model(settings)
     judge = make_judge(settings, model)
@@ -135,7 +144,7 @@ def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
         print(f"{name}: {counts['n']} ({shares})")
 
 
-def _wrong(judged: Judged) -> str:
+def _wrong(judged: JudgedClaim) -> str:
     label = judged.label
     what = "not believed" if label.honest else "believed"
     said = " / ".join(cite.quote for cite in label.cites)
@@ -145,7 +154,7 @@ def _wrong(judged: Judged) -> str:
 
 async def _ask(
     datasets: Mapping[str, Dataset], embedder: Embedder | None
-) -> tuple[list[Answer], list[Answer]]:
+) -> tuple[list[SearchAnswer], list[SearchAnswer]]:
     """Return what words find, and what both find; nothing of the latter without a model."""
     answers = await _ask_once(datasets, None)
     if embedder is None:
@@ -157,8 +166,10 @@ async def _ask(
             await embedder.aclose()
 
 
-async def _ask_once(datasets: Mapping[str, Dataset], embedder: Embedder | None) -> list[Answer]:
-    answers: list[Answer] = []
+async def _ask_once(
+    datasets: Mapping[str, Dataset], embedder: Embedder | None
+) -> list[SearchAnswer]:
+    answers: list[SearchAnswer] = []
     for name, dataset in datasets.items():
         with TemporaryDirectory(prefix="tapebot-eval-") as folder:
             answers += await ask_all(dataset, Path(folder), embedder, name=name)
@@ -168,22 +179,22 @@ async def _ask_once(datasets: Mapping[str, Dataset], embedder: Embedder | None) 
 _GROUPS = {"categories": by_category, "families": by_family, "said_by": by_speaker}
 
 
-def _figures(answers: Sequence[Answer]) -> dict[str, Any]:
+def _figures(answers: Sequence[SearchAnswer]) -> dict[str, Any]:
     groups = {
         key: {name: one.as_json() for name, one in group(answers).items()}
         for key, group in _GROUPS.items()
     }
-    return {**measured(answers).as_json(), **groups}
+    return {**compute_metrics(answers).as_json(), **groups}
 
 
-def _tables(answers: Sequence[Answer]) -> str:
-    rows = [("all", measured(answers))]
+def _tables(answers: Sequence[SearchAnswer]) -> str:
+    rows = [("all", compute_metrics(answers))]
     for group in _GROUPS.values():
         rows += group(answers).items()
     return _table(rows)
 
 
-def _table(rows: Sequence[tuple[str, Measures]]) -> str:
+def _table(rows: Sequence[tuple[str, SearchMetrics]]) -> str:
     cells = [["", *rows[0][1].as_json()]]
     cells += [[name, *(_shown(value) for value in row.as_json().values())] for name, row in rows]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from bot.cli.parser import make_parser
 from bot.core.errors import SettingsError, TapebotError
 from bot.core.telemetry.logging import configure_logging
-from bot.runtime.settings import Role, Settings, export_dotenv, load_settings
+from bot.runtime.settings import ProcessRole, Settings, export_dotenv, load_settings
 
 WRONG_SETTINGS = 2
 
@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "doctor":
-        from bot.cli.check import check
+        from bot.cli.doctor import run_doctor
 
-        return check(probe=chosen.probe)
+        return run_doctor(probe=chosen.probe)
     if chosen.command == "eval":
         return _evaluate(chosen)
     export_dotenv()
@@ -110,7 +110,7 @@ def _tape(settings: Settings, chosen: argparse.Namespace) -> int:
 
         return reset_tape(settings, chosen.session, archive=chosen.archive, yes=chosen.yes)
     if chosen.tape == "export":
-        from bot.cli.exchange import export_tape
+        from bot.cli.tape_export import export_tape
 
         return export_tape(settings, chosen.session, form=chosen.format, output=chosen.output)
     if chosen.tape == "search":
@@ -145,7 +145,7 @@ def _memory(settings: Settings, chosen: argparse.Namespace) -> int:
 
 
 def _import(settings: Settings, chosen: argparse.Namespace) -> int:
-    from bot.cli.importing import import_bub, import_jsonl, import_nanobot
+    from bot.cli.imports import import_bub, import_jsonl, import_nanobot
 
     dry_run = chosen.dry_run
     if chosen.kind == "nanobot":
@@ -171,7 +171,7 @@ def _talk(settings: Settings) -> int:
     return _run_program(offer_model(settings), "both")
 
 
-def _run_program(settings: Settings, role: Role) -> int:
+def _run_program(settings: Settings, role: ProcessRole) -> int:
     at_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     stop = configure_logging(
         settings.home, settings.log_level, settings.secrets(), to_stderr=not at_terminal

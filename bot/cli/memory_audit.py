@@ -14,11 +14,11 @@ import anyio
 from bot.cli.tape import printable
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import TapebotError, TapeError
-from bot.memory.audit.auditing import audit_scope, audit_session
-from bot.memory.audit.finding import KINDS, Finding
-from bot.memory.audit.gathering import Gathering
-from bot.memory.scopes import is_scope
-from bot.runtime.app.tapes import open_tape_store
+from bot.memory.audit.audit_reader import AuditReader
+from bot.memory.audit.findings import AUDIT_FINDING_KINDS, AuditFinding
+from bot.memory.audit.rules import audit_scope, audit_session
+from bot.memory.scope_registry import is_shared_scope
+from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 
@@ -36,7 +36,7 @@ class _Report:
     """
 
     facts: dict[str, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[AuditFinding] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -80,14 +80,14 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
     report = _Report()
     async with open_tape_store(settings, read_only=True) as store:
         names = await _names(store, session)
-        gathering = Gathering(store, clock)
+        gathering = AuditReader(store, clock)
         # A private chat's facts are on a tape of their own, which others share.
-        scopes: dict[str, None] = dict.fromkeys(filter(is_scope, names))
+        scopes: dict[str, None] = dict.fromkeys(filter(is_shared_scope, names))
         for name in names:
-            if is_scope(name):
+            if is_shared_scope(name):
                 continue
             try:
-                shown, home = await gathering.session(name)
+                shown, home = await gathering.read_session(name)
             except TapebotError as error:
                 report.unreadable[name] = str(error)
             else:
@@ -95,13 +95,13 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
                 report.findings += audit_session(shown)
         for name in scopes:
             try:
-                scope = await gathering.scope(name)
+                scope = await gathering.read_scope(name)
             except TapebotError as error:
                 report.unreadable[name] = str(error)
             else:
                 report.facts[name] = len(scope.fold.active())
                 report.findings += audit_scope(scope, now)
-    report.findings.sort(key=lambda one: (one.scope, KINDS.index(one.kind)))
+    report.findings.sort(key=lambda one: (one.scope, AUDIT_FINDING_KINDS.index(one.kind)))
     return report
 
 

@@ -12,16 +12,16 @@ import anyio
 import anyio.to_thread
 
 from bot.cli.tape import printable
-from bot.core.clock import SystemClock, iso
+from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError
 from bot.core.files import private_directory
-from bot.memory.archived import Archived
-from bot.runtime.app.tapes import open_tape_store
+from bot.memory.archive_summary import ArchiveSummary
+from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
-from bot.transfer.files import replacing
+from bot.transfer.export_files import atomic_writer
 from bot.transfer.memory_archive import archive_name, history_pieces, write_archive
-from bot.transfer.remembering import remembering
+from bot.transfer.session_memory import read_session_memory
 
 T = TypeVar("T")
 
@@ -42,9 +42,9 @@ def export_memory(settings: Settings, session: str, to: Path | None = None) -> i
     zone = ZoneInfo(settings.timezone)
     path = to or private_directory(settings.home / "exports")
     if path.is_dir():
-        path /= archive_name(session, iso(now), now.astimezone(zone))
+        path /= archive_name(session, format_time(now), now.astimezone(zone))
 
-    async def write(store: TapeStore) -> Archived:
+    async def write(store: TapeStore) -> ArchiveSummary:
         return await write_archive(store, session, path.resolve(), zone, now)
 
     made = anyio.run(_reading, settings, write)
@@ -69,11 +69,11 @@ def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
         raise SettingsError(f"{folder} is a file: MEMORY.md and HISTORY.md need a folder")
 
     async def write(store: TapeStore) -> None:
-        known = await remembering(store, session)
+        known = await read_session_memory(store, session)
         into = private_directory(folder).resolve()
-        with replacing(into / "MEMORY.md") as file:
+        with atomic_writer(into / "MEMORY.md") as file:
             file.write(known.memory_md().encode("utf-8", "backslashreplace"))
-        with replacing(into / "HISTORY.md") as file:
+        with atomic_writer(into / "HISTORY.md") as file:
             pieces = history_pieces(store, session, ZoneInfo(settings.timezone))
             async with aclosing(pieces):
                 async for piece in pieces:

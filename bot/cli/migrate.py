@@ -13,13 +13,13 @@ from pydantic import SecretStr
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
-from bot.runtime.app.shared import open_shared
+from bot.runtime.app.database_services import open_database_services
 from bot.runtime.settings import Settings
-from bot.transfer.moving import Moved, move
-from bot.transfer.moving_files import FilesPlace
+from bot.transfer.file_storage import FileHomeStorage
+from bot.transfer.migration import MigrationResult, migrate_home
 
 if TYPE_CHECKING:
-    from bot.transfer.moving_database import DatabasePlace
+    from bot.transfer.database_storage import DatabaseHomeStorage
 
 
 def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = False) -> int:
@@ -64,18 +64,18 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
     return 0
 
 
-async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Moved:
-    files = FilesPlace(settings.home, settings.workspace_id or "")
-    if to_database and not await files.anything():
+async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> MigrationResult:
+    files = FileHomeStorage(settings.home, settings.workspace_id or "")
+    if to_database and not await files.has_data():
         raise TapeNotFound(f"{settings.home}: there is nothing here that could be moved")
     async with _database(settings) as database, AsyncExitStack() as held:
         if not dry_run:
             await held.enter_async_context(_alone(files, database))
         source, target = (files, database) if to_database else (database, files)
-        moved = await move(source, target, say=_say, dry_run=dry_run)
+        moved = await migrate_home(source, target, say=_say, dry_run=dry_run)
         if not dry_run and (busy := await database.users()):
             raise TapeLocked(f"a tapebot was started meanwhile ({busy}): stop it, and move again")
-        if not to_database and (answers := await database.answers()):
+        if not to_database and (answers := await database.count_pending_answers()):
             _note(
                 f"{answers} answers were on their way: those to messages are shown again from the tapes, "
                 "and notices are lost"
@@ -95,13 +95,13 @@ async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> Move
 
 
 @asynccontextmanager
-async def _database(settings: Settings) -> AsyncIterator[DatabasePlace]:
+async def _database(settings: Settings) -> AsyncIterator[DatabaseHomeStorage]:
     assert settings.database_url is not None
     try:
         from psycopg import ProgrammingError
         from psycopg.conninfo import make_conninfo
 
-        from bot.transfer.moving_database import NAME, DatabasePlace
+        from bot.transfer.database_storage import APPLICATION_NAME, DatabaseHomeStorage
     except ImportError as error:
         raise SettingsError(
             f"TAPEBOT_DATABASE_URL: needs {error.name}: pip install 'tapebot[postgres]'"
@@ -109,20 +109,20 @@ async def _database(settings: Settings) -> AsyncIterator[DatabasePlace]:
     url = settings.database_url.get_secret_value()
     try:
         # Its own connections must not look like those of a tapebot that runs.
-        named = make_conninfo(url, application_name=NAME)
+        named = make_conninfo(url, application_name=APPLICATION_NAME)
     except ProgrammingError:
         named = url
     renamed = settings.model_copy(update={"database_url": SecretStr(named)})
-    async with open_shared(renamed) as shared:
+    async with open_database_services(renamed) as shared:
         assert shared is not None
-        yield DatabasePlace(shared.database, shared.wakeups, settings.workspace_id or "")
+        yield DatabaseHomeStorage(shared.database, shared.wakeups, settings.workspace_id or "")
 
 
 @asynccontextmanager
-async def _alone(files: FilesPlace, database: DatabasePlace) -> AsyncIterator[None]:
+async def _alone(files: FileHomeStorage, database: DatabaseHomeStorage) -> AsyncIterator[None]:
     """See that nobody works in either place, and keep others that move away."""
-    with files.alone():
-        async with database.alone():
+    with files.lock():
+        async with database.lock():
             yield
 
 
@@ -146,7 +146,7 @@ def _differs(settings: Settings, target: str) -> str:
     )
 
 
-def _conclude(settings: Settings, moved: Moved, target: str, *, dry_run: bool) -> None:
+def _conclude(settings: Settings, moved: MigrationResult, target: str, *, dry_run: bool) -> None:
     if dry_run:
         print(f"nothing was written; {moved.tapes} tapes are there already and the same")
         return

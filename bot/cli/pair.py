@@ -12,16 +12,16 @@ import anyio
 import anyio.to_thread
 
 from bot.bus import Address, Answer
-from bot.bus.access.door import open_door
-from bot.bus.access.file_book import FILE, read_roster
-from bot.bus.access.roster import Named
-from bot.bus.access.wording import NO_SUCH_CODE, Listing
+from bot.bus.access.access_list import ConfiguredAccess
+from bot.bus.access.control import open_access_control
+from bot.bus.access.file_store import FILE, read_access_list
+from bot.bus.access.messages import NO_SUCH_CODE, AccessOverview
 from bot.cli.tape import printable
 from bot.core.clock import SystemClock
 from bot.core.errors import SettingsError, TapeLocked
 from bot.core.ids import new_id
-from bot.runtime.app.shared import open_shared
-from bot.runtime.control import call_control
+from bot.runtime.app.database_services import open_database_services
+from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
 
 
@@ -59,16 +59,18 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         return await _pair_shared(settings, request)
     if code is None:
         # Looking takes no lock and makes no folder.
-        roster = await anyio.to_thread.run_sync(read_roster, settings.home / FILE)
-        named = Named(frozenset(settings.owners), frozenset(settings.allow))
-        return {"ok": True, "text": Listing.of(roster, named, SystemClock().now()).text()}
+        roster = await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
+        named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
+        return {"ok": True, "text": AccessOverview.of(roster, named, SystemClock().now()).text()}
     path = settings.home / FILE
     _refuse_to_take_over(path)
-    if not (await anyio.to_thread.run_sync(read_roster, path)).requests:
+    if not (await anyio.to_thread.run_sync(read_access_list, path)).requests:
         # Nobody has asked, so nothing is made: it would be this user's, and not the bot's.
         return {"ok": False, "text": NO_SUCH_CODE}
     try:
-        async with open_door(settings.home, owners=settings.owners, allow=settings.allow) as door:
+        async with open_access_control(
+            settings.home, owners=settings.owners, allow=settings.allow
+        ) as door:
             return await door.handle(request)
     except TapeLocked:
         # It was just starting: by now its socket is there.
@@ -80,9 +82,9 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
 
 async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Do it in the database: all processes see it at once, and a gateway tells the newcomer."""
-    async with open_shared(settings) as shared:
+    async with open_database_services(settings) as shared:
         assert shared is not None
-        from bot.bus.access.postgres_book import PostgresBook
+        from bot.bus.access.postgres_store import PostgresAccessStore
         from bot.bus.postgres import PostgresBus
 
         bus = PostgresBus(
@@ -96,9 +98,9 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
         async def tell(address: Address, text: str) -> None:
             await bus.send(Answer(address, new_id("notice"), text))
 
-        book, owners, allow = PostgresBook(shared.database), settings.owners, settings.allow
+        book, owners, allow = PostgresAccessStore(shared.database), settings.owners, settings.allow
         try:
-            async with open_door(book, owners=owners, allow=allow, tell=tell) as door:
+            async with open_access_control(book, owners=owners, allow=allow, tell=tell) as door:
                 return await door.handle(request)
         finally:
             await bus.aclose()

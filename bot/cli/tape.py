@@ -9,13 +9,17 @@ from zoneinfo import ZoneInfo
 
 import anyio
 
-from bot.agent.past import past_turn
-from bot.agent.seen import Seen, seen, why_unseen
+from bot.agent.request_reconstruction import (
+    ReconstructedRequest,
+    no_calls_reason,
+    reconstruct_request,
+)
+from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
 from bot.llm.base import ChatMessage
-from bot.memory.spoken import TURN_END
-from bot.memory.transcript import local_time, speaker
-from bot.runtime.app.tapes import open_tape_store
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.transcript import format_entry_time, speaker_label
+from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -76,13 +80,13 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
         TapeNotFound: There is no such tape or turn, or it has no call that can be shown.
     """
 
-    async def run() -> Seen:
+    async def run() -> ReconstructedRequest:
         async with open_tape_store(settings, read_only=True) as store:
             tape = TapeService(store, session)
             past = await past_turn(tape, turn)
             if (call := past.call()) is None:
-                raise TapeNotFound(f"turn {turn}: {why_unseen(past)}")
-            return await seen(tape, past, call, ZoneInfo(settings.timezone))
+                raise TapeNotFound(f"turn {turn}: {no_calls_reason(past)}")
+            return await reconstruct_request(tape, past, call, ZoneInfo(settings.timezone))
 
     shown = anyio.run(run)
     sys.stdout.write("".join(f"{printable(_message(one))}\n" for one in shown.messages()))
@@ -113,7 +117,7 @@ def timeline_line(entry: TapeEntry, timezone: ZoneInfo) -> str:
     turn = entry.meta.get("turn")
     said = entry.kind == "message" and entry.payload.get("role") == "assistant"
     mark = f"   ({turn})" if turn and said else ""
-    return f"#{entry.id:<5} {local_time(entry, timezone)}  {_what(entry)}{mark}"
+    return f"#{entry.id:<5} {format_entry_time(entry, timezone)}  {_what(entry)}{mark}"
 
 
 def printable(text: str) -> str:
@@ -126,7 +130,7 @@ def printable(text: str) -> str:
 def _what(entry: TapeEntry) -> str:
     payload = entry.payload
     if entry.kind == "message":
-        who = speaker(entry) if payload.get("role") == "user" else "tapebot"
+        who = speaker_label(entry) if payload.get("role") == "user" else "tapebot"
         return f"{who}: {_text(payload.get('content'))}"
     if entry.kind == "tool_call":
         calls = [f"{c.get('name')}({c.get('arguments')})" for c in entry.calls]

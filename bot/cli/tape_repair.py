@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
 from bot.runtime.settings import Settings
-from bot.tape.stores.repairing import repair
+from bot.tape.stores.folder_repair import repair_folder
 
 
 def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> int:
@@ -29,7 +29,9 @@ def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> i
             "only tapes in files of this machine can be repaired, and the settings say that they are "
             "elsewhere"
         )
-    report = repair(settings.home / "tapes", settings.workspace_id or "", session, dry_run=dry_run)
+    report = repair_folder(
+        settings.home / "tapes", settings.workspace_id or "", session, dry_run=dry_run
+    )
     done = "can be mended" if dry_run else "mended, byte for byte"
     for file in report.damaged:
         outcome = done if file.mendable else "cannot be mended, and stays as it is"

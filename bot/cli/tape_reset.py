@@ -8,21 +8,21 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from bot.cli.tape import printable
-from bot.core.clock import SystemClock, iso
+from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError, TapebotError, TapeNotFound
 from bot.core.files import private_directory
-from bot.memory.facts.fold import folded
-from bot.memory.scope import last_facts
-from bot.memory.scopes import WORKSPACE, Scopes
+from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
 from bot.runtime.app.build import make_memory_files
-from bot.runtime.app.tapes import open_tape_store
-from bot.runtime.control import call_control
-from bot.runtime.sessions.resetting import check_resettable, reset_session
+from bot.runtime.app.tape_stores import open_tape_store
+from bot.runtime.control_socket import call_control
+from bot.runtime.sessions.session_reset import check_resettable, reset_session
 from bot.runtime.settings import Settings
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import archive_name, write_archive
-from bot.transfer.remembering import Remembering, remembering
+from bot.transfer.session_memory import SessionMemory, read_session_memory
 
 
 def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) -> int:
@@ -63,9 +63,9 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
     now, zone = SystemClock().now(), ZoneInfo(settings.timezone)
     async with open_tape_store(settings, read_only=True) as store:
         version = await store.version(session)
-        known = await remembering(store, session)
+        known = await read_session_memory(store, session)
         folder = private_directory(settings.home / "exports")
-        path = (folder / archive_name(session, iso(now), now.astimezone(zone))).resolve()
+        path = (folder / archive_name(session, format_time(now), now.astimezone(zone))).resolve()
         made = await write_archive(store, session, path, zone, now)
         shared = await _shared_facts(store)
     said = (
@@ -80,7 +80,7 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
     return version, "\n".join(lines)
 
 
-def _stays(known: Remembering, shared: int) -> list[str]:
+def _stays(known: SessionMemory, shared: int) -> list[str]:
     """Say what of the conversation's memory a reset does not take."""
     facts = len(known.facts.active())
     first = f"Forgotten as well: what is known in this conversation (facts: {facts:,})."
@@ -96,7 +96,9 @@ def _stays(known: Remembering, shared: int) -> list[str]:
 
 async def _shared_facts(store: TapeStore) -> int:
     try:
-        return len(folded(await last_facts(TapeService(store, WORKSPACE))).active())
+        return len(
+            fold_entries(await load_fact_entries(TapeService(store, WORKSPACE_SCOPE))).active()
+        )
     except TapeNotFound:
         return 0
 
@@ -108,7 +110,7 @@ async def _reset(settings: Settings, session: str, version: int, archive: bool) 
     if reply is None:
         async with open_tape_store(settings) as store:
             clock = SystemClock()
-            scopes = Scopes(store, clock)
+            scopes = ScopeRegistry(store, clock)
             files = make_memory_files(settings, store, scopes, clock)
             await reset_session(
                 store, session, scopes, expect=version, archive=archive, files=files

@@ -9,11 +9,11 @@ import anyio
 
 from bot.cli.tape import printable, timeline_line
 from bot.core.errors import TapeError, TapeLocked
-from bot.runtime.app.tapes import open_tape_store
-from bot.runtime.control import call_control
+from bot.runtime.app.tape_stores import open_tape_store
+from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
+from bot.tape.http_protocol import hit_from
 from bot.tape.search import Hit, SearchQuery, problem_of
-from bot.tape.wire import hit_from
 
 
 def search_tapes(
@@ -45,7 +45,7 @@ def search_tapes(
 
 async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
     """Ask the running bot, whose index is up to date; search by ourselves where none runs."""
-    query.check()
+    query.validate()
     asked = {
         "do": "search",
         "words": query.text,

@@ -12,9 +12,9 @@ import anyio
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
 from bot.core.telemetry.logging import configure_logging
-from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.tape.server.tokens import FILE, Scope, TokenBook
+from bot.tape.server.tokens import TOKEN_FILE, TokenScope, TokenStore
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 def run_command(settings: Settings, chosen: argparse.Namespace) -> int:
     """Run what the arguments ask for; return the exit code."""
     if chosen.tape_server is None:
-        return tape_server(settings)
+        return run_tape_server(settings)
     if chosen.token == "add":  # noqa: S105 (an action)
         return add_token(settings, chosen.name, chosen.scope, chosen.tapes or ["*"])
     if chosen.token == "remove":  # noqa: S105 (an action)
@@ -30,14 +30,14 @@ def run_command(settings: Settings, chosen: argparse.Namespace) -> int:
     return list_tokens(settings)
 
 
-def tape_server(settings: Settings) -> int:
+def run_tape_server(settings: Settings) -> int:
     """Serve the configured store until a signal.
 
     Raises:
         SettingsError: There is no token, the port is taken, or a package is missing.
         TapeLocked: Another process has the tapes.
     """
-    tokens = TokenBook(_path(settings))
+    tokens = TokenStore(_path(settings))
     if not tokens.list():
         raise SettingsError(
             "the tape server has no token, so nobody could use it; make one: "
@@ -49,7 +49,7 @@ def tape_server(settings: Settings) -> int:
             "TAPEBOT_TAPE_STORE: the tape server serves tapes of its own; unset the address of another"
         )
     try:
-        from bot.tape.server.serve import listening, serve_store
+        from bot.tape.server.server import bind_socket, serve_store
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"the tape server needs {error.name}: pip install 'tapebot[tape-server]'"
@@ -69,7 +69,7 @@ def tape_server(settings: Settings) -> int:
 
     stop = configure_logging(settings.home, settings.log_level, settings.secrets())
     try:
-        with listening(settings.tape_server_listen) as bound:
+        with bind_socket(settings.tape_server_listen) as bound:
             anyio.run(serve)
     finally:
         stop()
@@ -81,13 +81,13 @@ def _say(address: str) -> None:
     print(f"tape server on {address} (Ctrl-C stops it)", flush=True)
 
 
-def add_token(settings: Settings, name: str, scope: Scope, tapes: Sequence[str]) -> int:
+def add_token(settings: Settings, name: str, scope: TokenScope, tapes: Sequence[str]) -> int:
     """Make a token and print it, the only time that it is seen.
 
     Raises:
         SettingsError: The name is taken, or the file cannot be used.
     """
-    print(TokenBook(_path(settings)).add(name, scope, tapes))
+    print(TokenStore(_path(settings)).add(name, scope, tapes))
     return 0
 
 
@@ -97,7 +97,7 @@ def list_tokens(settings: Settings) -> int:
     Raises:
         SettingsError: The file cannot be read.
     """
-    for grant in TokenBook(_path(settings)).list():
+    for grant in TokenStore(_path(settings)).list():
         print(printable(f"{grant.name}\t{grant.scope}\t{' '.join(grant.tapes)}"))
     return 0
 
@@ -108,10 +108,10 @@ def remove_token(settings: Settings, name: str) -> int:
     Raises:
         SettingsError: There is none of this name, or the file cannot be used.
     """
-    if not TokenBook(_path(settings)).remove(name):
+    if not TokenStore(_path(settings)).remove(name):
         raise SettingsError(f"there is no token {name}; tapebot tape-server token list shows them")
     return 0
 
 
 def _path(settings: Settings) -> Path:
-    return settings.tape_server_tokens or settings.home / FILE
+    return settings.tape_server_tokens or settings.home / TOKEN_FILE

@@ -6,10 +6,10 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.errors import SettingsError
-from bot.runtime.app.tapes import open_tape_store
+from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.tape.stores.examine import examine
-from bot.transfer.verifying import verify_tape
+from bot.tape.stores.folder_verification import verify_folder
+from bot.transfer.tape_verification import verify_tape
 
 
 def verify(settings: Settings, session: str | None) -> int:
@@ -33,7 +33,7 @@ def verify(settings: Settings, session: str | None) -> int:
             "only tapes in files of this machine can be checked, and TAPEBOT_TAPE_STORE says that they "
             "are elsewhere; those of a tape server are checked where it runs"
         )
-    report = examine(settings.home / "tapes", settings.workspace_id or "", session)
+    report = verify_folder(settings.home / "tapes", settings.workspace_id or "", session)
     for problem in report.problems:
         _say(str(problem))
     _conclude(f"tapes: {report.tapes}, files: {report.files}", report.entries, len(report.problems))

@@ -8,7 +8,7 @@ import anyio
 
 from bot.cli.tape import printable
 from bot.core.errors import TapebotError
-from bot.runtime.control import call_control
+from bot.runtime.control_socket import call_control
 from bot.runtime.settings import Settings
 
 

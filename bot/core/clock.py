@@ -41,7 +41,7 @@ class SystemClock:
         await anyio.sleep(seconds)
 
 
-def moment_from(text: object) -> datetime | None:
+def parse_time(text: object) -> datetime | None:
     """Return the time that ISO 8601 tells with its zone; None where it tells none."""
     try:
         moment = datetime.fromisoformat(str(text))
@@ -50,6 +50,6 @@ def moment_from(text: object) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def iso(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return ISO 8601 in UTC with milliseconds, e.g. ``2026-02-10T10:00:00.000+00:00``."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -194,7 +194,7 @@ class ConsolidationFailed(TapebotError):
         self.usage = usage
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """A request over HTTP that is refused.
 
     Attributes:

@@ -37,7 +37,7 @@ _REASONS = {
 }
 
 
-def reason(error: OSError) -> str:
+def disk_error_text(error: OSError) -> str:
     """Return what is wrong in words for a person, without the path: not everybody may see it."""
     why, number = error.strerror, error.errno or 0
     if why == os.strerror(number):
@@ -46,7 +46,7 @@ def reason(error: OSError) -> str:
     return why or type(error).__name__
 
 
-def of_disk(error: OSError) -> bool:
+def is_disk_error(error: OSError) -> bool:
     """Say whether an error is a disk's, and not a network's or a program's."""
     return error.errno in _REASONS
 

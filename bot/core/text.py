@@ -48,7 +48,7 @@ def split_quotations(text: str) -> tuple[list[str], str]:
     return quoted, " ".join([*unquoted, text[last:]])
 
 
-def normalized(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
+def normalize_unicode(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
     """Return text in one of Unicode's normal forms.
 
     Marks upon one letter are sorted, which costs the square of their number. Behind each thirty of them

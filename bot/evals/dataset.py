@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.core.errors import TapebotError
-from bot.tape.search import LONGEST_QUERY
+from bot.tape.search import MAX_QUERY_LENGTH
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NAMED = 5
@@ -36,7 +36,7 @@ class _Message(BaseModel):
 
 class _Question(BaseModel):
     type: Literal["question"]
-    text: str = Field(max_length=LONGEST_QUERY, pattern=r"\S")
+    text: str = Field(max_length=MAX_QUERY_LENGTH, pattern=r"\S")
     evidence: list[_Name] = []
     category: str | None = None
 
@@ -47,7 +47,7 @@ _LINE: TypeAdapter[_Message | _Question] = TypeAdapter(
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class DatasetMessage:
     """Something that was said.
 
     Attributes:
@@ -66,7 +66,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DatasetQuestion:
     """What is searched for.
 
     Attributes:
@@ -90,8 +90,8 @@ class Dataset:
         without_evidence: How many others there are.
     """
 
-    messages: tuple[Message, ...]
-    questions: tuple[Question, ...]
+    messages: tuple[DatasetMessage, ...]
+    questions: tuple[DatasetQuestion, ...]
     without_evidence: int = 0
 
 
@@ -103,21 +103,21 @@ def read_dataset(path: Path) -> Dataset:
             names no message, or nothing is asked; the text says which line.
         OSError: The file cannot be read.
     """
-    messages: dict[str, Message] = {}
-    questions: dict[int, Question] = {}
+    messages: dict[str, DatasetMessage] = {}
+    questions: dict[int, DatasetQuestion] = {}
     asked = 0
     for number, line in _lines(path):
         if isinstance(line, _Message):
             if line.id in messages:
                 raise TapebotError(f"{path}, line {number}: there is a message {line.id} already")
-            messages[line.id] = Message(
+            messages[line.id] = DatasetMessage(
                 line.id, line.text, line.session, _aware(line.ts), line.speaker
             )
             continue
         asked += 1
         if line.evidence:
             evidence = tuple(dict.fromkeys(line.evidence))
-            questions[number] = Question(line.text, evidence, line.category)
+            questions[number] = DatasetQuestion(line.text, evidence, line.category)
     for number, question in questions.items():
         _check(path, number, question.evidence, messages)
     if not questions:
@@ -146,7 +146,9 @@ def _aware(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
-def _check(path: Path, number: int, evidence: Sequence[str], messages: dict[str, Message]) -> None:
+def _check(
+    path: Path, number: int, evidence: Sequence[str], messages: dict[str, DatasetMessage]
+) -> None:
     unknown = [one for one in evidence if one not in messages]
     if unknown:
         named = ", ".join(unknown[:_NAMED]) + (" …" if len(unknown) > _NAMED else "")

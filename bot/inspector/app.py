@@ -10,13 +10,12 @@ from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel, Field
 
 from bot.inspector import api, pages
-from bot.inspector.access.headers import Headers
+from bot.inspector.access.middleware import SecurityMiddleware
 from bot.inspector.api import API
-from bot.inspector.context import Web
-from bot.inspector.guard import Member
-from bot.inspector.refusals import PlainJSON, add_refusals
+from bot.inspector.dependencies import Member, WebContext
+from bot.inspector.exception_handlers import AsciiJSONResponse, add_exception_handlers
 from bot.inspector.rendering import STATIC
-from bot.inspector.serving import CachedFiles
+from bot.inspector.server import CachedStaticFiles
 
 _ABOUT = """\
 What tapebot heard, said and learned, as its owner may see it. Every route takes the cookie of a login, or a
@@ -24,23 +23,23 @@ token (`Authorization: Bearer TOKEN`, from `tapebot web token NAME`). With a coo
 `X-CSRF-Token`. Changes are commands, given in a conversation with the same checks as in the chat."""
 
 
-class Refused(BaseModel):
+class ErrorBody(BaseModel):
     """Why a request was refused."""
 
     error: str = Field(description="Tells programs what it is.")
     detail: str = Field(description="Tells people what to do.")
 
 
-REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": Refused, "description": "The request cannot be read."},
-    401: {"model": Refused, "description": "Nobody is logged in, and there is no good token."},
-    403: {"model": Refused, "description": "They may not, or the request may be forged."},
-    404: {"model": Refused, "description": "There is no such tape, entry or fact."},
-    409: {"model": Refused, "description": "It has changed meanwhile."},
-    422: {"model": Refused, "description": "A parameter is not as it should be."},
-    429: {"model": Refused, "description": "Too much at once; `Retry-After` says when."},
-    503: {"model": Refused, "description": "The storage does not answer."},
-    504: {"model": Refused, "description": "It took too long, and is under way."},
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorBody, "description": "The request cannot be read."},
+    401: {"model": ErrorBody, "description": "Nobody is logged in, and there is no good token."},
+    403: {"model": ErrorBody, "description": "They may not, or the request may be forged."},
+    404: {"model": ErrorBody, "description": "There is no such tape, entry or fact."},
+    409: {"model": ErrorBody, "description": "It has changed meanwhile."},
+    422: {"model": ErrorBody, "description": "A parameter is not as it should be."},
+    429: {"model": ErrorBody, "description": "Too much at once; `Retry-After` says when."},
+    503: {"model": ErrorBody, "description": "The storage does not answer."},
+    504: {"model": ErrorBody, "description": "It took too long, and is under way."},
 }
 
 _SECURITY = {
@@ -55,7 +54,7 @@ _SECURITY = {
 }
 
 
-def build_app(web: Web, chat: APIRouter) -> FastAPI:
+def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
     """Return the application (ASGI).
 
     Args:
@@ -71,23 +70,23 @@ def build_app(web: Web, chat: APIRouter) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        default_response_class=PlainJSON,
+        default_response_class=AsciiJSONResponse,
     )
     app.state.web = web
-    add_refusals(app)
+    add_exception_handlers(app)
     app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
-    app.mount("/static", CachedFiles(directory=STATIC), name="static")
-    app.add_middleware(Headers, url=web.url)
+    app.mount("/static", CachedStaticFiles(directory=STATIC), name="static")
+    app.add_middleware(SecurityMiddleware, url=web.url)
     return app
 
 
 @cache
 def _routes() -> APIRouter:
     """Return the API's and the pages' routes, whose parameters are worked out once a process, not once a site."""
-    every = APIRouter(default_response_class=PlainJSON)
+    every = APIRouter(default_response_class=AsciiJSONResponse)
     for router in api.routers():
-        every.include_router(router, responses=REFUSED)
+        every.include_router(router, responses=ERROR_RESPONSES)
     for router in (*pages.routers(), _document()):
         every.include_router(router)
     return every

@@ -16,7 +16,7 @@ from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markdown_it import MarkdownIt
 
-from bot.bus import Visitor
+from bot.bus import WebUser
 
 STATIC = Path(__file__).parent / "static"
 
@@ -41,13 +41,13 @@ _TAGS = set(
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 
-def markdown(text: str) -> str:
+def render_markdown(text: str) -> str:
     """Return Markdown as HTML: text, formatting and links of http, https and mailto; no images.
 
     Links open without telling where from. What is no such thing is shown as text or left out. A text that is
     too long to be read in time is shown as it is; in one of very many open brackets none are links.
     """
-    text = whole(text).replace("\x00", "�")
+    text = replace_surrogates(text).replace("\x00", "�")
     if len(text) > _LONGEST:
         return f"<pre>{escape(text)}</pre>"
     linked = _depth(text) * len(text) <= _LINKS
@@ -71,7 +71,7 @@ def _depth(text: str) -> int:
     return most
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return a text without halves of characters, which a model may write and no page can carry."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -83,7 +83,7 @@ def _writable(value: object) -> object:
             value.encode()
         except UnicodeEncodeError:
             # What is marked as safe stays so.
-            return type(value)(whole(value))
+            return type(value)(replace_surrogates(value))
     return value
 
 
@@ -110,8 +110,8 @@ def _environment() -> Environment:
 _TEMPLATES = Jinja2Templates(env=_environment())
 
 
-def page(
-    request: Request, template: str, visitor: Visitor | None, *, status: int = 200, **values: Any
+def render_page(
+    request: Request, template: str, visitor: WebUser | None, *, status: int = 200, **values: Any
 ) -> HTMLResponse:
     """Return a page of a template, for whoever is logged in."""
     csrf = getattr(request.state, "csrf", "")

@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from fastapi import APIRouter
 from starlette.requests import HTTPConnection
 
-from bot.bus import Address, Answer, BusError, Desk, Transcript, Visitor
+from bot.bus import Address, Answer, BusError, RemoteCommands, Transcript, WebUser
 from bot.inspector import rendering
 from bot.inspector.app import build_app
-from bot.inspector.context import Web
-from bot.inspector.serving import bind, serve
+from bot.inspector.dependencies import WebContext
+from bot.inspector.server import bind, serve
 
 
-class NoDesk:
+class UnavailableCommands:
     """Gives no command: stands in its place before the channel runs."""
 
-    async def ask(
+    async def run(
         self,
         session: Address,  # noqa: ARG002
-        visitor: Visitor,  # noqa: ARG002
+        visitor: WebUser,  # noqa: ARG002
         text: str,  # noqa: ARG002
         *,
         private: bool,  # noqa: ARG002
@@ -42,7 +42,7 @@ class WebSite:
         ready: Called once it answers.
     """
 
-    web: Web
+    web: WebContext
     listen: str
     ready: Callable[[], Awaitable[None]]
 
@@ -53,17 +53,17 @@ class WebSite:
 
     def render(self, markdown: str) -> str:
         """Return an answer as HTML; see ``rendering.markdown``."""
-        return rendering.markdown(markdown)
+        return rendering.render_markdown(markdown)
 
-    async def visitor(self, connection: HTTPConnection) -> Visitor | None:
+    async def user(self, connection: HTTPConnection) -> WebUser | None:
         """Return who is logged in on a connection, and may use the bot; None for nobody."""
-        return await self.web.logins.callers.visitor(connection)
+        return await self.web.logins.authenticator.visitor(connection)
 
     async def blob(self, digest: str) -> bytes | None:
         """Return a kept file's content; None where it is not there."""
         return await self.web.blob(digest)
 
-    async def serve(self, chat: APIRouter, desk: Desk) -> None:
+    async def serve(self, chat: APIRouter, desk: RemoteCommands) -> None:
         """Serve the site with the chat's routes until cancelled.
 
         Raises:
@@ -71,4 +71,4 @@ class WebSite:
         """
         with bind(self.listen) as bound:
             await self.ready()
-            await serve(build_app(replace(self.web, desk=desk), chat), bound)
+            await serve(build_app(replace(self.web, remote_commands=desk), chat), bound)

@@ -18,14 +18,14 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from bot.bus import Attachment, Button, Line, OutFile
+from bot.bus import Attachment, Button, OutgoingFile, TranscriptMessage
 from bot.core.errors import TapeNotFound
-from bot.inspector.reading.telling import told_at
-from bot.memory.attachments import Attached, attachments
-from bot.memory.forgetting.tombstones import ERASED, is_erased
-from bot.memory.spoken import TURN_END
+from bot.inspector.reading.entry_text import entry_time
+from bot.memory.attachments import EntryAttachment, attachments_in
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
 from bot.memory.transcript import sender_name
-from bot.memory.turns import COMMAND, REPLY, Undelivered
+from bot.memory.turn_fold import COMMAND, REPLY, UndeliveredAnswer
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
@@ -40,7 +40,7 @@ _END_WITHIN = 64
 
 
 @dataclass(slots=True)
-class LineReader:
+class TranscriptReader:
     """Makes lines of entries that come newest first.
 
     Attributes:
@@ -51,7 +51,7 @@ class LineReader:
     _end: TapeEntry | None = None
     _pressed: set[str] = field(default_factory=set)
 
-    def take(self, entry: TapeEntry) -> Line | None:
+    def take(self, entry: TapeEntry) -> TranscriptMessage | None:
         """Take an entry in; return its line where it has one."""
         if entry.kind == "event" and entry.name == TURN_END:
             # Only what stands right before it is its answer; one that answers nothing ends here.
@@ -66,44 +66,44 @@ class LineReader:
             return self._answered(entry)
         return None
 
-    def _answered(self, said: TapeEntry) -> Line | None:
+    def _answered(self, said: TapeEntry) -> TranscriptMessage | None:
         end, self._end = self._end, None
         if end is None or end.data.get(VIA) is not None:
             return None
         inbound = end.data.get("inbound")
         heard = tuple(filter(_is_text, inbound)) if isinstance(inbound, list) else ()
-        answer = Undelivered.of(str(end.data.get("turn")), said, None, heard)
+        answer = UndeliveredAnswer.from_entry(str(end.data.get("turn")), said, None, heard)
         if answer.replaces is not None:
             self._pressed.update(heard)
-        return Line(
+        return TranscriptMessage(
             position=said.id,
             id=answer.turn,
             author="bot",
             name="",
-            text=ERASED if is_erased(said) else answer.text,
-            at=told_at(said),
+            text=ERASED_TEXT if is_erased(said) else answer.text,
+            at=entry_time(said),
             buttons=tuple(Button(*pair) for pair in answer.buttons),
             replaces=answer.replaces,
             files=outfiles(self.exports, answer.files),
         )
 
-    def _commanded(self, entry: TapeEntry) -> Line | None:
+    def _commanded(self, entry: TapeEntry) -> TranscriptMessage | None:
         if entry.meta.get(VIA) is not None or str(entry.meta.get("inbound")) in self._pressed:
             return None
         name, arguments = entry.data.get("name"), entry.data.get("arguments")
         return self._heard(entry, f"/{name} {arguments or ''}".rstrip())
 
-    def _heard(self, entry: TapeEntry, text: str) -> Line:
+    def _heard(self, entry: TapeEntry, text: str) -> TranscriptMessage:
         edits = entry.meta.get("edits")
-        return Line(
+        return TranscriptMessage(
             position=entry.id,
             id=str(entry.meta.get("inbound", entry.id)),
             author="person",
             name=sender_name(entry),
-            text=ERASED if is_erased(entry) else text,
-            at=told_at(entry),
+            text=ERASED_TEXT if is_erased(entry) else text,
+            at=entry_time(entry),
             replaces=edits if isinstance(edits, str) else None,
-            attachments=tuple(map(_attachment, attachments(entry.meta))),
+            attachments=tuple(map(_attachment, attachments_in(entry.meta))),
         )
 
 
@@ -121,12 +121,14 @@ class TapeTranscript:
         # Some stores count from the start of their process.
         self._start = token_hex(8)
 
-    async def newest(self, session: str, limit: int, before: int | None = None) -> list[Line]:
+    async def newest(
+        self, session: str, limit: int, before: int | None = None
+    ) -> list[TranscriptMessage]:
         """Return the newest lines, oldest first; of those before a position where one is given.
 
         A conversation that has no tape yet has none.
         """
-        found: list[Line] = []
+        found: list[TranscriptMessage] = []
         if limit > 0:
             async with aclosing(self._back(session, before)) as lines:
                 async for line in lines:
@@ -135,26 +137,26 @@ class TapeTranscript:
                         break
         return found[::-1]
 
-    async def since(self, session: str, position: int) -> list[Line]:
+    async def since(self, session: str, position: int) -> list[TranscriptMessage]:
         """Return the lines behind a position, oldest first."""
         async with aclosing(self._back(session, None, until=position)) as lines:
             found = [line async for line in lines]
         return found[::-1]
 
-    async def mark(self, session: str) -> str:
+    async def erasure_version(self, session: str) -> str:
         """Return a mark that is another one once something was erased, or after a start."""
         return f"{self._start}.{await self._store.erasures(session)}"
 
-    async def line(self, session: str, position: int) -> Line | None:
+    async def message(self, session: str, position: int) -> TranscriptMessage | None:
         """Return the line of a position; None where there is none."""
         try:
             near = await self._store.read(session, position, position + _END_WITHIN)
         except TapeNotFound:
             return None
-        lines = _lines(LineReader(self._exports), reversed(near))
+        lines = _lines(TranscriptReader(self._exports), reversed(near))
         return next((line for line in lines if line.position == position), None)
 
-    async def files(self, session: str, answer: str) -> tuple[OutFile, ...]:
+    async def files(self, session: str, answer: str) -> tuple[OutgoingFile, ...]:
         """Return the files of an answer by its id, also of one that was shown elsewhere; none where it has none."""
         end = None
         scanned = 0
@@ -166,7 +168,8 @@ class TapeTranscript:
                         break
                     if end is not None and entry.kind == "event" and entry.name == REPLY:
                         return outfiles(
-                            self._exports, Undelivered.of(answer, entry, None, ()).files
+                            self._exports,
+                            UndeliveredAnswer.from_entry(answer, entry, None, ()).files,
                         )
                     if entry.name == TURN_END:
                         end = entry if entry.data.get("turn") == answer else None
@@ -176,9 +179,9 @@ class TapeTranscript:
 
     async def _back(
         self, session: str, before: int | None, *, until: int = 0
-    ) -> AsyncGenerator[Line, None]:
+    ) -> AsyncGenerator[TranscriptMessage, None]:
         """Yield lines, newest first, down to the one behind ``until``."""
-        reader, scanned = LineReader(self._exports), 0
+        reader, scanned = TranscriptReader(self._exports), 0
         # What is a line depends on what follows it.
         start = None if before is None else before + _END_WITHIN
         try:
@@ -194,12 +197,12 @@ class TapeTranscript:
             return
 
 
-def outfiles(exports: Path, files: Iterable[tuple[str, str]]) -> tuple[OutFile, ...]:
+def outfiles(exports: Path, files: Iterable[tuple[str, str]]) -> tuple[OutgoingFile, ...]:
     """Return the files that an answer names: by the last part of a name alone, so never of another folder."""
-    return tuple(OutFile(name, exports / Path(file).name) for name, file in files)
+    return tuple(OutgoingFile(name, exports / Path(file).name) for name, file in files)
 
 
-def _lines(reader: LineReader, entries: Iterable[TapeEntry]) -> Iterable[Line]:
+def _lines(reader: TranscriptReader, entries: Iterable[TapeEntry]) -> Iterable[TranscriptMessage]:
     return (line for entry in entries if (line := reader.take(entry)) is not None)
 
 
@@ -207,7 +210,7 @@ def _words(entry: TapeEntry) -> str:
     return str(entry.payload.get("content") or "")
 
 
-def _attachment(one: Attached) -> Attachment:
+def _attachment(one: EntryAttachment) -> Attachment:
     # Which kinds there are was looked at where it was read.
     kind: Any = one.kind
     return Attachment(kind, one.name, one.mime, one.size, one.blob, one.text, one.note)

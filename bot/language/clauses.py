@@ -9,34 +9,36 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.language.denials import denied as denied_in
+from bot.language.clause_subjects import clause_subject, is_first_person
 from bot.language.lexicon import (
+    FIRST_PERSON_POSSESSIVES,
+    HAS_ENDED,
     KIN,
     KIN_UNSPACED,
-    LEFT,
     MONTHS,
-    MY,
     STOP,
-    STOPPED,
     UNSPACED,
-    fold,
-    plain,
+    WEAK_NEGATION,
+    fold_text,
+    normalize_typography,
     term,
     words,
 )
-from bot.language.speech import (
+from bot.language.negation import split_negation as denied_in
+from bot.language.speech_patterns import (
     ABBREVIATED,
-    ACCORDING,
     ASKS_BARE,
     ASKS_FIRST,
-    CUT,
+    ASSERTING_QUESTION,
+    ASSERTION_START,
+    ATTRIBUTION,
+    CLAUSE_BOUNDARY,
+    CONDITIONAL,
     DOUBTS,
     ENDING,
-    IF,
-    IFISH_CLAIM,
+    GERMAN_SUBJUNCTIVE,
+    HYPOTHETICAL_CLAIM,
     JOKES,
-    KNOWS,
-    KONJUNKTIV,
     LAUGHS,
     NO_JOKE,
     OWN_REPORT,
@@ -46,20 +48,18 @@ from bot.language.speech import (
     REPORTS,
     REPORTS_UNSPACED,
     REQUESTS,
-    SAFE_START,
-    SPEAKER,
+    RETRACTION,
+    SPEAKER_PREFIX,
     SUPPOSES,
     TAG,
-    TAKES_BACK,
-    THIRD_TELLER,
+    THIRD_PERSON_REPORT,
     WANTS,
     WISHES,
     Clause,
 )
-from bot.language.subjects import is_me, subject_of
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text, as written, in order."""
     found: list[str] = []
     start = 0
@@ -82,20 +82,20 @@ def _goes_on(text: str, start: int, hit: re.Match[str]) -> bool:
         return False
     if not before[-2:-1].isdigit():
         return before[-3:-2] != " " or before[-2:-1] not in "Ii"
-    return fold(following[1]) in MONTHS or following[1][0].islower()
+    return fold_text(following[1]) in MONTHS or following[1][0].islower()
 
 
 @lru_cache(maxsize=512)
-def clauses(said: str) -> tuple[Clause, ...]:
+def parse_clauses(said: str) -> tuple[Clause, ...]:
     """Return the clauses of what was said, in order."""
     found: list[Clause] = []
     last: frozenset[str] = frozenset()
-    joking = _is_joke(fold(said))
-    for one in sentences(said):
-        laughing = joking or LAUGHS.search(fold(one)) is not None
+    joking = _is_joke(fold_text(said))
+    for one in split_sentences(said):
+        laughing = joking or LAUGHS.search(fold_text(one)) is not None
         for clause in _of_sentence(one, last):
             found.append(_jokes(clause) if laughing else clause)
-            last = clause.subject or _mentioned(fold(clause.text)) or last
+            last = clause.subject or _mentioned(fold_text(clause.text)) or last
     return tuple(found)
 
 
@@ -103,43 +103,44 @@ def _is_joke(low: str) -> bool:
     return bool(JOKES.search(NO_JOKE.sub(" ", low)))
 
 
-def takes_back(sentence: str) -> bool:
+def is_retraction(sentence: str) -> bool:
     """Tell whether a short sentence takes back what was said before it."""
-    low = fold(sentence)
-    return len(low) < 80 and (_is_joke(low) or bool(TAKES_BACK.search(low)))
+    low = fold_text(sentence)
+    return len(low) < 80 and (_is_joke(low) or bool(RETRACTION.search(low)))
 
 
 def _jokes(clause: Clause) -> Clause:
     return Clause(
-        clause.text, "jokes", clause.teller, clause.who, clause.subject, clause.denied,
-        clause.held, clause.negated, clause.ended, clause.loose,
+        clause.text, "jokes", clause.reported_speaker, clause.who, clause.subject, clause.denied,
+        clause.affirmed, clause.negated, clause.ended, clause.may_negate,
     )  # fmt: skip
 
 
 def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
-    text = " ".join(plain(sentence).split(" ")).strip()
+    text = " ".join(normalize_typography(sentence).split(" ")).strip()
     asks = text.rstrip("\"')» 」").endswith(("?", "؟"))
-    low = fold(text)
-    knows = KNOWS.search(low[:80]) if len(low) == len(text) else None
+    low = fold_text(text)
+    knows = ASSERTING_QUESTION.search(low[:80]) if len(low) == len(text) else None
     if knows and (knows.start() == 0 or low[knows.start() - 1] in " ,¿"):
         text, asks = text[knows.end() :], False
         text = re.sub(r"(?<![?？吗\s])[?？吗\s]++$", "", text)
     text = _ANYTHING_BUT.sub("not", QUOTED.sub(_marked, text))
-    parts = [part.strip() for part in CUT.split(text) if part and part.strip(" .!?…")]
+    parts = [part.strip() for part in CLAUSE_BOUNDARY.split(text) if part and part.strip(" .!?…")]
     asking = [
-        _begins_as_question(fold(part), marked=asks, first=not at) for at, part in enumerate(parts)
+        _begins_as_question(fold_text(part), marked=asks, first=not at)
+        for at, part in enumerate(parts)
     ]
     whole = (
-        asks and (not any(asking) or bool(TAG.fullmatch(fold(parts[-1]).strip(" ?.!¿"))))
+        asks and (not any(asking) or bool(TAG.fullmatch(fold_text(parts[-1]).strip(" ?.!¿"))))
         if parts
         else asks
     )
     found: list[Clause] = []
-    foreign = bool(SPEAKER.match(text))
+    foreign = bool(SPEAKER_PREFIX.match(text))
     told: frozenset[str] | None = None
     dreams = False
     for at, part in enumerate(parts):
-        shown = fold(part.removeprefix(_QUOTE))
+        shown = fold_text(part.removeprefix(_QUOTE))
         dreams = dreams or bool(SUPPOSES.search(shown))
         if told is None:
             told = _teller(shown)
@@ -154,13 +155,13 @@ def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
             why = "reports"
         if whole or asking[at] or (asks and not _stands(shown)):
             why = "asks"
-        following = fold(parts[at + 1]) if at + 1 < len(parts) else ""
+        following = fold_text(parts[at + 1]) if at + 1 < len(parts) else ""
         before = found[-1] if found else None
-        who, subject = subject_of(part, shown, before, last)
+        who, subject = clause_subject(part, shown, before, last)
         denied, held, negated = denied_in(part, shown, following, before)
         clause = Clause(
             part, why, told or frozenset(), who, subject, denied, held, negated,
-            bool(STOPPED.search(shown)), bool(LEFT.search(shown)),
+            bool(HAS_ENDED.search(shown)), bool(WEAK_NEGATION.search(shown)),
         )  # fmt: skip
         last = clause.subject or _mentioned(shown) or last
         found.append(clause)
@@ -173,8 +174,8 @@ _QUOTE = "\x01"
 
 def _marked(hit: re.Match[str]) -> str:
     """Mark each part of quoted words that speak in the first person: they are somebody's."""
-    first = words(fold(hit[1]))[:1]
-    if not first or not (is_me(first[0]) or first[0] in MY):
+    first = words(fold_text(hit[1]))[:1]
+    if not first or not (is_first_person(first[0]) or first[0] in FIRST_PERSON_POSSESSIVES):
         return hit.group()
     return "; " + _QUOTE + re.sub(r"([,;:])", rf"\1 {_QUOTE}", hit[1]) + " ;"
 
@@ -199,14 +200,18 @@ def _begins_as_question(low: str, *, marked: bool, first: bool) -> bool:
 def _stands(low: str) -> bool:
     """Tell whether a clause of a question states something of its own."""
     reason = REASON.match(low)
-    return bool(SAFE_START.match(low[reason.end() :].lstrip() if reason else low))
+    return bool(ASSERTION_START.match(low[reason.end() :].lstrip() if reason else low))
 
 
 def _is_supposed(part: str, low: str) -> bool:
     starts = re.sub(
         r"^(?:and|but|und|aber|so|even|only|selbst|auch|even|и|y|e|et|mais|pero|ma|mas) ", "", low
     )
-    return bool(IF.match(starts) or WISHES.search(low) or KONJUNKTIV.search(plain(part).casefold()))
+    return bool(
+        CONDITIONAL.match(starts)
+        or WISHES.search(low)
+        or GERMAN_SUBJUNCTIVE.search(normalize_typography(part).casefold())
+    )
 
 
 def _teller(low: str) -> frozenset[str] | None:
@@ -216,7 +221,7 @@ def _teller(low: str) -> frozenset[str] | None:
         if hit and not OWN_REPORT.search(low):
             return _kin_in(low[: hit.start()]) | frozenset({low[: hit.start()][:20]})
         return None
-    according = ACCORDING.search(low)
+    according = ATTRIBUTION.search(low)
     if according:
         near = [*words(low[: according.start()])[-2:], *words(low[according.end() :])[:2]]
         return frozenset(term(word) for word in near if word not in STOP)
@@ -245,7 +250,8 @@ def _teller(low: str) -> frozenset[str] | None:
     if any(word in mine or word.startswith("j'") for word in near) or not before:
         return (
             None
-            if any(w in mine or w.startswith("j'") for w in near) or not THIRD_TELLER.match(low)
+            if any(w in mine or w.startswith("j'") for w in near)
+            or not THIRD_PERSON_REPORT.match(low)
             else frozenset()
         )
     if near[-1] in ("to", "zu", "not", "the", "a"):
@@ -257,26 +263,26 @@ def _kin_in(low: str) -> frozenset[str]:
     return frozenset(KIN[form] for form in KIN_UNSPACED if form in low)
 
 
-def supposes(claim: str) -> bool:
+def is_hypothetical_claim(claim: str) -> bool:
     """Tell whether a claim itself says that it is a wish, a plan or a condition."""
-    return bool(IFISH_CLAIM.search(fold(claim)))
+    return bool(HYPOTHETICAL_CLAIM.search(fold_text(claim)))
 
 
-def asks_for(text: str) -> bool:
+def is_request(text: str) -> bool:
     """Tell whether a question asks the assistant to do something."""
-    return bool(REQUESTS.search(fold(text)))
+    return bool(REQUESTS.search(fold_text(text)))
 
 
-def wants(claim: str) -> bool:
+def states_wish(claim: str) -> bool:
     """Tell whether a claim says what somebody wants."""
-    return bool(WANTS.search(fold(claim)))
+    return bool(WANTS.search(fold_text(claim)))
 
 
-def doubts(text: str) -> bool:
+def expresses_doubt(text: str) -> bool:
     """Tell whether a text leaves open whether something will be or is so."""
-    return bool(DOUBTS.search(fold(text)))
+    return bool(DOUBTS.search(fold_text(text)))
 
 
-def repeats(claim: str) -> bool:
+def is_reported_speech(claim: str) -> bool:
     """Tell whether a claim itself says that it is what somebody said."""
-    return bool(REPORTS.search(fold(claim)) or ACCORDING.search(fold(claim)))
+    return bool(REPORTS.search(fold_text(claim)) or ATTRIBUTION.search(fold_text(claim)))

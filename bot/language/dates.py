@@ -110,7 +110,7 @@ _CJK_UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class PartialDate:
     """A date as far as it is told.
 
     Attributes:
@@ -118,14 +118,14 @@ class Day:
         month: 1 to 12; None where it is not told.
         day: 1 to 31; None where it is not told.
         weekday: 0 for Monday; None where it is not told.
-        shown: How the text writes it.
+        source_text: How the text writes it.
     """
 
     year: int | None = None
     month: int | None = None
     day: int | None = None
     weekday: int | None = None
-    shown: str = field(default="", compare=False)
+    source_text: str = field(default="", compare=False)
 
 
 def _months_on(day: date, months: int) -> tuple[int, int]:
@@ -133,7 +133,7 @@ def _months_on(day: date, months: int) -> tuple[int, int]:
     return at // 12, at % 12 + 1
 
 
-def _shift(when: date, unit: str, count: int) -> list[Day]:
+def _shift(when: date, unit: str, count: int) -> list[PartialDate]:
     if abs(count) > 3000:
         return []
     if unit in ("day", "week"):
@@ -146,19 +146,19 @@ def _shift(when: date, unit: str, count: int) -> list[Day]:
         return [_full(saturday + timedelta(days=shift)) for shift in (-7, -6, 0, 1)]
     if unit == "month":
         year, month = _months_on(when, count)
-        return [Day(year, month)]
+        return [PartialDate(year, month)]
     years = {when.year + count} | ({when.year} if unit == "summer" else set())
-    return [Day(year) for year in years if 0 < year < 10_000]
+    return [PartialDate(year) for year in years if 0 < year < 10_000]
 
 
-def _full(day: date) -> Day:
-    return Day(day.year, day.month, day.day, day.weekday())
+def _full(day: date) -> PartialDate:
+    return PartialDate(day.year, day.month, day.day, day.weekday())
 
 
 _EARLIEST, _LATEST = 100, 9_000  # years; nothing that is told leads out of the calendar
 
 
-def told_days(text: str, when: date) -> list[Day]:
+def relative_dates(text: str, when: date) -> list[PartialDate]:
     """Return the dates that a folded text tells by the day on which it was said."""
     if not _EARLIEST < when.year < _LATEST:
         return []
@@ -200,7 +200,7 @@ _DAY_ALONE = re.compile(
 )
 
 
-def _weekdays(weekday: int, before: str, when: date) -> list[Day]:
+def _weekdays(weekday: int, before: str, when: date) -> list[PartialDate]:
     """Return the days that a weekday may mean: any that is near, unless it is the next or the last one."""
     ahead = (weekday - when.weekday()) % 7
     weeks: tuple[int, ...] = (-7, 0, 7)
@@ -211,7 +211,7 @@ def _weekdays(weekday: int, before: str, when: date) -> list[Day]:
     return [_full(when + timedelta(days=ahead + week)) for week in weeks]
 
 
-def _of_the_month(text: str, when: date, months: list[Day]) -> list[Day]:
+def _of_the_month(text: str, when: date, months: list[PartialDate]) -> list[PartialDate]:
     """Return the days that are told by their number, or as the end of a month: of a month told, else of a near one."""
     near = [_months_on(when, shift) for shift in (-1, 0, 1)]
     places = [(one.year, one.month) for one in months] or near
@@ -229,7 +229,7 @@ def _of_the_month(text: str, when: date, months: list[Day]) -> list[Day]:
     return found
 
 
-def _counted_from(text: str, days: Sequence[date]) -> list[Day]:
+def _counted_from(text: str, days: Sequence[date]) -> list[PartialDate]:
     """Return the days that are so many days, weeks, months or years from some day."""
     found = []
     for hit, day in product(_FROM.finditer(text), days):
@@ -245,9 +245,9 @@ def _counted_from(text: str, days: Sequence[date]) -> list[Day]:
     return found
 
 
-def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list[Day]:
+def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list[PartialDate]:
     near = [*before[-2:], *after]
-    days: list[Day] = []
+    days: list[PartialDate] = []
     for starts, count in ((_NEXT, 1), (_LAST, -1), (_THIS, 0)):
         if any(word.startswith(starts) for word in near):
             days += _shift(when, unit, count)
@@ -267,17 +267,17 @@ def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list
     return days
 
 
-def own(when: date) -> list[Day]:
+def default_dates(when: date) -> list[PartialDate]:
     """Return the day on which something was said, and its month, as they are told by saying nothing else."""
-    return [_full(when), Day(when.year, when.month)]
+    return [_full(when), PartialDate(when.year, when.month)]
 
 
-def fits(wanted: Day, told: list[Day], when: date | None) -> bool:
+def matches_any_date(wanted: PartialDate, told: list[PartialDate], when: date | None) -> bool:
     """Tell whether a date of a claim is one of those that were told, and no more exact."""
     return any(_fits(wanted, day, when) for day in told)
 
 
-def _fits(wanted: Day, told: Day, when: date | None) -> bool:
+def _fits(wanted: PartialDate, told: PartialDate, when: date | None) -> bool:
     if wanted.weekday is not None:
         return wanted.weekday == told.weekday or wanted.weekday == _weekday(told)
     if wanted.month is not None and wanted.month != told.month:
@@ -285,7 +285,7 @@ def _fits(wanted: Day, told: Day, when: date | None) -> bool:
     if wanted.day is not None and wanted.day != told.day:
         return False
     if wanted.year is None or wanted.year == told.year:
-        return wanted != Day()
+        return wanted != PartialDate()
     return (
         told.year is None
         and when is not None
@@ -294,7 +294,7 @@ def _fits(wanted: Day, told: Day, when: date | None) -> bool:
     )
 
 
-def _weekday(day: Day) -> int | None:
+def _weekday(day: PartialDate) -> int | None:
     if day.year and day.month and day.day:
         try:
             return date(day.year, day.month, day.day).weekday()

@@ -49,7 +49,7 @@ _GERMAN_ORDER = (
 )
 
 
-def to_forget(plain: str) -> str:
+def topic_to_forget(plain: str) -> str:
     """Return what a sentence asks to forget, ``*`` for all; empty where it is no such wish.
 
     Args:
@@ -66,11 +66,11 @@ def to_forget(plain: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def readings(topic: str) -> tuple[str, ...]:
+def topic_readings(topic: str) -> tuple[str, ...]:
     """Return what to look for where a topic is to be forgotten: its words, and its line of memory."""
     orders = [
         topic,
         *(hit.expand(to) for order, to in _GERMAN_ORDER if (hit := order.fullmatch(topic))),
     ]
-    lines = (foreign.statement(order, "The user") for order in orders)
+    lines = (foreign.translate_statement(order, "The user") for order in orders)
     return tuple(dict.fromkeys([topic, *(line for line in lines if line)]))

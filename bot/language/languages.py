@@ -140,7 +140,7 @@ def _fill(template: str, groups: tuple[str | None, ...], who: str) -> str:
     return template.format(*values, who=who, thing=thing)
 
 
-def statement(clause: str, who: str) -> str:
+def translate_statement(clause: str, who: str) -> str:
     """Return the English line of a clause, or an empty text where no pattern knows it."""
     plain = clause.replace("’", "'").strip(" .!,")
     if len(plain) > 300:
@@ -152,7 +152,7 @@ def statement(clause: str, who: str) -> str:
     return ""
 
 
-def question(text: str) -> str:
+def translate_question(text: str) -> str:
     """Return the English terms of a question, or an empty text where no pattern knows it."""
     plain = text.replace("’", "'").strip(" .!?¿")
     if len(plain) > 300:
@@ -164,7 +164,7 @@ def question(text: str) -> str:
     return ""
 
 
-def own_words(text: str) -> bool:
+def is_foreign_first_person(text: str) -> bool:
     """Return whether somebody speaks of themselves, in a language that is not English."""
     if any(char.isalpha() and char > "\u036f" for char in text[:500]):
         return sum(char.isalpha() and char > "\u036f" for char in text[:500]) >= 4

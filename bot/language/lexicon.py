@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.core.text import normalized
+from bot.core.text import normalize_unicode
 
 _PLAIN = str.maketrans(
     {
@@ -36,15 +36,15 @@ CASELESS = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def normalize_typography(text: str) -> str:
     """Return the text with typographic signs alike and compatible letters in one form."""
-    return normalized("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    return normalize_unicode("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return the text in lower case, without accents, typographic signs alike."""
-    bare = _MARK.sub("", normalized("NFD", plain(text).casefold()))
-    return normalized("NFC", bare).translate(_PLAIN)
+    bare = _MARK.sub("", normalize_unicode("NFD", normalize_typography(text).casefold()))
+    return normalize_unicode("NFC", bare).translate(_PLAIN)
 
 
 def words(text: str) -> list[str]:
@@ -53,7 +53,7 @@ def words(text: str) -> list[str]:
 
 
 def _set(text: str) -> frozenset[str]:
-    return frozenset(fold(text).split())
+    return frozenset(fold_text(text).split())
 
 
 def _rows(text: str) -> dict[str, str]:
@@ -61,11 +61,11 @@ def _rows(text: str) -> dict[str, str]:
     for row in text.strip().splitlines():
         name, _, forms = row.partition(":")
         for form in forms.split():
-            found.setdefault(fold(form), f"={name.strip()}")
+            found.setdefault(fold_text(form), f"={name.strip()}")
     return found
 
 
-NOT = _set(
+NEGATIONS = _set(
     """
     not never no cannot neither nor none nothing nobody without hardly barely anymore
     dont doesnt didnt isnt arent wasnt werent wont cant couldnt wouldnt shouldnt havent hasnt hadnt
@@ -82,10 +82,10 @@ NOT = _set(
 ) - {"en", "ei", "nu"}
 """Single words that deny."""
 
-NOT_UNSPACED = re.compile(
+NEGATIONS_UNSPACED = re.compile(
     "不|没|沒|从未|從未|無い|ない|なく|なかっ|ません|ませぬ|未だ|안 |않|못|없|아니|ไม่|নয়|नहीं"
 )
-STOPPED = re.compile(
+HAS_ENDED = re.compile(
     r"\b(?:when i (?:lived|worked|studied|had)|(?:i|we) (?:also |once )?(?:lived|worked|studied) (?:in|at|for|as)|stopped|stop|stops|quit|quits|gave up|given up|gives up|no longer|used to|any more"
     r"|aufgehort|aufgegeben|fruher|nicht mehr|arrete|cesse|autrefois|deje de|dejo de|dejado de"
     r"|antes|ya no|smesso|una volta|deixei de|deixou de|parei de|parou de"
@@ -99,7 +99,7 @@ STOPPED = re.compile(
 )
 """What says that something has come to an end: a denial of how it is now."""
 
-LEFT = re.compile(
+WEAK_NEGATION = re.compile(
     r"\b(?:moved (?:away|out|from)|switched|instead|replaced|free of|free from|only|changed|out of"
     r"|refuse|avoid|lost|umgezogen|ausgezogen|statt|demenage|plutot|mudado?|cambie|traslocato"
     r"|переехал\w{0,2}|вместо|hate|allergi\w{0,8}|finished|ended|unable|vegetarian|vegan)\b"
@@ -110,7 +110,7 @@ PAST = re.compile(
     r"\b(?:was|were|had|lived|worked|studied|used|before|once|war|hatte|wohnte|lebte|arbeitete|fruher|etait"
     r"|avait|vivia|trabajaba|era|tenia|viveva|lavorava|morava|tinha|был\w?|жил\w?|работал\w?)\b|过|以前|前"
 )
-IMPLIED = re.compile(
+IMPLICIT_NEGATION = re.compile(
     r"\b(?:vegetari\w{1,4}|vegan\w{0,3}|single|unemployed|teetotal\w{0,3}|sober|dislik\w{1,3}|hat(?:es|ed)"
     r"|avoid\w{0,3}|unable|lacks?|arbeitslos|hasst|meidet|deteste|odia|evita|bereft|free|refus\w{1,3})\b"
 )
@@ -128,7 +128,7 @@ IDIOMS = re.compile(
 )
 """What looks like a denial and is none."""
 
-BUT = _set(
+CONJUNCTIONS = _set(
     """but yet although though however whereas while because so and since sondern aber doch jedoch weil und
     denn mais et pero sino y porque aunque ma bensi perche mas porem pois e а но и потому"""
 )
@@ -148,7 +148,7 @@ AUXILIARIES = _set(
     might i'm it's he's she's i've i'd i'll you're we're they're we've that's there's"""
 )
 
-ME = _set(
+FIRST_PERSON_PRONOUNS = _set(
     """
     i i'm im i've ive i'd i'll id me mine myself we we're we've we'd we'll us ourselves
     ich mir mich wir uns je j moi nous yo me conmigo nosotros nosotras io noi mi eu nos comigo
@@ -160,20 +160,22 @@ ME = _set(
 ) - {"ive", "id", "mi"}
 """First person as subject or object."""
 
-MY = _set(
+FIRST_PERSON_POSSESSIVES = _set(
     """my our mein meine meinen meinem meiner meines unser unsere unserer mon ma mes notre nos mi mis
     nuestro nuestra mio mia miei mie nostro nostra meu minha meus minhas nosso nossa мой моя мое мои
     моей моего моему моим моих мою наш наша moj moja moje mijn min mitt mina mine benim onze ons var"""
 )
-OTHERS = _set(
+OTHER_PERSON_PRONOUNS = _set(
     """he she they you your his her their he's she's they're you're er sie du ihr sein seine ihre dein
     deine il elle ils elles tu vous son sa ses votre ton ta el ella ellos ellas usted ustedes tu
     lui lei loro voi egli ela eles voce он она они ты вы его ее их твой твоя"""
 ) - {"el", "il", "la", "ta", "sa", "son", "ton"}
 """Pronouns of anybody else."""
 
-IT = _set("it this that there it's that's there's es das dies c'est ce ca eso esto это there")
-WHO = _set(
+IMPERSONAL_PRONOUNS = _set(
+    "it this that there it's that's there's es das dies c'est ce ca eso esto это there"
+)
+RELATIVE_PRONOUNS = _set(
     "who whose which that qui dont que quien che chi der die das welche welcher который которая которые"
 )
 
@@ -295,14 +297,14 @@ NUMBERS = {
         100: "hundred hundert einhundert cent cents cien ciento cento cem сто",
         1000: "thousand tausend eintausend mille mil mila тысяча тысячи тысяч",
     }.items()
-    for word in fold(forms).split()
+    for word in fold_text(forms).split()
 }
 NUMBERS |= {"twice": 2, "zweimal": 2, "doppelt": 2, "дважды": 2, "thrice": 3, "dreimal": 3}
 _DE = "ein zwei drei vier funf sechs sieben acht neun".split()
 _IT = "uno due tre quattro cinque sei sette otto nove".split()
 _ES = "uno dos tres cuatro cinco seis siete ocho nueve".split()
 NUMBERS |= {
-    fold(word): (at + 2) * 100
+    fold_text(word): (at + 2) * 100
     for forms in (
         "двести триста четыреста пятьсот шестьсот семьсот восемьсот девятьсот",
         "doscientos trescientos cuatrocientos quinientos seiscientos setecientos ochocientos novecientos",
@@ -349,7 +351,7 @@ MONTHS = {
         ),
         start=1,
     )
-    for word in fold(forms).split()
+    for word in fold_text(forms).split()
 }
 WEEKDAYS = {
     word: number
@@ -364,7 +366,7 @@ WEEKDAYS = {
             "sunday sun sundays sonntag sonntags dimanche domingo domenica воскресенье воскресенья niedziela niedzielę niedziele niedzieli zondag 周日 星期日 星期天 日曜 日曜日",
         )
     )
-    for word in fold(forms).split()
+    for word in fold_text(forms).split()
 }
 
 _ENDINGS = ("ings", "ing", "ies", "ed", "es", "s", "ly")
@@ -385,7 +387,7 @@ def term(word: str) -> str:
     return word
 
 
-def pairs(text: str) -> set[str]:
+def character_bigrams(text: str) -> set[str]:
     """Return the pairs of neighbouring characters of the unspaced parts of a folded text."""
     found: set[str] = set()
     for word in words(text):
@@ -394,18 +396,18 @@ def pairs(text: str) -> set[str]:
     return found
 
 
-def content(text: str) -> list[str]:
+def content_terms(text: str) -> list[str]:
     """Return the terms of a folded text that say something, in order; pairs where no spaces are."""
     found: list[str] = []
     for word in words(text):
         if UNSPACED.search(word):
             found += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-        elif word not in STOP and not (word in NOT or "n't" in word):
+        elif word not in STOP and not (word in NEGATIONS or "n't" in word):
             found.append(term(word))
     return found
 
 
-class Terms:
+class TermSet:
     """Terms of a text, found with whatever ending they have."""
 
     def __init__(self, found: list[str]) -> None:
@@ -421,10 +423,10 @@ class Terms:
             return one in self._all
         if len(one) < 4 or one[0] == "=":
             return False
-        return any(alike(one, other) for other in self._begun.get(one[:4], ())[:200])
+        return any(same_stem(one, other) for other in self._begun.get(one[:4], ())[:200])
 
 
-def alike(one: str, other: str) -> bool:
+def same_stem(one: str, other: str) -> bool:
     """Tell whether two folded words differ by their endings alone."""
     shared = 0
     for left, right in zip(one, other, strict=False):

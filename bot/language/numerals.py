@@ -24,7 +24,7 @@ def with_digits(text: str) -> str:
         str(unicodedata.decimal(sign)) if sign.isdecimal() and not sign.isascii() else sign
         for sign in text
     )
-    text = CJK_NUMBER.sub(lambda run: cjk(run.group()), text)
+    text = CJK_NUMBER.sub(lambda run: cjk_to_digits(run.group()), text)
     out: list[str] = []
     at = 0
     for found in re.finditer(r"[^\W\d_]+(?:-[^\W\d_]+)*", text):
@@ -37,7 +37,7 @@ def with_digits(text: str) -> str:
     return "".join([*out, text[at:]])
 
 
-def cjk(run: str) -> str:
+def cjk_to_digits(run: str) -> str:
     """Return a run of Chinese numerals as digits."""
     total, digit = 0, 0
     if not any(sign in _CJK_PLACES for sign in run):

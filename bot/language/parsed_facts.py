@@ -15,21 +15,21 @@ from bot.language.person import (
     MODALS,
     USER,
     VERBS,
-    base,
+    as_sentence,
+    base_verb,
     expand,
     is_past,
-    sentence,
-    third,
+    third_person_verb,
     to_third,
     verb_at,
 )
-from bot.language.terms import KIN, KIN_TERMS, key, stem, terms, words
+from bot.language.terms import KIN, KIN_TERMS, comparison_key, stem, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
 _SAYING = re.compile(r'^(?P<who>.{1,80}?) said: "(?P<words>.*)"$', re.DOTALL)
 _FINITE = (
-    frozenset(third(verb) for verb in VERBS)
+    frozenset(third_person_verb(verb) for verb in VERBS)
     | MODALS
     | frozenset("is are was were has have does do did had".split())
 )
@@ -81,7 +81,7 @@ class ParsedFact:
 
     Attributes:
         text: The sentence in the third person, without bullet.
-        saying: The person's own words, where the line only quotes them.
+        quotation: The person's own words, where the line only quotes them.
         owner: Of whom it speaks: ``the user``, a member's name, or empty.
         subject: Terms of the attribute or relation; empty where it is the owner.
         verb: The verb's term.
@@ -95,7 +95,7 @@ class ParsedFact:
     """
 
     text: str
-    saying: str = ""
+    quotation: str = ""
     owner: str = ""
     subject: tuple[str, ...] = ()
     verb: str = ""
@@ -109,7 +109,7 @@ class ParsedFact:
 
     def __post_init__(self) -> None:
         # Lines are compared with many others, so what is compared is made once.
-        object.__setattr__(self, "key", key(self.text))
+        object.__setattr__(self, "key", comparison_key(self.text))
         object.__setattr__(self, "value", frozenset(terms(self.rest)))
 
     @property
@@ -135,15 +135,15 @@ class ParsedFact:
         return frozenset(found)
 
 
-def bare(line: str) -> str:
+def strip_bullet(line: str) -> str:
     """Return a memory line's sentence without its bullet."""
     return _BULLET.sub("", line).strip()
 
 
-def said_on(text: str, date: str) -> str:
+def append_said_on(text: str, date: str) -> str:
     """Return a sentence with the date on which it was said, for "tomorrow" and the like."""
     body = text.rstrip(".")
-    return sentence(f"{body} (said on {date})") if date else text
+    return as_sentence(f"{body} (said on {date})") if date else text
 
 
 def _owner(text: str) -> tuple[str, list[str], bool]:
@@ -167,14 +167,14 @@ def _verb(tokens: list[str], *, attribute: bool) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def parse(line: str, who: str = USER) -> ParsedFact:
+def parse_fact(line: str, who: str = USER) -> ParsedFact:
     """Take a line of memory apart, whatever it is."""
-    text = bare(line)
+    text = strip_bullet(line)
     if len(text) > 600:
         return ParsedFact(text)
     saying = _SAYING.match(text)
     if saying:
-        return ParsedFact(text, saying=saying["words"], owner=saying["who"].casefold())
+        return ParsedFact(text, quotation=saying["words"], owner=saying["who"].casefold())
     if re.match(r"(?:i|my|we|our)\b", text, re.IGNORECASE):
         text = to_third(expand(text), who)
     plain = SAID_ON.sub("", expand(text)).rstrip(".!")
@@ -211,7 +211,7 @@ def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
     if tokens[at].lower() in ("has", "have", "had") and (is_past(following) or following == "been"):
         at += 1
     verb = tokens[at].lower()
-    lemma = _LEMMAS.get(verb) or stem(base(verb))
+    lemma = _LEMMAS.get(verb) or stem(base_verb(verb))
     return lemma, " ".join(tokens[at + 1 :])
 
 
@@ -256,7 +256,7 @@ def conflicts(new: ParsedFact, old: ParsedFact) -> bool:
     """Return whether the old line stops being current once the new one is said."""
     if new.key == old.key:
         return True
-    if new.saying or old.saying or not new.verb or not old.verb or new.owner != old.owner:
+    if new.quotation or old.quotation or not new.verb or not old.verb or new.owner != old.owner:
         return False
     if not _same_subject(new.subject, old.subject):
         return False

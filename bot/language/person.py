@@ -80,7 +80,7 @@ def is_past(verb: str) -> bool:
     return verb in _PAST or (verb.endswith("ed") and len(verb) > 3 and verb not in _NOT_PAST)
 
 
-def third(verb: str) -> str:
+def third_person_verb(verb: str) -> str:
     """Return the form that goes with "the user" for the one that goes with "I" or "we"."""
     irregular = {"am": "is", "are": "is", "were": "was", "have": "has", "do": "does", "go": "goes"}
     if verb in irregular:
@@ -92,7 +92,7 @@ def third(verb: str) -> str:
     return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
 
 
-def base(verb: str) -> str:
+def base_verb(verb: str) -> str:
     """Return the form that goes with "you" for the one that goes with "the user"."""
     irregular = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
     if verb in irregular:
@@ -120,10 +120,10 @@ def _conjugate(tokens: list[str], start: int) -> None:
     at = verb_at(tokens, start)
     if at is None:
         return
-    tokens[at] = _keep_tail(tokens[at], third)
+    tokens[at] = _keep_tail(tokens[at], third_person_verb)
     after = at + 1
     if after + 1 < len(tokens) and tokens[after] in ("and", "or") and tokens[after + 1] in VERBS:
-        tokens[after + 1] = third(tokens[after + 1])
+        tokens[after + 1] = third_person_verb(tokens[after + 1])
 
 
 def _split_tail(token: str) -> tuple[str, str]:
@@ -163,7 +163,7 @@ def to_third(clause: str, who: str = USER) -> str:
                 _conjugate(tokens, at + 1)
         elif low in plain and core != "US":
             tokens[at] = plain[low] + tail
-    return sentence(" ".join(tokens))
+    return as_sentence(" ".join(tokens))
 
 
 def to_second(line: str, who: str = USER) -> str:
@@ -177,19 +177,19 @@ def to_second(line: str, who: str = USER) -> str:
             if verb is not None:
                 tokens[verb] = _keep_tail_case(tokens[verb])
                 if verb + 2 < len(tokens) and tokens[verb + 1] in ("and", "or"):
-                    second = base(tokens[verb + 2])
+                    second = base_verb(tokens[verb + 2])
                     if second in VERBS:
                         tokens[verb + 2] = second
     text = " ".join(tokens).replace("\x00", "")
-    return sentence(re.sub(r"\byou themselves\b|\bthemselves\b", "yourself", text))
+    return as_sentence(re.sub(r"\byou themselves\b|\bthemselves\b", "yourself", text))
 
 
 def _keep_tail_case(token: str) -> str:
     core, tail = _split_tail(token)
-    return base(core) + tail
+    return base_verb(core) + tail
 
 
-def sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """Return the text with a capital first letter and a full stop."""
     text = text.strip().rstrip(" ,;:")
     if not text:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.language.dates import Day
+from bot.language.dates import PartialDate
 from bot.language.lexicon import (
     MONTHS,
     UNSPACED,
     WEEKDAYS,
     words,
 )
-from bot.language.numerals import CJK_NUMBER, cjk, with_digits
+from bot.language.numerals import CJK_NUMBER, cjk_to_digits, with_digits
 
 _DIGITS = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*")
 _CLOCK = re.compile(
@@ -92,12 +92,12 @@ class Quantities:
     Attributes:
         numbers: For each number, how it is written and what it may mean.
         days: The dates.
-        joined: Long runs of digits without their separators: telephone numbers and the like.
+        digit_runs: Long runs of digits without their separators: telephone numbers and the like.
     """
 
     numbers: tuple[tuple[str, frozenset[str]], ...]
-    days: tuple[Day, ...]
-    joined: tuple[str, ...]
+    days: tuple[PartialDate, ...]
+    digit_runs: tuple[str, ...]
 
     @property
     def readings(self) -> frozenset[str]:
@@ -151,9 +151,9 @@ def _year(text: str | None) -> int | None:
     return int(text) if len(text) == 4 else 2000 + int(text)
 
 
-def _take_days(text: str) -> tuple[list[Day], str]:
+def _take_days(text: str) -> tuple[list[PartialDate], str]:
     """Return the dates that are written out, and the text without them."""
-    days: list[Day] = []
+    days: list[PartialDate] = []
 
     def keep(pattern: re.Pattern[str], order: str, text: str) -> str:
         def one(hit: re.Match[str]) -> str:
@@ -166,10 +166,14 @@ def _take_days(text: str) -> tuple[list[Day], str]:
                     return hit.group()
                 number, day = day, number
             days.append(
-                Day(_year(parts.get("y") or parts.get("Y")), number, day, shown=hit.group())
+                PartialDate(
+                    _year(parts.get("y") or parts.get("Y")), number, day, source_text=hit.group()
+                )
             )
             if order == "d.my" and parts["."] == "/" and number and day and day <= 12:
-                days.append(Day(_year(parts.get("y")), day, number, shown=hit.group()))
+                days.append(
+                    PartialDate(_year(parts.get("y")), day, number, source_text=hit.group())
+                )
             return " ; "
 
         return pattern.sub(one, text)
@@ -208,7 +212,7 @@ def _with_feasts(text: str) -> str:
     return _SHARED.sub(r"\1 \2", text)
 
 
-def _month_names(original: str, text: str) -> list[Day]:
+def _month_names(original: str, text: str) -> list[PartialDate]:
     """Return months that stand alone, where they are not ordinary words ("may", "mars", "sept")."""
     days = []
     for hit in _MONTH_ONLY.finditer(text):
@@ -216,7 +220,7 @@ def _month_names(original: str, text: str) -> list[Day]:
         surely = _ORDINARY.get(written)
         if surely is not None and not (surely.search(original) or surely.search(text)):
             continue
-        days.append(Day(_year(hit[2]), MONTHS[written], shown=hit.group()))
+        days.append(PartialDate(_year(hit[2]), MONTHS[written], source_text=hit.group()))
     return days
 
 
@@ -232,7 +236,7 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
     # "Due" is Italian for two.
     text = _DUE.sub(" ", text)
     if demanded:
-        text = _COUNTER.sub(lambda run: cjk(run.group()), text)
+        text = _COUNTER.sub(lambda run: cjk_to_digits(run.group()), text)
         text = re.sub(CJK_NUMBER, " ", text)
     else:
         text = _spelled_out(text)
@@ -251,9 +255,9 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
             found.append((hit.group(), frozenset({_canonical(f"{value:.3f}")})))
         if demanded and hits:
             rest = pattern.sub(" ; ", rest)
-    days += [Day(weekday=WEEKDAYS[w], shown=w) for w in words(plain) if w in WEEKDAYS]
+    days += [PartialDate(weekday=WEEKDAYS[w], source_text=w) for w in words(plain) if w in WEEKDAYS]
     days += [
-        Day(weekday=day, shown=name)
+        PartialDate(weekday=day, source_text=name)
         for name, day in WEEKDAYS.items()
         if len(name) > 1 and UNSPACED.search(name) and name in text
     ]

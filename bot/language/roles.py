@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from bot.language.claim import USER, Claim
-from bot.language.lexicon import KIN, UNSPACED, fold, words
-from bot.language.speech import Clause
+from bot.language.lexicon import KIN, UNSPACED, fold_text, words
+from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim
+from bot.language.speech_patterns import Clause
 
 _I = frozenset(
     "i i'm i've i'd i'll ich je yo io eu я we wir nous nosotros noi nos мы me mich mir moi m' mi меня мне us uns нас нам".split()
@@ -29,28 +29,28 @@ _SOME = re.compile(
     r"|quelques?|la plupart|a veces|algun\w{0,2}|la mayoria|a volte|qualche|as vezes|alguns|algumas|иногда|некоторые)\b"
 )
 
-_THEIRS = re.compile(rf"(?:{USER.pattern})'s")
+_THEIRS = re.compile(rf"(?:{USER_REFERENCE.pattern})'s")
 GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
 
 
-def misplaced(claim: Claim, said: str, stated: tuple[Clause, ...]) -> str | None:
+def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ...]) -> str | None:
     """Return why a claim turns round or widens what was said; None where it does not."""
-    if UNSPACED.search(claim.low):
+    if UNSPACED.search(claim.folded):
         return None
-    told = fold(said)
-    every = _EVERY.search(claim.low)
+    told = fold_text(said)
+    every = _EVERY.search(claim.folded)
     if every and not _EVERY.search(told) and (every[1] or _SOME.search(told)):
         return "it is not said of all"
     # A noun of German looks like a name.
-    names = frozenset() if GERMAN.search(claim.low) else frozenset(map(fold, claim.names))
+    names = frozenset() if GERMAN.search(claim.folded) else frozenset(map(fold_text, claim.names))
     first = claim.text.split()[:1]
     # A name that begins a claim is known by its capital within what was said.
-    names |= {fold(one) for one in first if f" {one}" in said}
-    wanted = _placed(USER.sub(" i ", _THEIRS.sub(" ", claim.low)), names)
-    if len(wanted) < 2 or not _TURNS.isdisjoint(words(claim.low)):
+    names |= {fold_text(one) for one in first if f" {one}" in said}
+    wanted = _placed(USER_REFERENCE.sub(" i ", _THEIRS.sub(" ", claim.folded)), names)
+    if len(wanted) < 2 or not _TURNS.isdisjoint(words(claim.folded)):
         return None
     for clause in stated:
-        low = fold(clause.text)
+        low = fold_text(clause.text)
         there = [one for one in _placed(low, names) if one in wanted]
         kept = [one for one in wanted if one in there]
         if (

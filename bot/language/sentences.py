@@ -80,7 +80,7 @@ _ASKS = re.compile(
 )
 
 
-def sentences(text: str) -> list[str]:
+def first_sentences(text: str) -> list[str]:
     """Return the sentences of a text, at most the first sixty."""
     found: list[list[str]] = []
     for part in _ENDS.split(text[:100_000]):
@@ -188,7 +188,7 @@ def has_verb(text: str) -> bool:
     )
 
 
-def clauses(text: str) -> list[str]:
+def split_clauses(text: str) -> list[str]:
     """Return the clauses of a sentence that can stand alone; one that nobody could say is left whole."""
     if len(text) > _LONGEST:
         return [text]

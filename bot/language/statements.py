@@ -15,16 +15,16 @@ import re
 from dataclasses import dataclass
 
 from bot.language import languages as foreign
-from bot.language.forget_requests import to_forget
-from bot.language.parsed_facts import parse, said_on
-from bot.language.person import USER, expand, is_past, sentence, third, to_third
+from bot.language.forget_requests import topic_to_forget
+from bot.language.parsed_facts import append_said_on, parse_fact
+from bot.language.person import USER, as_sentence, expand, is_past, third_person_verb, to_third
 from bot.language.sentences import (
     begins_as_question,
-    clauses,
+    first_sentences,
     has_verb,
     is_code,
     is_question,
-    sentences,
+    split_clauses,
     strip,
     without_code,
 )
@@ -105,7 +105,7 @@ _CLOSING = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StatedFact:
     """One thing that a person stated.
 
     Attributes:
@@ -143,9 +143,9 @@ def _line(clause: str, who: str) -> str:
         return to_third(clause, who)
     standing = _STANDING.fullmatch(clause)
     if standing and len(clause.split()) > 2:
-        return f"{who} asks: {sentence(standing['what'])}"
+        return f"{who} asks: {as_sentence(standing['what'])}"
     if _OTHER.match(clause) and not _NOT_OTHER.match(clause):
-        return sentence(clause)
+        return as_sentence(clause)
     return ""
 
 
@@ -161,7 +161,7 @@ def _is_name(name: str) -> bool:
 def _of_before(clause: str, before: str) -> str:
     """Return the clause with its pronoun replaced by whom the sentence before spoke of."""
     found = _PRONOUN.match(clause)
-    about = parse(before) if before else None
+    about = parse_fact(before) if before else None
     if found is None or about is None or not about.subject:
         return ""
     whose = re.match(r"(.+?'s (?:\w+ ){0,2}?(?:" + "|".join(KIN) + r"))\b", before, re.IGNORECASE)
@@ -170,12 +170,12 @@ def _of_before(clause: str, before: str) -> str:
     rest = clause[found.end() :]
     if found[1].lower() == "they":
         verb, _, tail = rest.partition(" ")
-        rest = f"{third(verb)} {tail}"
-    return sentence(f"{whose[1]} {rest}")
+        rest = f"{third_person_verb(verb)} {tail}"
+    return as_sentence(f"{whose[1]} {rest}")
 
 
 def _is_daily(line: str) -> bool:
-    about = parse(line)
+    about = parse_fact(line)
     if about.subject or re.search(r"\b(?:tomorrow|born|will|appointment|meeting)\b", line):
         return False
     if _MOOD.search(line) and re.match(r"\S+ (?:\S+ )?(?:feel|is )", line):
@@ -184,7 +184,9 @@ def _is_daily(line: str) -> bool:
     return bool(_DAY_CUE.search(line)) and past
 
 
-def facts(text: str, who: str = USER, date: str = "", name: str = "") -> tuple[Fact, ...]:
+def extract_facts(
+    text: str, who: str = USER, date: str = "", name: str = ""
+) -> tuple[StatedFact, ...]:
     """Return what a person states in a text, in order.
 
     Args:
@@ -193,23 +195,23 @@ def facts(text: str, who: str = USER, date: str = "", name: str = "") -> tuple[F
         date: The day of the message, for "tomorrow" and the like.
         name: The person's name, for statements that are kept in their own words.
     """
-    found: list[Fact] = []
-    for spoken in sentences(without_code(text)):
+    found: list[StatedFact] = []
+    for spoken in first_sentences(without_code(text)):
         if is_code(spoken) or is_question(spoken) or begins_as_question(strip(spoken)):
             continue
         lines: dict[str, str] = {}
-        for clause in clauses(spoken) if len(spoken) <= 1200 else []:
+        for clause in split_clauses(spoken) if len(spoken) <= 1200 else []:
             plain = strip(expand(strip(clause)))
             plain = _ALSO.sub(r"\1 ", _CLOSING.sub("", plain))
-            line = foreign.statement(strip(clause), who) or _line(plain, who)
+            line = foreign.translate_statement(strip(clause), who) or _line(plain, who)
             before = "" if line or not found else found[-1].words
             line = line or (_of_before(plain, found[-1].line) if found else "")
             if line:
-                lines[said_on(line, date) if _RELATIVE.search(line) else line] = before
+                lines[append_said_on(line, date) if _RELATIVE.search(line) else line] = before
         if not lines and _keep_as_said(spoken):
             said = spoken.replace("\n", " ").replace('"', "”")
             lines = {f'{name or who} said: "{said}"': ""}
-        found.extend(Fact(line, spoken, _is_daily(line), of) for line, of in lines.items())
+        found.extend(StatedFact(line, spoken, _is_daily(line), of) for line, of in lines.items())
     return tuple({fact.line: fact for fact in found}.values())
 
 
@@ -217,7 +219,7 @@ def _keep_as_said(spoken: str) -> bool:
     plain = strip(spoken)
     return (
         4 <= len(plain) <= _MAX_CLAUSE
-        and foreign.own_words(plain)
-        and not foreign.question(plain)
-        and not to_forget(plain)
+        and foreign.is_foreign_first_person(plain)
+        and not foreign.translate_question(plain)
+        and not topic_to_forget(plain)
     )

@@ -73,7 +73,7 @@ _SAME = (
     "fly flight plane",
 )
 
-KINDS = {
+HYPONYMS = {
     "pet": "dog cat hamster rabbit parrot bird fish horse turtle",
     "animal": "dog cat hamster rabbit parrot bird fish horse turtle",
     "child": "son daughter",
@@ -132,8 +132,9 @@ def stem(word: str) -> str:
     return _CANON.get(base, base)
 
 
-KINDS_BY_TERM = {
-    stem(kind): frozenset(stem(word) for word in members.split()) for kind, members in KINDS.items()
+HYPONYMS_BY_STEM = {
+    stem(kind): frozenset(stem(word) for word in members.split())
+    for kind, members in HYPONYMS.items()
 }
 KIN_TERMS = frozenset(stem(word) for word in KIN)
 
@@ -164,6 +165,6 @@ def _short_key(text: str) -> str:
     return " ".join(words(text))
 
 
-def key(text: str) -> str:
+def comparison_key(text: str) -> str:
     """Return a text's words alone, so that two spellings of one sentence are equal."""
     return _short_key(text) if len(text) <= 600 else " ".join(words(text))

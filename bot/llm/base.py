@@ -99,7 +99,7 @@ class CapabilityProfile:
         vision: It sees images.
         context_tokens: Size of its window.
         small: It wants the short prompt, with recalled facts beside the question.
-        judges: It can tell whether somebody's words carry a claim.
+        can_judge: It can tell whether somebody's words carry a claim.
     """
 
     tools: bool = True
@@ -107,7 +107,7 @@ class CapabilityProfile:
     vision: bool = False
     context_tokens: int = 128_000
     small: bool = False
-    judges: bool = True
+    can_judge: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class ModelReply:
         finish_reason: ``stop``, ``tool_calls``, ``length`` (truncated) or ``content_filter``.
         usage: Of this call.
         model: The name of the model that answered (a fallback may have).
-        cache_told: Whether the provider says how much of the prompt its cache served.
+        cache_reported: Whether the provider says how much of the prompt its cache served.
     """
 
     content: str
@@ -149,7 +149,7 @@ class ModelReply:
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
     model: str = ""
-    cache_told: bool = True
+    cache_reported: bool = True
 
 
 class Model(Protocol):

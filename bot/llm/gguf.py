@@ -27,12 +27,12 @@ from bot.core.errors import (
     ModelUnavailable,
     TransientModelError,
 )
-from bot.llm.assembly import Assembly, finish_reason
 from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnText, Usage
-from bot.llm.failures import plain
-from bot.llm.observed import observed
+from bot.llm.instrumented import instrumented
+from bot.llm.openai_format import flatten_content, response_format, tools_json
 from bot.llm.profiles import profile_for
-from bot.llm.wire import flattened, response_format, tools_json
+from bot.llm.provider_errors import clean_error_text
+from bot.llm.streamed_reply import StreamedReply, finish_reason
 
 _MAGIC = b"GGUF"
 _LARGEST_WINDOW = 8_192
@@ -77,7 +77,7 @@ class GGUFModel(Model):
         """
         await self._ready()
 
-    @observed
+    @instrumented
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call; see ``Model.complete``.
 
@@ -122,7 +122,7 @@ class _Run:
         self._name = name
         self._server = server
         self._on_text = on_text
-        self._answer = Assembly()
+        self._answer = StreamedReply()
         self._usage: dict[str, Any] = {}
         self._error: dict[str, Any] | None = None
         self._raised: list[BaseException] = []
@@ -131,7 +131,7 @@ class _Run:
         try:
             returned = self._server.handle_chat_completions(body, self._receive)
         except (ValueError, RuntimeError) as exc:
-            raise ModelRejected(f"{self._name}: {plain(str(exc))}") from exc
+            raise ModelRejected(f"{self._name}: {clean_error_text(str(exc))}") from exc
         if self._raised:
             raise self._raised[0]
         error = self._error or (returned or {}).get("error")
@@ -146,7 +146,7 @@ class _Run:
             finish_reason=finish_reason(self._answer.finish_reason, calls),
             usage=self._counted(),
             model=self._name,
-            cache_told="cached_tokens" in (self._usage.get("prompt_tokens_details") or {}),
+            cache_reported="cached_tokens" in (self._usage.get("prompt_tokens_details") or {}),
         )
 
     def _receive(self, chunk: dict[str, Any]) -> bool:
@@ -174,7 +174,7 @@ class _Run:
                     function.get("name"),
                     function.get("arguments"),
                 )
-            self._answer.finish(choice.get("finish_reason"))
+            self._answer.set_finish_reason(choice.get("finish_reason"))
             if grew and self._on_text is not None:
                 anyio.from_thread.run_sync(self._hand_over, self._on_text, self._answer.text)
 
@@ -194,7 +194,7 @@ class _Run:
 
 def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "messages": flattened(request.messages),
+        "messages": flatten_content(request.messages),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -212,7 +212,7 @@ def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
 
 
 def _model_error(name: str, error: dict[str, Any]) -> ModelError:
-    text = f"{name}: {plain(str(error.get('message', error)))}"
+    text = f"{name}: {clean_error_text(str(error.get('message', error)))}"
     if error.get("type") == "exceed_context_size_error":
         return ContextOverflow(text)
     if error.get("code", 500) >= 500:
@@ -246,7 +246,9 @@ def _load(path: Path, profile: CapabilityProfile) -> _Loaded:
     try:
         server = xllamacpp.Server(params)
     except (RuntimeError, ValueError) as exc:
-        raise ModelUnavailable(f"llama.cpp cannot load {path}: {plain(str(exc))}") from exc
+        raise ModelUnavailable(
+            f"llama.cpp cannot load {path}: {clean_error_text(str(exc))}"
+        ) from exc
     return _Loaded(server, _found(profile, _properties(server.listening_address, key)))
 
 

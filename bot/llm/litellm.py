@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any
 
 from bot.core.errors import ModelAuthError, ModelError, TransientModelError
-from bot.llm.assembly import Assembly, finish_reason, tool_calls
 from bot.llm.base import (
     CapabilityProfile,
     ChatMessage,
@@ -26,11 +25,12 @@ from bot.llm.base import (
     estimate_tokens,
 )
 from bot.llm.bounds import MOST_TEXT
-from bot.llm.failures import UNREADABLE
-from bot.llm.library import Library, mapped
-from bot.llm.observed import observed
+from bot.llm.instrumented import instrumented
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
+from bot.llm.openai_format import flatten_content, response_format, tools_json
 from bot.llm.profiles import profile_for
-from bot.llm.wire import flattened, response_format, tools_json
+from bot.llm.provider_errors import UNREADABLE_REPLY
+from bot.llm.streamed_reply import StreamedReply, finish_reason, tool_calls
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class LiteLLMModel(Model):
         self._api_key = api_key
         self._timeout = timeout
         self._profile = profile
-        self._library = Library()
+        self._library = LiteLLMHandle()
         self._looked_up = False
         self._priced = False
         self._missing_keys: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class LiteLLMModel(Model):
         """
         await self._ready()
 
-    @observed
+    @instrumented
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call; see ``Model.complete``."""
         litellm = await self._ready()
@@ -99,7 +99,7 @@ class LiteLLMModel(Model):
             forced = request.tool_choice not in {"auto", "none"}
             arguments = self._arguments(request)
             try:
-                with mapped(self._name, self._api_key), self._understood():
+                with map_litellm_errors(self._name, self._api_key), self._map_malformed_reply():
                     return await self._call(litellm, arguments, on_text)
             except ModelError as exc:
                 last = self._forcing == len(_FORCINGS) - 1
@@ -108,20 +108,20 @@ class LiteLLMModel(Model):
                 self._forcing += 1
 
     @contextmanager
-    def _understood(self) -> Iterator[None]:
+    def _map_malformed_reply(self) -> Iterator[None]:
         """Turn what breaks on an answer of another shape than it should have into a model's error."""
         try:
             yield
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             logger.warning("%s: an answer that cannot be understood", self._name, exc_info=exc)
-            raise TransientModelError(f"{self._name}: {UNREADABLE}") from exc
+            raise TransientModelError(f"{self._name}: {UNREADABLE_REPLY}") from exc
 
     async def aclose(self) -> None:
         """Close the connections, if no other model uses them."""
         await self._library.aclose()
 
     async def _ready(self) -> ModuleType:
-        litellm = await self._library.ready()
+        litellm = await self._library.load()
         if not self._looked_up:
             self._looked_up = True
             self._look_up(litellm)
@@ -181,7 +181,7 @@ class LiteLLMModel(Model):
         if self._profile.vision:
             return [dict(message) for message in request.messages]
         # As a fallback it may be asked what was meant for a model that sees.
-        return flattened(request.messages)
+        return flatten_content(request.messages)
 
     def _tool_choice(self, wanted: str) -> Any:
         if wanted in {"auto", "none"}:
@@ -214,7 +214,7 @@ class LiteLLMModel(Model):
             finish_reason=finish_reason(choice.finish_reason, calls),
             usage=self._usage(litellm, arguments, choice.message.content, response),
             model=self._name,
-            cache_told=_tells_cache(response),
+            cache_reported=_tells_cache(response),
         )
 
     async def _stream(
@@ -222,7 +222,7 @@ class LiteLLMModel(Model):
     ) -> ModelReply:
         options = {"include_usage": True}
         stream = await litellm.acompletion(**arguments, stream=True, stream_options=options)
-        answer, reporting = Assembly(), None
+        answer, reporting = StreamedReply(), None
         try:
             async for chunk in stream:
                 if getattr(chunk, "usage", None) is not None:
@@ -237,7 +237,7 @@ class LiteLLMModel(Model):
         finally:
             await stream.aclose()
         if answer.is_full:
-            answer.finish("length")
+            answer.set_finish_reason("length")
         elif not ended:
             raise TransientModelError(f"{self._name}: the answer broke off before its end")
         calls = answer.calls()
@@ -247,7 +247,7 @@ class LiteLLMModel(Model):
             finish_reason=finish_reason(answer.finish_reason, calls),
             usage=self._usage(litellm, arguments, answer.text, reporting),
             model=self._name,
-            cache_told=_tells_cache(reporting),
+            cache_reported=_tells_cache(reporting),
         )
 
     def _usage(
@@ -256,7 +256,7 @@ class LiteLLMModel(Model):
         """Return the usage that a response reports, or an estimate where it reports none."""
         usage = getattr(reporting, "usage", None)
         if usage is None or not usage.prompt_tokens:
-            messages = flattened(arguments["messages"])
+            messages = flatten_content(arguments["messages"])
             prompt = json.dumps([messages, arguments.get("tools")], ensure_ascii=False)
             read, written = estimate_tokens(prompt), estimate_tokens(text or "")
             return Usage(prompt_tokens=read, completion_tokens=written, cost=None, calls=1)
@@ -281,7 +281,7 @@ def _tells_cache(reporting: Any) -> bool:
     return getattr(details, "cached_tokens", None) is not None
 
 
-def _add(answer: Assembly, chunk: Any) -> bool:
+def _add(answer: StreamedReply, chunk: Any) -> bool:
     """Add a chunk to the answer; return whether its text grew."""
     grew = False
     for choice in (chunk.choices or ())[:1]:
@@ -289,7 +289,7 @@ def _add(answer: Assembly, chunk: Any) -> bool:
         for call in choice.delta.tool_calls or ():
             function = call.function
             answer.add_call(call.index, call.id, function.name, function.arguments)
-        answer.finish(choice.finish_reason)
+        answer.set_finish_reason(choice.finish_reason)
     return grew
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from bot.llm.base import CapabilityProfile
 
 _SMALL_LOCAL = CapabilityProfile(
-    tools=False, json_schema=True, context_tokens=8_192, small=True, judges=False
+    tools=False, json_schema=True, context_tokens=8_192, small=True, can_judge=False
 )
 _LARGE_LOCAL = CapabilityProfile(json_schema=True, context_tokens=16_384)
 _LOCAL = re.compile(r"ollama(?:_chat)?/|gguf:")

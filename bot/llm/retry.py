@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 LONGEST_WAIT = 60.0
 """Seconds; a provider that asks for a longer wait is given up at once."""
 
-DOWN_FOR = 60.0
+UNAVAILABLE_SECONDS = 60.0
 """Seconds for which a model that could not be reached is asked last."""
 
 _PASSED_ON = (TransientModelError, ModelAuthError, ModelUnavailable, ModelRejected)
@@ -150,7 +150,7 @@ class FallbackModel(Model):
             except _PASSED_ON as exc:
                 failures[place] = exc
                 if isinstance(exc, TransientModelError):
-                    self._down_until[place] = anyio.current_time() + DOWN_FOR
+                    self._down_until[place] = anyio.current_time() + UNAVAILABLE_SECONDS
             else:
                 self._down_until[place] = 0.0
                 return reply

@@ -9,7 +9,7 @@ import anyio
 import stamina
 
 from bot.core.errors import ModelError, TransientModelError
-from bot.llm.library import Library, mapped
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
 from bot.llm.retry import LONGEST_WAIT
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Transcriber:
         self._attempts = attempts
         self._timeout = timeout
         self._timeout_total = timeout_total
-        self._library = Library()
+        self._library = LiteLLMHandle()
 
     @property
     def name(self) -> str:
@@ -91,11 +91,11 @@ class Transcriber:
         await self._library.aclose()
 
     async def _once(self, audio: bytes, name: str) -> str:
-        litellm = await self._library.ready()
+        litellm = await self._library.load()
         # litellm makes text of what has no name, for its log: twenty megabytes of escapes.
         file = io.BytesIO(audio)
         file.name = name
-        with mapped(self._name, self._api_key):
+        with map_litellm_errors(self._name, self._api_key):
             answer = await litellm.atranscription(
                 model=self._name,
                 file=file,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.llm.base import estimate_tokens
-from bot.memory.escaping import clean, escape_speech, quote_block
+from bot.memory.prompt_escaping import escape_message, quote_block, replace_lone_surrogates
 
 IMAGE_TOKENS = 1_000
 """About what an image costs a model that sees it."""
@@ -26,7 +26,7 @@ _LONGEST_NOTE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class EntryAttachment:
     """A file of a message; the fields are those of ``bot.bus.Attachment``.
 
     Attributes:
@@ -48,23 +48,23 @@ class Attached:
     note: str | None = None
 
     @property
-    def visible(self) -> bool:
+    def is_viewable_image(self) -> bool:
         """Whether it is an image that a model could be shown."""
         return self.kind == "image" and self.blob is not None and self.note is None
 
     @property
-    def quotable(self) -> str:
+    def third_party_text(self) -> str:
         """What it says, where that is not the person's own words; empty where nothing is known."""
         return "" if self.kind == "voice" or self.text is None else self.text.strip()
 
 
-def attachments(meta: Mapping[str, Any]) -> tuple[Attached, ...]:
+def attachments_in(meta: Mapping[str, Any]) -> tuple[EntryAttachment, ...]:
     """Return the files that an entry's meta names."""
     given = meta.get("attachments")
     return tuple(map(_attached, filter(_is_one, given))) if isinstance(given, list) else ()
 
 
-def describe(
+def describe_attachments(
     meta: Mapping[str, Any],
     remarks: Mapping[int, str] | None = None,
     *,
@@ -78,42 +78,42 @@ def describe(
         excerpt: The most characters quoted of each; None quotes all that was read.
     """
     parts = []
-    for place, one in enumerate(attachments(meta)):
+    for place, one in enumerate(attachments_in(meta)):
         words = [one.note or "", (remarks or {}).get(place, "")]
         parts.append("\n" + _line(one, [one_line(word, _LONGEST_NOTE) for word in words if word]))
-        if one.quotable:
-            parts.append(quote_block(_cut(one.quotable, excerpt)))
-    return clean("".join(parts))
+        if one.third_party_text:
+            parts.append(quote_block(_cut(one.third_party_text, excerpt)))
+    return replace_lone_surrogates("".join(parts))
 
 
 def attachment_tokens(meta: Mapping[str, Any]) -> int:
     """Return an estimate of what a message's files cost in a prompt."""
-    files = attachments(meta)
+    files = attachments_in(meta)
     if not files:
         return 0
-    shown = sum(one.visible for one in files)
-    return shown * IMAGE_TOKENS + estimate_tokens(describe(meta))
+    shown = sum(one.is_viewable_image for one in files)
+    return shown * IMAGE_TOKENS + estimate_tokens(describe_attachments(meta))
 
 
-def _line(one: Attached, words: list[str]) -> str:
+def _line(one: EntryAttachment, words: list[str]) -> str:
     what = f"{one.kind} {one.name}"
     if one.kind == "voice":
         what = "voice message"
         if one.text is not None:
             words = ["transcribed", *words]
-            return escape_speech(f"({what}, {'; '.join(words)})")
-    return escape_speech(f"({'; '.join([what, *words])})")
+            return escape_message(f"({what}, {'; '.join(words)})")
+    return escape_message(f"({'; '.join([what, *words])})")
 
 
-def _attached(given: Mapping[str, Any]) -> Attached:
+def _attached(given: Mapping[str, Any]) -> EntryAttachment:
     def text(field: str) -> str | None:
         value = given.get(field)
         return value if isinstance(value, str) else None
 
     size = given.get("size")
-    return Attached(
+    return EntryAttachment(
         kind=str(given["kind"]),
-        name=shown_name(text("name") or ""),
+        name=display_file_name(text("name") or ""),
         mime=text("mime") or "",
         size=size if type(size) is int else 0,
         blob=text("blob"),
@@ -122,7 +122,7 @@ def _attached(given: Mapping[str, Any]) -> Attached:
     )
 
 
-def shown_name(name: str) -> str:
+def display_file_name(name: str) -> str:
     """Return a file's name as it may stand in a prompt: one line, not long, no brackets."""
     plain = " ".join(_NOT_IN_NAMES.sub(" ", name).split())
     if len(plain) > _LONGEST_NAME:

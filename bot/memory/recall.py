@@ -17,20 +17,20 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import zip_longest
 
 from bot.core.text import split_quotations
-from bot.memory.attachments import attachments
-from bot.memory.dates_meant import dates_meant
-from bot.memory.facts.citing import words_in
+from bot.memory.attachments import attachments_in
+from bot.memory.facts.evidence import sender_text
 from bot.memory.facts.fact import Evidence
-from bot.memory.fusion import search_tape
-from bot.memory.guards import lines_of
-from bot.memory.longterm import LongTermMemory
-from bot.memory.pasted import pasted
-from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.transcript import said_at, sender_name, shown_day, speaker
-from bot.memory.vectors import VectorIndex
-from bot.memory.words import words_of
+from bot.memory.hybrid_search import search_tape
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.memory_validation import memory_lines
+from bot.memory.pasted_text import pasted_parts
+from bot.memory.relative_dates import resolve_relative_dates
+from bot.memory.stemming import stemmed_words
+from bot.memory.transcript import format_timestamp_day, sender_name, sent_time, speaker_label
+from bot.memory.vector_index import VectorIndex
+from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot
 from bot.tape.entries import TapeEntry
-from bot.tape.search import LONGEST_QUERY, Hit
+from bot.tape.search import MAX_QUERY_LENGTH, Hit
 from bot.tape.service import TapeService
 
 _SHOWN = 400
@@ -46,7 +46,7 @@ _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
 
 
 @dataclass(frozen=True, slots=True)
-class FactLine:
+class RecallableFact:
     """A long-term fact of a scope that the session may read.
 
     Attributes:
@@ -63,7 +63,7 @@ class FactLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class RecalledPassage:
     """Something found.
 
     Attributes:
@@ -94,7 +94,7 @@ class Passage:
         return f"- {when}{self.who}{reference}: {text}"
 
 
-async def recall(
+async def recall_passages(
     tape: TapeService,
     snapshot: MemorySnapshot,
     query: str | None,
@@ -104,10 +104,10 @@ async def recall(
     timezone: tzinfo | None,
     limit: int = 8,
     before: int | None = None,
-    facts: Sequence[FactLine] = (),
+    facts: Sequence[RecallableFact] = (),
     vectors: VectorIndex | None = None,
     problem: str | None = None,
-) -> list[Passage]:
+) -> list[RecalledPassage]:
     """Return what fits the query best, best first; without one, the newest of each kind.
 
     Args:
@@ -125,8 +125,8 @@ async def recall(
             and the zone belong to all.
     """
     since = now - timedelta(days=days)
-    wanted = (query or "").strip()[:LONGEST_QUERY]
-    meant = dates_meant(split_quotations(wanted)[1], now.astimezone(timezone).date())
+    wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
+    meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
     zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
     hits = await search_tape(
         tape,
@@ -144,7 +144,7 @@ async def recall(
     found = _ranked(zone, hits, wanted, timezone)
     by_words = any(hit.direct for hit in hits) or any(one.entry is None for one in found)
     if not (found and by_words) and days < _ANY_DAYS:
-        return await recall(
+        return await recall_passages(
             tape,
             snapshot,
             query,
@@ -168,9 +168,9 @@ async def _asking(tape: TapeService) -> int:
     return 0
 
 
-def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
+def _newest_of_each(found: Sequence[RecalledPassage], limit: int) -> list[RecalledPassage]:
     """Return passages in turn: of memory, notes, history and what was said."""
-    kinds: dict[str, list[Passage]] = {}
+    kinds: dict[str, list[RecalledPassage]] = {}
     for passage in found:
         if passage.who.startswith("file:"):
             continue
@@ -180,14 +180,14 @@ def _newest_of_each(found: Sequence[Passage], limit: int) -> list[Passage]:
     return [passage for turn in turns for passage in turn if passage is not None][:limit]
 
 
-def _newest_first(hits: Sequence[Hit], timezone: tzinfo | None) -> list[Passage]:
+def _newest_first(hits: Sequence[Hit], timezone: tzinfo | None) -> list[RecalledPassage]:
     found = (_from_entry(hit.entry, timezone) for hit in hits)
     return [passage for passage in found if passage is not None]
 
 
 def _ranked(
-    zone: Sequence[Passage], hits: Sequence[Hit], query: str, timezone: tzinfo | None
-) -> list[Passage]:
+    zone: Sequence[RecalledPassage], hits: Sequence[Hit], query: str, timezone: tzinfo | None
+) -> list[RecalledPassage]:
     """Return the zone's lines and what was found on the tape in one order.
 
     The tape's own order stands: its best hit has the share of words that the best among them has, the
@@ -214,10 +214,10 @@ def _ranked(
     return [replace(one, score=round(value, 3)) for value, one in scored]
 
 
-def _shares(passages: Sequence[Passage], query: str) -> dict[int, float]:
+def _shares(passages: Sequence[RecalledPassage], query: str) -> dict[int, float]:
     """Return for each passage, by identity, the share of the question's words that it has."""
-    wanted = set(words_of(query))
-    bags = [set(words_of(passage.text)) & wanted for passage in passages]
+    wanted = set(stemmed_words(query))
+    bags = [set(stemmed_words(passage.text)) & wanted for passage in passages]
     seen_in = Counter(word for bag in bags for word in bag)
     weight = {word: math.log(1 + len(bags) / (1 + seen_in[word])) + 0.1 for word in wanted}
     total = sum(weight.values()) or 1.0
@@ -227,23 +227,29 @@ def _shares(passages: Sequence[Passage], query: str) -> dict[int, float]:
     }
 
 
-def _asks(passage: Passage) -> bool:
+def _asks(passage: RecalledPassage) -> bool:
     return passage.text.rstrip().endswith(("?", "？", "؟"))
 
 
-def _from_zone(snapshot: MemorySnapshot, oldest: str, facts: Sequence[FactLine]) -> list[Passage]:
+def _from_zone(
+    snapshot: MemorySnapshot, oldest: str, facts: Sequence[RecallableFact]
+) -> list[RecalledPassage]:
     """Return the facts, the lines of memory that are none of them, and the notes."""
     told = {_same(one.text): one for one in facts}
-    found = [Passage(one.when, one.who, one.text, None, 0.0, one.evidence) for one in told.values()]
+    found = [
+        RecalledPassage(one.when, one.who, one.text, None, 0.0, one.evidence)
+        for one in told.values()
+    ]
     found += [
-        Passage("", "memory", line, None, 0.0)
-        for line in lines_of(f"{snapshot.long_term}\n{snapshot.shared}\n{snapshot.reference}")
+        RecalledPassage("", "memory", line, None, 0.0)
+        for line in memory_lines(f"{snapshot.long_term}\n{snapshot.shared}\n{snapshot.reference}")
         if _same(line) not in told
     ]
     for note in reversed(snapshot.dailies):
         if note.date >= oldest:
             found += [
-                Passage(note.date, "note", line, None, 0.0) for line in lines_of(note.content)
+                RecalledPassage(note.date, "note", line, None, 0.0)
+                for line in memory_lines(note.content)
             ]
     return found
 
@@ -253,36 +259,38 @@ def _same(text: str) -> str:
     return " ".join(text.split()).strip("-*• ").rstrip(".").casefold()
 
 
-def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> Passage | None:
-    moment = said_at(entry)
+def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | None:
+    moment = sent_time(entry)
     when = moment.astimezone(timezone) if moment is not None else None
-    if entry.kind == "event" and entry.name == HISTORY:
+    if entry.kind == "event" and entry.name == HISTORY_EVENT:
         text = str(entry.data.get("entry", ""))
         day = when.strftime("%Y-%m-%d") if when else ""
-        return Passage(day, "history", text, entry.id, 0.0)
+        return RecalledPassage(day, "history", text, entry.id, 0.0)
     if entry.kind != "message":
         return None
-    text = words_in(entry)
+    text = sender_text(entry)
     if not text.strip():
         return None
-    who = "tapebot" if entry.payload.get("role") == "assistant" else speaker(entry)
+    who = "tapebot" if entry.payload.get("role") == "assistant" else speaker_label(entry)
     if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
         who = f"user {who}"
-    return Passage(when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0)
+    return RecalledPassage(
+        when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0
+    )
 
 
-def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[Passage]:
+def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPassage]:
     """Return what a message quotes and what its files say, in pieces that are shown whole."""
-    moment = said_at(entry)
+    moment = sent_time(entry)
     when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
     # No person's name has a colon.
-    texts = [(f"file:{file.name}", file.quotable) for file in attachments(entry.meta)]
+    texts = [(f"file:{file.name}", file.third_party_text) for file in attachments_in(entry.meta)]
     if entry.kind == "message" and entry.payload.get("role") == "user":
         content = str(entry.payload.get("content") or "")
-        theirs = pasted(content, sender_name(entry))
-        texts += [(f"quoted:{speaker(entry)}", text) for text in theirs]
+        theirs = pasted_parts(content, sender_name(entry))
+        texts += [(f"quoted:{speaker_label(entry)}", text) for text in theirs]
     return [
-        Passage(when, who, piece, entry.id, 0.0)
+        RecalledPassage(when, who, piece, entry.id, 0.0)
         for who, text in texts
         for piece in _pieces(text)
         if piece
@@ -301,14 +309,14 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def render_passages(passages: Iterable[Passage]) -> str:
+def render_passages(passages: Iterable[RecalledPassage]) -> str:
     """Return passages as records, one a line."""
     return "\n".join(passage.render() for passage in passages) or "No matching records."
 
 
-def fact_lines(
+def recallable_facts(
     memory: LongTermMemory, timezone: tzinfo | None, *, untold: bool = False
-) -> list[FactLine]:
+) -> list[RecallableFact]:
     """Return what a session believes, and what everybody may read, for recall.
 
     Args:
@@ -317,14 +325,14 @@ def fact_lines(
         untold: Only what the zone has no room for.
     """
     snapshot = memory.zone.read()
-    told = set(lines_of(f"{snapshot.long_term}\n{snapshot.shared}")) if untold else set()
+    told = set(memory_lines(f"{snapshot.long_term}\n{snapshot.shared}")) if untold else set()
     # Where something that everybody reads was said is nobody else's affair.
     found = [(fact, True) for fact in memory.facts()]
     found += [(fact, False) for fact in memory.workspace.active()]
     return [
-        FactLine(
+        RecallableFact(
             fact.text,
-            shown_day(fact.valid_from, timezone),
+            format_timestamp_day(fact.valid_from, timezone),
             tuple(_reference(one, memory.tape.name) for one in fact.evidence[-3:]) if own else (),
         )
         for fact, own in found

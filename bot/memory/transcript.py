@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from bot.memory.attachments import describe
-from bot.memory.escaping import escape_speech, quote_block
-from bot.memory.pasted import parts
+from bot.memory.attachments import describe_attachments
+from bot.memory.pasted_text import split_pasted
+from bot.memory.prompt_escaping import escape_message, quote_block
 from bot.tape.entries import TapeEntry
 
-CORRECTION = "(corrects an earlier message)"
+CORRECTION_NOTE = "(corrects an earlier message)"
 """Stands before a message that was edited after it had been answered."""
 
 _LONGEST = 4_000
@@ -21,14 +21,14 @@ _EXCERPT = 300
 _MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
 
 
-def said_at(entry: TapeEntry) -> datetime | None:
+def sent_time(entry: TapeEntry) -> datetime | None:
     """Return when an entry was said, by the platform's clock where it has one; aware."""
     return _moment(entry.meta.get("sent") or entry.meta.get("ts"))
 
 
-def said_on(entry: TapeEntry, timezone: tzinfo | None) -> date | None:
+def sent_date(entry: TapeEntry, timezone: tzinfo | None) -> date | None:
     """Return the day on which an entry was said, in the user's zone; None where that is unknown."""
-    moment = said_at(entry)
+    moment = sent_time(entry)
     return moment.astimezone(timezone).date() if moment is not None else None
 
 
@@ -37,14 +37,14 @@ def recorded_at(entry: TapeEntry) -> datetime | None:
     return _moment(entry.meta.get("ts"))
 
 
-def local_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
+def format_entry_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
     """Return ``YYYY-MM-DD HH:MM`` in the zone that the entry was written in, else in this one."""
     named = entry.meta.get("tz")
     zone = _zone(named) if isinstance(named, str) else timezone
-    return shown_time(entry.meta.get("sent") or entry.meta.get("ts"), zone)
+    return format_timestamp(entry.meta.get("sent") or entry.meta.get("ts"), zone)
 
 
-def shown_time(stamp: object, timezone: tzinfo | None) -> str:
+def format_timestamp(stamp: object, timezone: tzinfo | None) -> str:
     """Return an ISO time stamp as ``YYYY-MM-DD HH:MM`` in a zone; ``?`` where it is none."""
     moment = _moment(stamp)
     try:
@@ -53,9 +53,9 @@ def shown_time(stamp: object, timezone: tzinfo | None) -> str:
         return "?"
 
 
-def shown_day(stamp: object, timezone: tzinfo | None) -> str:
+def format_timestamp_day(stamp: object, timezone: tzinfo | None) -> str:
     """Return the day of an ISO time stamp in a zone; empty where it is none."""
-    shown = shown_time(stamp, timezone)
+    shown = format_timestamp(stamp, timezone)
     return "" if shown == "?" else shown[:10]
 
 
@@ -77,7 +77,7 @@ def clean_name(name: str) -> str:
     return plain[:64] or "user"
 
 
-def speaker(entry: TapeEntry) -> str:
+def speaker_label(entry: TapeEntry) -> str:
     """Return the sender's name, in groups with the platform's id, which cannot be forged."""
     sender = entry.meta.get("sender")
     if entry.meta.get("private") is False and isinstance(sender, dict) and "id" in sender:
@@ -91,15 +91,15 @@ def is_owner(entry: TapeEntry) -> bool:
     return isinstance(sender, dict) and sender.get("role") == "owner"
 
 
-def transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
+def render_transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
     """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
 
     See ``spoken_lines``.
     """
-    return [line for _, line in spoken_lines(entries, timezone)]
+    return [line for _, line in message_lines(entries, timezone)]
 
 
-def spoken_lines(
+def message_lines(
     entries: Iterable[TapeEntry], timezone: tzinfo | None = None
 ) -> list[tuple[TapeEntry, str]]:
     """Return messages that say something, each with its line.
@@ -110,11 +110,11 @@ def spoken_lines(
     lines = []
     tools: list[str] = []
     for entry in entries:
-        text = said(entry).strip()
-        told = _cut(escape_speech(text))
+        text = message_content(entry).strip()
+        told = _cut(escape_message(text))
         if entry.kind == "message" and entry.payload.get("role") == "user":
             told = _told(text, sender_name(entry))
-            who, tools = f"USER ({speaker(entry)})", []
+            who, tools = f"USER ({speaker_label(entry)})", []
         elif entry.kind in ("message", "tool_call"):
             tools += [str(call.get("name")) for call in entry.calls]
             who = f"ASSISTANT [tools: {', '.join(dict.fromkeys(tools))}]" if tools else "ASSISTANT"
@@ -122,32 +122,32 @@ def spoken_lines(
             tools = [] if text else tools
         else:
             continue
-        text = told + quoted(entry) + describe(entry.meta, excerpt=_EXCERPT)
+        text = told + quoted_block(entry) + describe_attachments(entry.meta, excerpt=_EXCERPT)
         text = text.strip()
         if text:
             spaced = "\n  ".join(text.splitlines())
-            lines.append((entry, f"[{local_time(entry, timezone)}] {who}: {spaced}"))
+            lines.append((entry, f"[{format_entry_time(entry, timezone)}] {who}: {spaced}"))
     return lines
 
 
 def _told(text: str, writer: str) -> str:
     """Return a person's words, with what is pasted into them as blocks."""
     shown = (
-        quote_block(part.strip("\n")) + "\n" if theirs else escape_speech(part).rstrip("\n")
-        for part, theirs in parts(_cut(text), writer)
+        quote_block(part.strip("\n")) + "\n" if theirs else escape_message(part).rstrip("\n")
+        for part, theirs in split_pasted(_cut(text), writer)
     )
     return "".join(shown)
 
 
-def said(entry: TapeEntry) -> str:
+def message_content(entry: TapeEntry) -> str:
     """Return a message's text; of an edit that came after the answer it is said that it is one."""
     text = str(entry.payload.get("content", ""))
     if entry.meta.get("edits") is not None and entry.meta.get("overheard") is True:
-        return f"{CORRECTION} {text}"
+        return f"{CORRECTION_NOTE} {text}"
     return text
 
 
-def quoted(entry: TapeEntry) -> str:
+def quoted_block(entry: TapeEntry) -> str:
     """Return the text that a message quotes, as a block behind it; empty where there is none."""
     quote = entry.meta.get("quote")
     if not isinstance(quote, str) or not quote.strip():

@@ -48,7 +48,7 @@ _ERASED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class VectorRow:
     """A vector and what it is of.
 
     Attributes:
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class VectorMatch:
     """An entry whose vector is near to a question's.
 
     Attributes:
@@ -97,7 +97,7 @@ class VectorFiles:
         self._workspace = workspace
         self._model = sha256(model.encode()).digest()
 
-    def sweep(self) -> None:
+    def remove_stale(self) -> None:
         """Remove the files of other models, and what is no such file."""
         for path in self._folder.glob(f"*{_SUFFIX}"):
             with _removed_if_damaged(path), path.open("rb") as file:
@@ -126,7 +126,7 @@ class VectorFiles:
                     found.update((number, one) for number, one in told if one != _ERASED)
         return found
 
-    def append(self, tape: str, rows: Sequence[Row], *, behind: int) -> bool:
+    def append(self, tape: str, rows: Sequence[VectorRow], *, behind: int) -> bool:
         """Add rows, at least one of them with a vector where they are the first.
 
         Args:
@@ -175,7 +175,7 @@ class VectorFiles:
         before: float,
         skip: int,
         problem: int | None,
-    ) -> list[Near] | None:
+    ) -> list[VectorMatch] | None:
         """Return the entries whose vectors are nearest, best first; None where the file is of no use.
 
         Args:
@@ -278,7 +278,7 @@ class _Rows:
         self.file.seek(_HEAD.size + (count - 1) * self.type.itemsize)
         return int.from_bytes(self.file.read(8), "little")
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[VectorRow]) -> None:
         """Write rows behind those that are there."""
         table = np.zeros(len(rows), self.type)
         for at, row in enumerate(rows):
@@ -321,13 +321,13 @@ class _Nearness:
     checksums: NDArray[np.uint32]
     own: Vector
 
-    def best(self, limit: int, since: float, before: float) -> list[Near]:
+    def best(self, limit: int, since: float, before: float) -> list[VectorMatch]:
         """Return the nearest that were said since then, and stand before that id."""
         fits = np.flatnonzero((self.times >= since) & (self.ids < before))
         own = self.own[fits]
         best, near = np.argsort(-own, kind="stable")[:limit], nearness(own)
         return [
-            Near(
+            VectorMatch(
                 int(self.ids[fits[i]]), int(self.checksums[fits[i]]), float(own[i]), float(near[i])
             )
             for i in best

@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 
-from bot.core.clock import Clock, SystemClock, iso
+from bot.core.clock import Clock, SystemClock, format_time
 from bot.core.errors import MemoryRefused
-from bot.memory.guards import check_date
-from bot.memory.snapshot import (
-    MAX_LONG_TERM,
+from bot.memory.memory_validation import check_note_date
+from bot.memory.zone_snapshot import (
+    MAX_LONG_TERM_BYTES,
     MemorySnapshot,
     ZoneFold,
-    check_note,
-    render_context,
+    check_note_size,
+    render_memory_block,
     zone_entries,
 )
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
-Edit = Callable[[MemorySnapshot], MemorySnapshot]
+ZoneEdit = Callable[[MemorySnapshot], MemorySnapshot]
 
-Compose = Callable[[MemorySnapshot, list[TapeEntry], int], Sequence[TapeEntry]]
+ComposeZoneEntries = Callable[[MemorySnapshot, list[TapeEntry], int], Sequence[TapeEntry]]
 """Given the new snapshot, the zone's entries and the tape's version, returns what to append."""
 
 
@@ -72,9 +72,9 @@ class MemoryZone:
 
     def get_context(self) -> str:
         """Return the ``<memory>`` block of the system prompt."""
-        return render_context(self.read(), self.today())
+        return render_memory_block(self.read(), self.today())
 
-    async def ensure(self) -> None:
+    async def load_or_create(self) -> None:
         """Load the zone; make an empty one on a tape that has none, or was reset; prune an old one."""
         if not self._loaded:
             for entry in await self._tape.read_entries():
@@ -83,7 +83,7 @@ class MemoryZone:
         if self.read().version == 0:
             await self.edit(lambda _: MemorySnapshot(1))
         elif self._fold.span is None:
-            await self.edit(lambda snapshot: snapshot.emptied())
+            await self.edit(lambda snapshot: snapshot.without_own_memory())
         else:
             await self.prune()
 
@@ -94,9 +94,9 @@ class MemoryZone:
             MemoryRefused: It is too long; nothing was saved.
         """
         size = len(content.strip().encode("utf-8", "backslashreplace"))
-        if size > MAX_LONG_TERM:
+        if size > MAX_LONG_TERM_BYTES:
             raise MemoryRefused(
-                f"long-term memory holds at most {MAX_LONG_TERM:,} bytes, and this is {size:,}: nothing was "
+                f"long-term memory holds at most {MAX_LONG_TERM_BYTES:,} bytes, and this is {size:,}: nothing was "
                 "saved; leave out what matters least, and save again"
             )
         await self.edit(lambda snapshot: snapshot.with_long_term(content))
@@ -107,16 +107,16 @@ class MemoryZone:
         Raises:
             MemoryRefused: The date is not one or is older than the retention, or the note is full.
         """
-        day = check_date(date, self.today(), self.retention_days)
+        day = check_note_date(date, self.today(), self.retention_days)
 
         def change(snapshot: MemorySnapshot) -> MemorySnapshot:
-            return check_note(snapshot.with_daily(day, content), day)
+            return check_note_size(snapshot.with_daily(day, content), day)
 
         await self.edit(change)
 
     async def clear(self) -> None:
         """Empty the zone; former versions stay on the tape."""
-        await self.edit(lambda snapshot: snapshot.emptied())
+        await self.edit(lambda snapshot: snapshot.without_own_memory())
 
     async def prune(self) -> int:
         """Drop daily notes older than the retention; return how many there were."""
@@ -127,12 +127,14 @@ class MemoryZone:
             await self.edit(_next)
         return dropped
 
-    def entries_for(self, snapshot: MemorySnapshot) -> list[TapeEntry]:
+    def zone_entries_for(self, snapshot: MemorySnapshot) -> list[TapeEntry]:
         """Return the entries that write this snapshot, old notes pruned."""
         pruned = snapshot.pruned(self.today(), self.retention_days)
-        return zone_entries(pruned, iso(self._clock.now()))
+        return zone_entries(pruned, format_time(self._clock.now()))
 
-    async def edit(self, change: Edit | None, compose: Compose | None = None) -> MemorySnapshot:
+    async def edit(
+        self, change: ZoneEdit | None, compose: ComposeZoneEntries | None = None
+    ) -> MemorySnapshot:
         """Write a changed zone, with other entries around it in the same atomic append.
 
         Args:
@@ -151,7 +153,7 @@ class MemoryZone:
         def entries(version: int) -> Sequence[TapeEntry]:
             base = self.read()
             fresh = base if change is None else change(base)
-            zone = [] if fresh is base else self.entries_for(fresh)
+            zone = [] if fresh is base else self.zone_entries_for(fresh)
             return zone if compose is None else compose(fresh, zone, version)
 
         await self._tape.append_composed(entries)
@@ -163,8 +165,8 @@ class MemoryZone:
         Args:
             archive: Seal what is cleared instead of dropping it.
         """
-        empty = self.read().emptied()
-        await self._tape.reset(archive=archive, carry=self.entries_for(empty))
+        empty = self.read().without_own_memory()
+        await self._tape.reset(archive=archive, carry=self.zone_entries_for(empty))
 
 
 def _next(snapshot: MemorySnapshot) -> MemorySnapshot:

@@ -11,27 +11,37 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from bot.language.parsed_facts import SAID_ON, ParsedFact, parse
-from bot.language.person import USER, sentence, to_second
-from bot.language.terms import key, stem, words
-from bot.offline.changes import is_over, is_unreal, newest_first
-from bot.offline.compartments import asked_value, kinds_asked, told_value, told_work
-from bot.offline.evidence import (
+from bot.language.parsed_facts import SAID_ON, ParsedFact, parse_fact
+from bot.language.person import USER, as_sentence, to_second
+from bot.language.terms import comparison_key, stem, words
+from bot.offline.answer_types import (
+    LIGHT_VERBS,
+    QUESTION_TERMS,
+    answers_question,
+    lacks_answer,
+)
+from bot.offline.arithmetic import asks_total, calculate_answer, sum_amounts
+from bot.offline.candidates import (
     Candidate,
-    Finding,
+    ResolvedFact,
     gather,
-    level,
+    match_level,
     of_somebody_else,
-    settle,
+    resolve_candidates,
     with_names,
 )
+from bot.offline.changes import group_by_change, is_hypothetical, is_over
+from bot.offline.compartments import (
+    describe_problem,
+    describe_value,
+    matching_values,
+    requested_note_kinds,
+)
 from bot.offline.files import FILE
-from bot.offline.fitting import LIGHT, OF_ASKING, fits, lacks
-from bot.offline.merge import facts_of
+from bot.offline.intents import ParsedQuestion
+from bot.offline.memory_text import fact_lines
 from bot.offline.phrases import PHRASES, Phrases, quote
-from bot.offline.prompt import ASSISTANT, Passage, Prompt, Said
-from bot.offline.questions import Question
-from bot.offline.sums import asks_total, reckoned, total
+from bot.offline.prompt import ASSISTANT, Prompt, PromptPassage, UserMessage
 
 _MAX_FINDINGS = 5
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
@@ -55,15 +65,15 @@ _LAST_TIME = re.compile(
 )
 
 
-def spoken_to(text: str, asker: Said) -> str:
+def address_user(text: str, asker: UserMessage) -> str:
     """Return a line of memory as one would say it to the person, or quoted where that is unsafe."""
     if _UNSURE.search(text) and "the user" in text.lower():
         return f"My memory says: {quote(text)}"
     second = to_second(text, asker.subject)
-    return second if asker.group else sentence(second)
+    return second if asker.in_group else as_sentence(second)
 
 
-def listing(prompt: Prompt, memory: str, asker: Said) -> str:
+def listing(prompt: Prompt, memory: str, asker: UserMessage) -> str:
     """Return all that is known as a list, empty where there is nothing.
 
     Args:
@@ -71,45 +81,49 @@ def listing(prompt: Prompt, memory: str, asker: Said) -> str:
         memory: All facts, as text.
         asker: The message that asks.
     """
-    told = [spoken_to(parse(text, asker.subject).text, asker) for text in facts_of(memory)]
-    told += [told_value(one, group=asker.group) for one in prompt.values]
+    told = [
+        address_user(parse_fact(text, asker.subject).text, asker) for text in fact_lines(memory)
+    ]
+    told += [describe_value(one, group=asker.in_group) for one in prompt.values]
     told += [f"I concluded: {quote(one)}" for one in prompt.beliefs]
-    if told and prompt.work is not None:
+    if told and prompt.problem is not None:
         told.append(
-            f"We are working on {quote(prompt.work.name)}; `/problem show` shows what is noted for it."
+            f"We are working on {quote(prompt.problem.name)}; `/problem show` shows what is noted for it."
         )
     return "\n".join(f"- {text}" for text in told)
 
 
-def _quoted(one: Candidate, asker: Said, phrases: Phrases) -> str:
+def _quoted(one: Candidate, asker: UserMessage, phrases: Phrases) -> str:
     said = quote(one.words, phrases)
     when = one.when or "?"
     if one.who == "note":
         return f"Note of {one.when}: {said}" if one.when else f"From my notes: {said}"
     if one.who == "history":
         return f"From the record of {when}: {said}"
-    if one.of_file:
+    if one.from_file:
         return f"In {one.who.removeprefix(FILE)}, sent on {when}: {said}"
     if one.who == ASSISTANT:
         return f"I said on {when}: {said}"
-    if not asker.group or one.who in (asker.who, asker.name):
+    if not asker.in_group or one.who in (asker.who, asker.name):
         return phrases.you_said.format(when=when, quote=said)
     return phrases.other_said.format(
         who=one.who.rpartition(" (")[0] or one.who, when=when, quote=said
     )
 
 
-def _told(finding: Finding, asker: Said, question: Question, phrases: Phrases) -> str:
+def _told(
+    finding: ResolvedFact, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
+) -> str:
     """Return one finding as sentences."""
-    head, parts = finding.head, []
+    head, parts = finding.current, []
     line = head.line
-    if line.saying:
-        parts.append("" if finding.evidence else f"You told me: {quote(line.saying, phrases)}")
-    elif (head.understood and head.who in ("memory", "note")) or (
-        head.understood and head.who not in ("history", ASSISTANT)
+    if line.quotation:
+        parts.append("" if finding.evidence else f"You told me: {quote(line.quotation, phrases)}")
+    elif (head.is_parsed and head.who in ("memory", "note")) or (
+        head.is_parsed and head.who not in ("history", ASSISTANT)
     ):
         if question.language == "en" or finding.evidence is None:
-            parts.append(spoken_to(line.text, asker))
+            parts.append(address_user(line.text, asker))
     elif head.who == "memory":
         parts.append(f"My memory says: {quote(line.text)}")
     if finding.evidence:
@@ -118,26 +132,26 @@ def _told(finding: Finding, asker: Said, question: Question, phrases: Phrases) -
         parts.append(_quoted(head, asker, phrases))
     elif head.who == "note" and head.when:
         parts.append(f"That is in my notes of {head.when}.")
-    elif question.language == "en" and not line.saying and head.understood:
+    elif question.language == "en" and not line.quotation and head.is_parsed:
         parts.append("That is in my long-term memory.")
-    if finding.before:
-        before = finding.before
+    if finding.previous:
+        before = finding.previous
         parts.append(
             phrases.earlier.format(when=before.when or "?", quote=quote(before.words, phrases))
         )
     return " ".join(part for part in parts if part)
 
 
-def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
-    if question.manner != "yesno" or question.language != "en" or len(findings) != 1:
+def _yes_or_no(question: ParsedQuestion, findings: Sequence[ResolvedFact]) -> str:
+    if question.form != "yesno" or question.language != "en" or len(findings) != 1:
         return ""
     finding = findings[0]
-    if not finding.head.understood or "not" in words(question.text):
+    if not finding.current.is_parsed or "not" in words(question.text):
         return ""
-    asked, line = set(words(question.text)), finding.head.line
+    asked, line = set(words(question.text)), finding.current.line
     if "or" in asked:
         return ""
-    if finding.before:
+    if finding.previous:
         return "Not any more. "
     if " used to " in line.text and not line.retracts:
         return ""
@@ -145,23 +159,23 @@ def _yes_or_no(question: Question, findings: Sequence[Finding]) -> str:
         return "" if line.negated else "No. "
     if line.negated:
         return "No. "
-    return "" if is_over(finding.told.words) else "Yes. "
+    return "" if is_over(finding.source.words) else "Yes. "
 
 
-def _opposed(question: Question, line: ParsedFact) -> bool:
+def _opposed(question: ParsedQuestion, line: ParsedFact) -> bool:
     """Return whether one likes what the other hates."""
     asked = frozenset().union(*question.required) & _LIKING
     return line.verb in _LIKING and bool(asked) and line.verb not in asked
 
 
-def _day(question: Question, asker: Said) -> str:
-    if not question.of_day or not asker.date:
+def _day(question: ParsedQuestion, asker: UserMessage) -> str:
+    if not question.relative_day or not asker.date:
         return ""
     day = date.fromisoformat(asker.date)
-    return (day - timedelta(days=question.of_day == "yesterday")).isoformat()
+    return (day - timedelta(days=question.relative_day == "yesterday")).isoformat()
 
 
-def _unknown(question: Question, phrases: Phrases) -> str:
+def _unknown(question: ParsedQuestion, phrases: Phrases) -> str:
     if _TOLD_ABOUT.match(question.text) and question.language == "en":
         return f"No, I don't know anything about that yet. {phrases.how_to_tell}"
     if question.personal:
@@ -172,15 +186,15 @@ def _unknown(question: Question, phrases: Phrases) -> str:
     )
 
 
-def _noted(prompt: Prompt, asker: Said, question: Question, phrases: Phrases) -> str:
+def _noted(prompt: Prompt, asker: UserMessage, question: ParsedQuestion, phrases: Phrases) -> str:
     """Return what a handoff, notes and values say to a question; empty where it asks for none of them."""
     if prompt.handoff and _LAST_TIME.match(question.text):
         return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
-    kinds = kinds_asked(question.text)
-    if kinds is not None and (told_notes := told_work(prompt.work, kinds)):
+    kinds = requested_note_kinds(question.text)
+    if kinds is not None and (told_notes := describe_problem(prompt.problem, kinds)):
         return told_notes
-    found = asked_value(prompt.values, question.required, question.optional)
-    return "\n".join(told_value(one, group=asker.group) for one in found[:_MAX_FINDINGS])
+    found = matching_values(prompt.values, question.required, question.optional)
+    return "\n".join(describe_value(one, group=asker.in_group) for one in found[:_MAX_FINDINGS])
 
 
 def _listed(told: Sequence[str]) -> str:
@@ -188,9 +202,9 @@ def _listed(told: Sequence[str]) -> str:
 
 
 def _with_changes(
-    ordered: Sequence[tuple[Candidate | None, Sequence[Finding]]],
-    asker: Said,
-    question: Question,
+    ordered: Sequence[tuple[Candidate | None, Sequence[ResolvedFact]]],
+    asker: UserMessage,
+    question: ParsedQuestion,
     phrases: Phrases,
 ) -> str:
     """Return the newest statements with their days, each with what was so before."""
@@ -206,81 +220,83 @@ def _with_changes(
 
 
 def _reckoned(
-    findings: Sequence[Finding], asker: Said, question: Question, phrases: Phrases
+    findings: Sequence[ResolvedFact], asker: UserMessage, question: ParsedQuestion, phrases: Phrases
 ) -> str:
     """Return the answer where it is a sum, with what it is made of; else nothing."""
-    if len(findings) != 1 or findings[0].before or not asker.date:
+    if len(findings) != 1 or findings[0].previous or not asker.date:
         return ""
     # "How many days until my exam": what has a date of the exam says nothing of days.
     named = [group for group in question.required if not group & _COUNTED]
-    line = findings[0].head.line
+    line = findings[0].current.line
     own = not named and not line.subject and line.owner == USER.lower()
     if not (own or named) or not all(group & line.terms for group in named):
         return ""
-    told = findings[0].told
+    told = findings[0].source
     said = date.fromisoformat(told.when[:10]) if told.when else None
-    found = reckoned(
+    found = calculate_answer(
         question.text, SAID_ON.sub("", line.text), date.fromisoformat(asker.date), said
     )
     return f"{found} {_told(findings[0], asker, question, phrases)}" if found else ""
 
 
 def _together(
-    everything: Sequence[Candidate], question: Question, asker: Said, phrases: Phrases
+    everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage, phrases: Phrases
 ) -> str:
     """Return the sum of what a question asks for together, with what it is made of; else nothing."""
     if not asks_total(question.text):
         return ""
-    named = [group for group in question.required if not group & OF_ASKING]
-    named = [group for group in named if not group & LIGHT] or named
+    named = [group for group in question.required if not group & QUESTION_TERMS]
+    named = [group for group in named if not group & LIGHT_VERBS] or named
     found = {
-        key(one.line.text): one
+        comparison_key(one.line.text): one
         for one in everything
         if one.first_hand
         and any(group & one.line.terms for group in named)
-        and not (one.line.negated or is_unreal(one.line.text))
-        and (not asker.group or one.who in (asker.who, asker.name))
+        and not (one.line.negated or is_hypothetical(one.line.text))
+        and (not asker.in_group or one.who in (asker.who, asker.name))
         and not of_somebody_else(one, question, asker, question.optional.union(*named))
     }
     covered = all(any(group & one.line.terms for one in found.values()) for group in named)
-    summed = total([one.line.text for one in found.values()]) if covered else ""
-    told = [_told(Finding(one), asker, question, phrases) for one in found.values()]
+    summed = sum_amounts([one.line.text for one in found.values()]) if covered else ""
+    told = [_told(ResolvedFact(one), asker, question, phrases) for one in found.values()]
     return f"{summed}\n{_listed(told)}" if summed else ""
 
 
 def _best(
-    everything: Sequence[Candidate], question: Question, asker: Said
+    everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage
 ) -> tuple[int, list[Candidate]]:
     """Return how well the best candidates answer, as ``level`` says, and them."""
-    levels = [(level(one, question, asker), one) for one in everything]
-    levels = [(1 if found > 1 and lacks(one, question) else found, one) for found, one in levels]
+    levels = [(match_level(one, question, asker), one) for one in everything]
+    levels = [
+        (1 if found > 1 and lacks_answer(one, question) else found, one) for found, one in levels
+    ]
     top = max((found for found, _ in levels), default=0)
-    fitting = [one for found, one in levels if found and fits(one, question, asker)]
+    fitting = [one for found, one in levels if found and answers_question(one, question, asker)]
     if top < 3 and fitting:
         return 3, fitting
     least = max(top, 1)
-    if question.manner == "topic" and top >= 2:
+    if question.form == "topic" and top >= 2:
         least = min(found for found, _ in levels if found >= 2)
     return top, [one for found, one in levels if found >= least]
 
 
 def _found(
-    best: Sequence[Candidate], everything: Sequence[Candidate], question: Question
-) -> list[Finding]:
+    best: Sequence[Candidate], everything: Sequence[Candidate], question: ParsedQuestion
+) -> list[ResolvedFact]:
     """Return what the best candidates come to; of a number, what has one first."""
     first_hand = [one for one in best if one.first_hand]
-    understood = [one for one in first_hand if one.understood or one.line.saying]
-    findings = settle(understood or first_hand or best, everything, _MAX_FINDINGS)
+    understood = [one for one in first_hand if one.is_parsed or one.line.quotation]
+    findings = resolve_candidates(understood or first_hand or best, everything, _MAX_FINDINGS)
     if question.text.lower().startswith("how many"):
-        findings.sort(key=lambda one: not _NUMBER.search(one.head.line.text))
+        findings.sort(key=lambda one: not _NUMBER.search(one.current.line.text))
     return findings
 
 
 def _changed(
-    findings: Sequence[Finding],
+    findings: Sequence[ResolvedFact],
     said: Sequence[Candidate],
-    asker: Said,
-    question: Question,
+    asker: UserMessage,
+    question: ParsedQuestion,
     phrases: Phrases,
     *,
     top: int,
@@ -295,18 +311,22 @@ def _changed(
         phrases: Of its language.
         top: How well the best candidate answers.
     """
-    ordered = newest_first(findings, said, question, asker)
+    ordered = group_by_change(findings, said, question, asker)
     changes = [change for change, _ in ordered if change]
     if not changes:
         return ""
     told = _with_changes(ordered, asker, question, phrases)
-    fitting = any(fits(one, question, asker) for one in changes)
+    fitting = any(answers_question(one, question, asker) for one in changes)
     sure = top >= 2 or fitting or _STILL.search(question.text)
     return told if sure else f"{phrases.unknown} {phrases.closest}\n{told}"
 
 
 def answer(
-    prompt: Prompt, memory: str, recalled: Sequence[Passage], asker: Said, question: Question
+    prompt: Prompt,
+    memory: str,
+    recalled: Sequence[PromptPassage],
+    asker: UserMessage,
+    question: ParsedQuestion,
 ) -> str:
     """Return the answer to one question, from what is at hand."""
     phrases = PHRASES[question.language]
@@ -325,11 +345,11 @@ def answer(
     findings = _found(best, everything, question)
     if not findings:
         return _unknown(question, phrases)
-    former = [one.before for one in findings if one.before]
-    if former and _BEFORE.search(question.text) and question.manner == "value":
+    former = [one.previous for one in findings if one.previous]
+    if former and _BEFORE.search(question.text) and question.form == "value":
         return " ".join(_quoted(one, asker, phrases) for one in former)
-    if question.manner != "topic" and question.language == "en":
-        said = [one for one in gather(prompt, memory, recalled, asker, "") if one.told]
+    if question.form != "topic" and question.language == "en":
+        said = [one for one in gather(prompt, memory, recalled, asker, "") if one.from_person]
         if told := _changed(findings, said, asker, question, phrases, top=top):
             return told
         if sum_of := _reckoned(findings, asker, question, phrases):
@@ -338,18 +358,22 @@ def answer(
 
 
 def _body(
-    findings: Sequence[Finding], top: int, asker: Said, question: Question, phrases: Phrases
+    findings: Sequence[ResolvedFact],
+    top: int,
+    asker: UserMessage,
+    question: ParsedQuestion,
+    phrases: Phrases,
 ) -> str:
     """Return what is known as sentences; where it may be no answer, that is said."""
     told = [_told(finding, asker, question, phrases) for finding in findings]
     body = _listed(told)
-    if top == 3 or question.manner == "topic" or (top == 2 and question.manner == "yesno"):
-        sure = top == 3 or any(_opposed(question, one.head.line) for one in findings)
+    if top == 3 or question.form == "topic" or (top == 2 and question.form == "yesno"):
+        sure = top == 3 or any(_opposed(question, one.current.line) for one in findings)
         return (_yes_or_no(question, findings) if sure else "") + body
-    if _STILL.search(question.text) and all(is_over(one.told.words) for one in findings):
+    if _STILL.search(question.text) and all(is_over(one.source.words) for one in findings):
         return body
     separator = "\n" if len(told) > 1 else " "
-    if all(finding.head.of_file for finding in findings):
+    if all(finding.current.from_file for finding in findings):
         return f"{_FOUND_IN_FILES}{separator}{body}"
     if _OTHER_SCRIPT.search(question.text):
         return f"{phrases.closest}{separator}{body}"

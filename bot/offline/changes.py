@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from bot.language.parsed_facts import parse
+from bot.language.parsed_facts import parse_fact
 from bot.language.terms import KIN_TERMS, stem, terms
-from bot.offline.evidence import Candidate, Finding, level
-from bot.offline.fitting import gives_newer
-from bot.offline.merge import facts_of
-from bot.offline.prompt import Said
-from bot.offline.questions import Question
+from bot.offline.answer_types import gives_newer_value
+from bot.offline.candidates import Candidate, ResolvedFact, match_level
+from bot.offline.intents import ParsedQuestion
+from bot.offline.memory_text import fact_lines
+from bot.offline.prompt import UserMessage
 
 _ENDS = re.compile(
     r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
@@ -65,7 +65,10 @@ _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
 def _changed_by(
-    finding: Finding, everything: Sequence[Candidate], question: Question, asker: Said
+    finding: ResolvedFact,
+    everything: Sequence[Candidate],
+    question: ParsedQuestion,
+    asker: UserMessage,
 ) -> Candidate | None:
     """Return the newest statement that ends or changes what was found, None where there is none.
 
@@ -75,7 +78,7 @@ def _changed_by(
         question: What is asked.
         asker: The message that asks; in a group nobody's words change what another said.
     """
-    head, told = finding.head, finding.told
+    head, told = finding.current, finding.source
     if head.who == "memory" and not told.when:
         return None
     wanted = question.optional.union(*question.required)
@@ -84,16 +87,16 @@ def _changed_by(
     later = [
         one
         for one in everything
-        if one.told
+        if one.from_person
         and (one.when, places[one.words]) > since
         and one.words != head.words
-        and (not asker.group or one.who == told.who)
-        and (_changes(one, head, wanted) or gives_newer(one, told, question, asker))
+        and (not asker.in_group or one.who == told.who)
+        and (_changes(one, head, wanted) or gives_newer_value(one, told, question, asker))
     ]
     return max(later, key=lambda one: (one.when, places[one.words]), default=None)
 
 
-def names_of(memory: str, asker: Said, question: Question) -> str:
+def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -> str:
     """Return the words by which later statements name what memory answers a question with.
 
     Args:
@@ -101,8 +104,10 @@ def names_of(memory: str, asker: Said, question: Question) -> str:
         asker: The message that asks.
         question: What is asked.
     """
-    known = [Candidate(parse(text, asker.subject), "", "memory") for text in facts_of(memory)]
-    levels = [(level(one, question, asker), one.line) for one in known]
+    known = [
+        Candidate(parse_fact(text, asker.subject), "", "memory") for text in fact_lines(memory)
+    ]
+    levels = [(match_level(one, question, asker), one.line) for one in known]
     top = max((found for found, _ in levels), default=0)
     named = dict.fromkeys(
         word
@@ -114,7 +119,7 @@ def names_of(memory: str, asker: Said, question: Question) -> str:
     return " ".join(list(named)[:_MOST_NAMES])
 
 
-def is_unreal(words: str) -> bool:
+def is_hypothetical(words: str) -> bool:
     """Say whether words deny, suppose or wish."""
     return bool(_UNREAL.search(words))
 
@@ -148,12 +153,12 @@ def _units(pattern: re.Pattern[str], text: str) -> set[str]:
     return {hit[1].lower().removesuffix("s") for hit in pattern.finditer(text)}
 
 
-def newest_first(
-    findings: Sequence[Finding],
+def group_by_change(
+    findings: Sequence[ResolvedFact],
     everything: Sequence[Candidate],
-    question: Question,
-    asker: Said,
-) -> list[tuple[Candidate | None, list[Finding]]]:
+    question: ParsedQuestion,
+    asker: UserMessage,
+) -> list[tuple[Candidate | None, list[ResolvedFact]]]:
     """Return findings, those that one later statement changes together with it, the newest first.
 
     Args:
@@ -162,8 +167,8 @@ def newest_first(
         question: What is asked.
         asker: The message that asks.
     """
-    changed: dict[str, tuple[Candidate | None, list[Finding]]] = {}
-    stay: list[tuple[Candidate | None, list[Finding]]] = []
+    changed: dict[str, tuple[Candidate | None, list[ResolvedFact]]] = {}
+    stay: list[tuple[Candidate | None, list[ResolvedFact]]] = []
     for one in findings:
         change = _changed_by(one, everything, question, asker)
         if change is None:
@@ -174,6 +179,6 @@ def newest_first(
     stay = [
         (change, told)
         for change, told in stay
-        if not told[0].head.words or not any(told[0].head.words in said for said in changed)
+        if not told[0].current.words or not any(told[0].current.words in said for said in changed)
     ]
     return [*changed.values(), *stay]

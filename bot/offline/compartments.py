@@ -40,7 +40,7 @@ _OF_ASKING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PromptValue:
     """A value of shared reference.
 
     Attributes:
@@ -67,7 +67,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PromptProblem:
     """The problem that is worked on.
 
     Attributes:
@@ -81,25 +81,27 @@ class Work:
     summary: str = ""
 
 
-def values_in(block: str) -> tuple[Value, ...]:
+def parse_values(block: str) -> tuple[PromptValue, ...]:
     """Return the values that a block of shared reference holds, in order."""
     found = (_value_of(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
     return tuple(one for one in found if one is not None)
 
 
-def beliefs_in(block: str) -> tuple[str, ...]:
+def parse_beliefs(block: str) -> tuple[str, ...]:
     """Return the texts of the beliefs that a block of shared reference holds."""
     told = f"\n{block}".partition(f"\n{_BELIEFS}\n")[2]
     return tuple(hit["text"] for line in told.split("\n") if (hit := _BELIEF.fullmatch(line)))
 
 
-def work_in(records: str) -> Work | None:
+def parse_problem(records: str) -> PromptProblem | None:
     """Return the problem at hand that the records of a prompt tell of."""
     hits = list(_WORKING_ON.finditer(records))
     if not hits:
         return None
     noted = _NOTED_BEFORE.search(records, hits[-1].end())
-    work = Work(str(_whole(hits[-1]["name"])), summary=noted["text"].strip() if noted else "")
+    work = PromptProblem(
+        str(_whole(hits[-1]["name"])), summary=noted["text"].strip() if noted else ""
+    )
     for line in records[hits[-1].end() + 1 :].split("\n"):
         if not line:
             break
@@ -110,7 +112,7 @@ def work_in(records: str) -> Work | None:
     return work
 
 
-def told_value(one: Value, *, group: bool) -> str:
+def describe_value(one: PromptValue, *, group: bool) -> str:
     """Return a value as a sentence, with who set it and when."""
     name = _noted(_name(one.key))
     whose = "The" if group or one.for_everyone else "Your"
@@ -130,9 +132,9 @@ def told_value(one: Value, *, group: bool) -> str:
     return told
 
 
-def asked_value(
-    values: Iterable[Value], groups: Iterable[frozenset[str]], optional: frozenset[str]
-) -> list[Value]:
+def matching_values(
+    values: Iterable[PromptValue], groups: Iterable[frozenset[str]], optional: frozenset[str]
+) -> list[PromptValue]:
     """Return the values that answer a question, by the terms that an answer must hold."""
     wanted = [one for one in groups if not one & _OF_ASKING]
     wanted += [frozenset({one}) for one in optional - _OF_ASKING]
@@ -146,7 +148,7 @@ def asked_value(
     return found
 
 
-def told_work(work: Work | None, kinds: Iterable[str] = ()) -> str:
+def describe_problem(work: PromptProblem | None, kinds: Iterable[str] = ()) -> str:
     """Return what is worked on, with its notes, those of some kinds alone; empty where there are none.
 
     Args:
@@ -191,7 +193,7 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 )  # fmt: skip
 
 
-def kinds_asked(text: str) -> tuple[str, ...] | None:
+def requested_note_kinds(text: str) -> tuple[str, ...] | None:
     """Return which kinds of notes a question asks for, none for all; None where it asks for none."""
     plain = " ".join(text.strip().rstrip("?!. ").split())
     return next((kinds for pattern, kinds in _KINDS if pattern.fullmatch(plain)), None)
@@ -231,7 +233,7 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _value_of(line: str) -> Value | None:
+def _value_of(line: str) -> PromptValue | None:
     """Return the value that a line tells; None where it tells none."""
     try:
         key, at = _text(line, 0, ":|")
@@ -241,7 +243,7 @@ def _value_of(line: str) -> Value | None:
             value, end = _read(line, at + 2, stops)
             if (hit := behind.fullmatch(line, end)) is not None:
                 told = hit.groupdict()
-                return Value(
+                return PromptValue(
                     key,
                     value,
                     told.get("day", ""),

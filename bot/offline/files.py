@@ -22,7 +22,7 @@ _OFFLINE = "I am the offline responder, not a language model"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFile:
+class FileDescription:
     """A file as a prompt describes it.
 
     Attributes:
@@ -44,7 +44,7 @@ def without_files(text: str) -> str:
     return text[: found[0].start()] if found else text
 
 
-def files_of(text: str) -> tuple[ShownFile, ...]:
+def files_of(text: str) -> tuple[FileDescription, ...]:
     """Return the files that are described at the end of a message."""
     return tuple(map(_shown, _at_the_end(text)))
 
@@ -59,7 +59,7 @@ def _at_the_end(text: str) -> list[re.Match[str]]:
     return run if run and run[-1].end() == len(text) else []
 
 
-def passages_of(file: ShownFile) -> list[str]:
+def passages_of(file: FileDescription) -> list[str]:
     """Return what a file says in pieces fit to be quoted."""
     pieces = []
     for line in file.text.split("\n"):
@@ -74,12 +74,12 @@ def passages_of(file: ShownFile) -> list[str]:
     return pieces
 
 
-def reply_to_files(files: Sequence[ShownFile]) -> str:
+def reply_to_files(files: Sequence[FileDescription]) -> str:
     """Return what can be said to a message that is nothing but files."""
     return " ".join(dict.fromkeys(_replies(files)))
 
 
-def _replies(files: Iterable[ShownFile]) -> Iterable[str]:
+def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
     for file in files:
         if file.text:
             yield (
@@ -96,7 +96,9 @@ def _replies(files: Iterable[ShownFile]) -> Iterable[str]:
             yield f"I have no words of {file.name}{why}."
 
 
-def _shown(found: re.Match[str]) -> ShownFile:
+def _shown(found: re.Match[str]) -> FileDescription:
     name, _, note = found["rest"].strip().partition("; ")
     lines = (found["text"] or "").splitlines()
-    return ShownFile(found["kind"], name.lstrip("; "), note, "\n".join(line[2:] for line in lines))
+    return FileDescription(
+        found["kind"], name.lstrip("; "), note, "\n".join(line[2:] for line in lines)
+    )

@@ -16,10 +16,10 @@ from bot.llm.base import (
     Usage,
     estimate_tokens,
 )
-from bot.llm.observed import observed
-from bot.offline.consolidate import consolidate, summarise
-from bot.offline.prompt import text_of
-from bot.offline.turn import Step, step
+from bot.llm.instrumented import instrumented
+from bot.offline.consolidation import consolidate, summarise
+from bot.offline.prompt import chat_message_text
+from bot.offline.turn import TurnStep, next_step
 
 _CHUNKS = 40
 
@@ -39,9 +39,9 @@ class OfflineModel:
     @property
     def profile(self) -> CapabilityProfile:
         """What it can do."""
-        return CapabilityProfile(tools=True, context_tokens=128_000, judges=False)
+        return CapabilityProfile(tools=True, context_tokens=128_000, can_judge=False)
 
-    @observed
+    @instrumented
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Return the reply; never fails, whatever the request holds.
 
@@ -66,24 +66,24 @@ class OfflineModel:
             finish_reason="tool_calls" if calls else "stop",
             usage=_usage(request, done.text, calls),
             model=self.name,
-            cache_told=False,
+            cache_reported=False,
         )
 
     async def aclose(self) -> None:
         """Nothing is held."""
 
 
-def _decide(request: ModelRequest) -> Step:
+def _decide(request: ModelRequest) -> TurnStep:
     if request.purpose == "summary":
-        return Step(text=summarise(request))
+        return TurnStep(text=summarise(request))
     if request.purpose == "consolidation":
         made = consolidate(request)
         arguments = {
             "history_entry": made.history_entry,
             "operations": [one.as_json() for one in made.operations],
         }
-        return Step(calls=(("save_memory", arguments),))
-    return step(request)
+        return TurnStep(calls=(("save_memory", arguments),))
+    return next_step(request)
 
 
 def _stream(text: str, on_text: OnText) -> None:
@@ -96,6 +96,6 @@ def _stream(text: str, on_text: OnText) -> None:
 
 
 def _usage(request: ModelRequest, text: str, calls: tuple[ToolCall, ...]) -> Usage:
-    prompt = sum(estimate_tokens(text_of(message)) for message in request.messages)
+    prompt = sum(estimate_tokens(chat_message_text(message)) for message in request.messages)
     written = estimate_tokens(text + "".join(call.arguments for call in calls))
     return Usage(prompt_tokens=prompt, completion_tokens=written, cost=0.0, calls=1)

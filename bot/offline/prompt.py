@@ -16,9 +16,15 @@ from typing import Any
 
 from bot.language.person import USER
 from bot.llm.base import ChatMessage, ModelRequest
-from bot.llm.wire import part_text
-from bot.offline.compartments import Value, Work, beliefs_in, values_in, work_in
-from bot.offline.files import FILE, ShownFile, files_of, without_files
+from bot.llm.openai_format import part_text
+from bot.offline.compartments import (
+    PromptProblem,
+    PromptValue,
+    parse_beliefs,
+    parse_problem,
+    parse_values,
+)
+from bot.offline.files import FILE, FileDescription, files_of, without_files
 
 CORRECTION = "(corrects an earlier message)"
 _HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
@@ -48,7 +54,7 @@ ASSISTANT = "tapebot"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserMessage:
     """A message of a person.
 
     Attributes:
@@ -65,22 +71,22 @@ class Said:
     date: str = ""
     time: str = ""
     at: int = 0
-    files: tuple[ShownFile, ...] = ()
+    files: tuple[FileDescription, ...] = ()
 
     @property
-    def group(self) -> bool:
+    def in_group(self) -> bool:
         """Whether several people speak here, so that names must stand in memory."""
         return bool(_MEMBER.fullmatch(self.who))
 
     @property
     def subject(self) -> str:
         """How lines of memory name this person."""
-        return self.who if self.group else USER
+        return self.who if self.in_group else USER
 
     @property
     def name(self) -> str:
         """The name alone."""
-        return self.who.rpartition(" (")[0] if self.group else self.who
+        return self.who.rpartition(" (")[0] if self.in_group else self.who
 
     @property
     def when(self) -> str:
@@ -89,7 +95,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PromptPassage:
     """A recalled text.
 
     Attributes:
@@ -104,18 +110,18 @@ class Passage:
     when: str = ""
 
     @property
-    def spoken(self) -> bool:
+    def from_person(self) -> bool:
         """Whether these are the words of a person."""
-        return self.who not in (ASSISTANT, "memory", "note", "history") and not self.of_file
+        return self.who not in (ASSISTANT, "memory", "note", "history") and not self.from_file
 
     @property
-    def of_file(self) -> bool:
+    def from_file(self) -> bool:
         """Whether these are the words of a file."""
         return self.who.startswith(FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CompletedCall:
     """A tool call of this turn that has its result.
 
     Attributes:
@@ -142,30 +148,30 @@ class Prompt:
         shared: What everybody reads, as long-term memory.
         values: Shared reference.
         beliefs: What is concluded, as texts.
-        work: The problem that is worked on.
+        problem: The problem that is worked on.
         notes: Daily notes in view, as passages.
         handoff: What the former session left.
-        done: Tool calls of this turn with results.
+        completed_calls: Tool calls of this turn with results.
         first: Nothing has been answered yet in this view.
         tools: Names of the tools that may be called.
         recalled: Passages in the records of the newest message.
         numbers: Of the facts in memory, by their lines.
     """
 
-    turn: tuple[Said, ...]
-    earlier: tuple[Said, ...]
+    turn: tuple[UserMessage, ...]
+    earlier: tuple[UserMessage, ...]
     memory: str
-    notes: tuple[Passage, ...]
+    notes: tuple[PromptPassage, ...]
     handoff: str
-    done: tuple[Done, ...]
+    completed_calls: tuple[CompletedCall, ...]
     first: bool
     tools: frozenset[str]
-    recalled: tuple[Passage, ...] = ()
+    recalled: tuple[PromptPassage, ...] = ()
     numbers: Mapping[str, int] = field(default_factory=dict)
     shared: str = ""
-    values: tuple[Value, ...] = ()
+    values: tuple[PromptValue, ...] = ()
     beliefs: tuple[str, ...] = ()
-    work: Work | None = None
+    problem: PromptProblem | None = None
 
 
 def names_a_member(line: str) -> bool:
@@ -173,7 +179,7 @@ def names_a_member(line: str) -> bool:
     return bool(_ABOUT_MEMBER.match(line))
 
 
-def text_of(message: ChatMessage) -> str:
+def chat_message_text(message: ChatMessage) -> str:
     """Return a message's text, whether it is a text or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
@@ -183,31 +189,31 @@ def text_of(message: ChatMessage) -> str:
     return ""
 
 
-def own_words(content: str) -> str:
+def without_quoted_parts(content: str) -> str:
     """Return what a person wrote themselves: no quotation, no files, no records."""
     cuts = [at for at in (content.find(_QUOTED), content.find(_RECORDS)) if at >= 0]
     return without_files(content[: min(cuts)] if cuts else content)
 
 
-def said(content: str, at: int = 0) -> Said:
+def parse_user_message(content: str, at: int = 0) -> UserMessage:
     """Read a user message."""
-    own, files = own_words(content), files_of(content.partition(_RECORDS)[0])
+    own, files = without_quoted_parts(content), files_of(content.partition(_RECORDS)[0])
     header = _HEADER.match(own)
     if header is None:
-        return Said(own.strip(), at=at, files=files)
+        return UserMessage(own.strip(), at=at, files=files)
     # A correction is a newer statement like any other.
     own = own[header.end() :].strip().removeprefix(CORRECTION).strip()
-    return Said(own, header["who"].strip(), header["date"], header["time"], at, files)
+    return UserMessage(own, header["who"].strip(), header["date"], header["time"], at, files)
 
 
-def passages(text: str) -> tuple[Passage, ...]:
+def parse_passages(text: str) -> tuple[PromptPassage, ...]:
     """Read the passages in a recall's result or in records; other lines are passed over."""
     found = []
     for line in text[:200_000].split("\n"):
         match = _PASSAGE.fullmatch(line.rstrip())
         if match:
             found.append(
-                Passage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
+                PromptPassage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
             )
     return tuple(found)
 
@@ -322,22 +328,22 @@ def _part(system: str, records: str, name: str) -> str:
     return _sections(_block(system)).get(heading, "") if newer is None else newer
 
 
-def _notes(system: str, today: str) -> tuple[Passage, ...]:
+def _notes(system: str, today: str) -> tuple[PromptPassage, ...]:
     sections = _sections(_block(system))
-    found: list[Passage] = []
+    found: list[PromptPassage] = []
     for name, date in (("## Today's Notes", today), ("## Recent Notes", "")):
         for line in sections.get(name, "").split("\n"):
             heading = re.fullmatch(r"#{1,4} (\d{4}-\d\d-\d\d)", line.strip())
             if heading:
                 date = heading[1]  # noqa: PLW2901 - the notes below a date are of that date
             elif line.strip() and not line.startswith("#"):
-                found.append(Passage(line.strip().lstrip("-* "), "note", date))
+                found.append(PromptPassage(line.strip().lstrip("-* "), "note", date))
     return tuple(found)
 
 
-def _done(messages: Sequence[ChatMessage], start: int) -> tuple[Done, ...]:
+def _done(messages: Sequence[ChatMessage], start: int) -> tuple[CompletedCall, ...]:
     results = {
-        str(message.get("tool_call_id")): text_of(message).partition(_RECORDS)[0]
+        str(message.get("tool_call_id")): chat_message_text(message).partition(_RECORDS)[0]
         for message in messages[start:]
         if message.get("role") == "tool"
     }
@@ -348,7 +354,9 @@ def _done(messages: Sequence[ChatMessage], start: int) -> tuple[Done, ...]:
             if str(call.get("id")) in results:
                 arguments = arguments_of(str(function.get("arguments", "")))
                 found.append(
-                    Done(str(function.get("name")), arguments, results[str(call["id"])], at)
+                    CompletedCall(
+                        str(function.get("name")), arguments, results[str(call["id"])], at
+                    )
                 )
     return tuple(found)
 
@@ -369,19 +377,19 @@ def _allowed(request: ModelRequest) -> frozenset[str]:
     return names & {request.tool_choice} if request.tool_choice in names else names
 
 
-def read(request: ModelRequest) -> Prompt:
+def parse_prompt(request: ModelRequest) -> Prompt:
     """Read the request of a turn."""
     messages = list(request.messages)
-    system = "\n".join(text_of(m) for m in messages if m.get("role") == "system")
+    system = "\n".join(chat_message_text(m) for m in messages if m.get("role") == "system")
     answers = [
         at
         for at, m in enumerate(messages)
         if m.get("role") == "assistant" and not m.get("tool_calls")
     ]
     start = answers[-1] + 1 if answers else 0
-    users = [(at, text_of(m)) for at, m in enumerate(messages) if m.get("role") == "user"]
-    people = [said(text, at) for at, text in users]
-    records = _records(text_of(messages[-1])) if messages else ""
+    users = [(at, chat_message_text(m)) for at, m in enumerate(messages) if m.get("role") == "user"]
+    people = [parse_user_message(text, at) for at, text in users]
+    records = _records(chat_message_text(messages[-1])) if messages else ""
     handoff = _HANDOFF.search(system)
     handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
     reference = _part(system, records, "Reference")
@@ -393,12 +401,12 @@ def read(request: ModelRequest) -> Prompt:
         numbers=numbers,
         notes=_notes(system, people[-1].date if people else ""),
         handoff=_handed_on(handed) if ended else "",
-        done=_done(messages, start),
+        completed_calls=_done(messages, start),
         first=not answers,
         tools=_allowed(request),
-        recalled=passages(_NEWER.sub("", records)),
+        recalled=parse_passages(_NEWER.sub("", records)),
         shared=_part(system, records, "Shared with everyone"),
-        values=values_in(reference),
-        beliefs=beliefs_in(reference),
-        work=work_in(records),
+        values=parse_values(reference),
+        beliefs=parse_beliefs(reference),
+        problem=parse_problem(records),
     )

@@ -17,19 +17,25 @@ from typing import Any
 
 from bot.language.forget_requests import EVERYTHING
 from bot.language.languages import language_of
-from bot.language.parsed_facts import parse
-from bot.language.terms import key
+from bot.language.parsed_facts import parse_fact
+from bot.language.terms import comparison_key
 from bot.language.topics import slot_of
 from bot.llm.base import ModelRequest
 from bot.offline.answer import answer, listing
-from bot.offline.changes import names_of
-from bot.offline.courtesies import clock, is_sorrow
+from bot.offline.changes import follow_up_query
 from bot.offline.files import reply_to_files
-from bot.offline.merge import forget, holds, matching, merge, name_of
+from bot.offline.intents import Intent, ParsedQuestion, message_intents
+from bot.offline.memory_text import (
+    contains_statement,
+    matching_lines,
+    merge_facts,
+    remove_topic,
+    user_name,
+)
 from bot.offline.phrases import PHRASES, Phrases, quote
-from bot.offline.prompt import Done, Prompt, passages, read
-from bot.offline.questions import Act, Question, acts
-from bot.offline.wishes import confirmed, is_reminder
+from bot.offline.prompt import CompletedCall, Prompt, parse_passages, parse_prompt
+from bot.offline.remember_requests import foreign_confirmation, is_reminder_request
+from bot.offline.small_talk import describe_time, is_bad_news
 
 RECALL_DAYS = 3650
 _FAILED = re.compile(
@@ -48,7 +54,7 @@ _SHORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TurnStep:
     """What to do: calls to make, or the answer where there are none."""
 
     text: str = ""
@@ -68,24 +74,24 @@ class _Plan:
     """
 
     prompt: Prompt
-    acts: tuple[Act, ...]
+    acts: tuple[Intent, ...]
     memory: str
     changing: frozenset[int] = field(default_factory=frozenset)
     erases: bool = False
 
 
-def step(request: ModelRequest) -> Step:
+def next_step(request: ModelRequest) -> TurnStep:
     """Return the next step of the turn."""
-    plan = _plan(read(request))
+    plan = _plan(parse_prompt(request))
     calls = (*_writes(plan), *_erasures(plan), *_recalls(plan))
-    return Step(calls=calls) if calls else Step(text=_reply(plan))
+    return TurnStep(calls=calls) if calls else TurnStep(text=_reply(plan))
 
 
 def _plan(prompt: Prompt) -> _Plan:
-    name = name_of(prompt.memory)
-    turn = [replace(said, who=name) if name and not said.group else said for said in prompt.turn]
-    wanted = tuple(act for said in turn for act in acts(said))
-    called = {done.name for done in prompt.done}
+    name = user_name(prompt.memory)
+    turn = [replace(said, who=name) if name and not said.in_group else said for said in prompt.turn]
+    wanted = tuple(act for said in turn for act in message_intents(said))
+    called = {done.name for done in prompt.completed_calls}
     erases = "memory_forget" in prompt.tools | called
     memory = prompt.memory
     changing = set()
@@ -94,32 +100,32 @@ def _plan(prompt: Prompt) -> _Plan:
             continue
         changed = _applied(memory, act)
         if changed != memory:
-            changing.add(act.said.at)
+            changing.add(act.message.at)
         memory = changed
     return _Plan(prompt, wanted, memory, frozenset(changing), erases)
 
 
-def _applied(memory: str, act: Act) -> str:
+def _applied(memory: str, act: Intent) -> str:
     if act.kind == "forget" and act.topic != EVERYTHING:
-        return forget(memory, act.topic).text
-    if act.kind == "remember" and holds(memory, act.topic):
+        return remove_topic(memory, act.topic).text
+    if act.kind == "remember" and contains_statement(memory, act.topic):
         return memory
     if act.kind in ("state", "remember"):
         lines = [fact.line for fact in act.facts if not fact.daily or act.kind == "remember"]
         if act.kind == "remember" and not lines:
             said = " ".join(act.topic.replace('"', "”").split())
-            lines = [f'{act.said.name or act.said.subject} said: "{said}"']
-        return merge(memory, lines).text
+            lines = [f'{act.message.name or act.message.subject} said: "{said}"']
+        return merge_facts(memory, lines).text
     return memory
 
 
-def _after(plan: _Plan, name: str, at: int) -> Done | None:
+def _after(plan: _Plan, name: str, at: int) -> CompletedCall | None:
     """Return the last finished call of a tool after a message."""
-    found = [done for done in plan.prompt.done if done.name == name and done.at > at]
+    found = [done for done in plan.prompt.completed_calls if done.name == name and done.at > at]
     return found[-1] if found else None
 
 
-def _daily(act: Act) -> list[str]:
+def _daily(act: Intent) -> list[str]:
     return [fact.line for fact in act.facts if fact.daily and act.kind == "state"]
 
 
@@ -132,8 +138,8 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
         calls.append(("memory_save", {"changes": changes}))
     notes: dict[str, list[str]] = {}
     for act in plan.acts:
-        if _daily(act) and _after(plan, "memory_daily", act.said.at) is None:
-            notes.setdefault(act.said.date, []).extend(_daily(act))
+        if _daily(act) and _after(plan, "memory_daily", act.message.at) is None:
+            notes.setdefault(act.message.date, []).extend(_daily(act))
     if "memory_daily" in tools:
         for day, lines in notes.items():
             content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
@@ -151,14 +157,14 @@ def _changes(plan: _Plan) -> list[dict[str, Any]]:
         texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
         for text in filter(None, map(str.strip, texts)):
             change = {"op": "change", "fact": numbers.pop(0)} if numbers else {"op": "add"}
-            slot = slot_of(parse(text))
+            slot = slot_of(parse_fact(text))
             found.append({**change, "text": text} | ({"slot": slot} if slot else {}))
         found += [{"op": "end", "fact": number} for number in numbers]
     return found
 
 
-def _erased(plan: _Plan, act: Act) -> Done | None:
-    found = (done for done in plan.prompt.done if done.name == "memory_forget")
+def _erased(plan: _Plan, act: Intent) -> CompletedCall | None:
+    found = (done for done in plan.prompt.completed_calls if done.name == "memory_forget")
     return next((done for done in found if done.arguments == {"what": act.topic}), None)
 
 
@@ -170,18 +176,18 @@ def _erasures(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     return [("memory_forget", {"what": what}) for what in wanted]
 
 
-def _arguments(question: Question) -> dict[str, Any]:
-    if question.of_day and not question.required:
+def _arguments(question: ParsedQuestion) -> dict[str, Any]:
+    if question.relative_day and not question.required:
         return {"days": 2}
     return {"query": question.query, "days": RECALL_DAYS}
 
 
-def _lookups(plan: _Plan, act: Act) -> list[dict[str, Any]]:
+def _lookups(plan: _Plan, act: Intent) -> list[dict[str, Any]]:
     """Return what is looked up for a question: its words, and those of what is known, which may have changed."""
-    if act.question is None or not (act.question.query or act.question.of_day):
+    if act.question is None or not (act.question.query or act.question.relative_day):
         return []
     wanted = [_arguments(act.question)]
-    if named := names_of(_known(plan), act.said, act.question):
+    if named := follow_up_query(_known(plan), act.message, act.question):
         wanted.append({"query": named, "days": RECALL_DAYS})
     return wanted
 
@@ -189,7 +195,7 @@ def _lookups(plan: _Plan, act: Act) -> list[dict[str, Any]]:
 def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if "memory_recall" not in plan.prompt.tools:
         return []
-    made = [done.arguments for done in plan.prompt.done if done.name == "memory_recall"]
+    made = [done.arguments for done in plan.prompt.completed_calls if done.name == "memory_recall"]
     calls: list[tuple[str, dict[str, Any]]] = []
     for act in plan.acts:
         for wanted in _lookups(plan, act):
@@ -213,26 +219,30 @@ def _known(plan: _Plan) -> str:
     return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
 
 
-def _phrases(act: Act) -> Phrases:
-    return PHRASES[language_of(act.said.words)]
+def _phrases(act: Intent) -> Phrases:
+    return PHRASES[language_of(act.message.words)]
 
 
-def _say(plan: _Plan, act: Act) -> str:
+def _say(plan: _Plan, act: Intent) -> str:
     phrases = _phrases(act)
-    if act.said.files and (not act.said.words or (act.kind == "other" and not act.topic)):
-        return reply_to_files(act.said.files)
+    if act.message.files and (not act.message.words or (act.kind == "other" and not act.topic)):
+        return reply_to_files(act.message.files)
     if act.kind in ("state", "remember"):
-        sorry = "I'm sorry. " if is_sorrow(act.said.words) else ""
+        sorry = "I'm sorry. " if is_bad_news(act.message.words) else ""
         return sorry + _confirm(plan, act, phrases)
     if act.kind == "forget":
         return _forgot(plan, act, phrases)
     if act.kind == "ask" and act.question is not None:
         wanted = _lookups(plan, act)
-        found = [passages(done.result) for done in plan.prompt.done if done.arguments in wanted]
+        found = [
+            parse_passages(done.result)
+            for done in plan.prompt.completed_calls
+            if done.arguments in wanted
+        ]
         recalled = [one for result in found for one in result]
-        return answer(plan.prompt, _known(plan), recalled, act.said, act.question)
+        return answer(plan.prompt, _known(plan), recalled, act.message, act.question)
     if act.kind == "all":
-        known = listing(plan.prompt, _known(plan), act.said)
+        known = listing(plan.prompt, _known(plan), act.message)
         return (
             f"This is what I know:\n{known}"
             if known
@@ -243,18 +253,18 @@ def _say(plan: _Plan, act: Act) -> str:
     return phrases.needs_model if act.topic else phrases.nothing
 
 
-def _confirm(plan: _Plan, act: Act, phrases: Phrases) -> str:
+def _confirm(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     words = act.topic or " ".join(dict.fromkeys(fact.words for fact in act.facts))
     said = quote(words, phrases)
     written = [
         done
         for name in ("memory_save", "memory_daily")
-        if (done := _after(plan, name, act.said.at)) and _needs(act, name)
+        if (done := _after(plan, name, act.message.at)) and _needs(act, name)
     ]
     refused = [done for done in written if not saved(done.result)]
     if refused:
         return f"I could not save that: {_first_line(refused[0].result)}"
-    unsaved = act.said.at in plan.changing and not any(
+    unsaved = act.message.at in plan.changing and not any(
         done.name == "memory_save" for done in written
     )
     unnoted = bool(_daily(act)) and not any(done.name == "memory_daily" for done in written)
@@ -263,14 +273,14 @@ def _confirm(plan: _Plan, act: Act, phrases: Phrases) -> str:
             f"I read that, but I may not write to memory in this step, so it is not saved: {said}"
         )
     if act.kind == "remember":
-        told = confirmed(act.said.words) or phrases.remember.format(quote=said)
-        return f"{told}. {_NO_REMINDERS}" if is_reminder(act.said.words) else told
+        told = foreign_confirmation(act.message.words) or phrases.remember.format(quote=said)
+        return f"{told}. {_NO_REMINDERS}" if is_reminder_request(act.message.words) else told
     if written:
         return phrases.noted.format(quote=said)
     return phrases.known.format(quote=said)
 
 
-def _needs(act: Act, name: str) -> bool:
+def _needs(act: Intent, name: str) -> bool:
     daily = _daily(act)
     return (
         bool(daily)
@@ -279,16 +289,16 @@ def _needs(act: Act, name: str) -> bool:
     )
 
 
-def _forgot(plan: _Plan, act: Act, phrases: Phrases) -> str:
+def _forgot(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     if act.topic == EVERYTHING:
         return (
             "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
         )
     if plan.erases:
         return _asked_back(_erased(plan, act), phrases)
-    done = _after(plan, "memory_save", act.said.at)
+    done = _after(plan, "memory_save", act.message.at)
     if done is None:
-        if matching(plan.prompt.memory, act.topic):
+        if matching_lines(plan.prompt.memory, act.topic):
             return "I may not write to memory in this step, so nothing is forgotten yet."
         return f"{phrases.nothing_to_forget} What was said stays on the tape."
     if not saved(done.result):
@@ -299,7 +309,7 @@ def _forgot(plan: _Plan, act: Act, phrases: Phrases) -> str:
     return f"{told} The words themselves stay on the tape; `/memory undo` brings the line back."
 
 
-def _asked_back(done: Done | None, phrases: Phrases) -> str:
+def _asked_back(done: CompletedCall | None, phrases: Phrases) -> str:
     if done is None:
         return "I may not erase anything in this step, so nothing is forgotten yet."
     if done.result.lstrip().startswith("Nothing"):
@@ -310,17 +320,17 @@ def _asked_back(done: Done | None, phrases: Phrases) -> str:
     return phrases.found_to_forget
 
 
-def _courtesy(plan: _Plan, act: Act, phrases: Phrases) -> str:
-    name = f", {act.said.name}" if act.said.name and key(act.said.name) else ""
-    if act.courtesy == "about":
+def _courtesy(plan: _Plan, act: Intent, phrases: Phrases) -> str:
+    name = f", {act.message.name}" if act.message.name and comparison_key(act.message.name) else ""
+    if act.small_talk == "about":
         start = "" if plan.prompt.first else phrases.honest.strip("_") + "\n\n"
         return start + phrases.honest_help
-    if act.courtesy == "hello":
+    if act.small_talk == "hello":
         return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
-    if act.courtesy == "clock":
-        return clock(act.said.date, act.said.time)
-    return _SHORT.get(act.courtesy) or (
-        phrases.thanks if act.courtesy == "thanks" else phrases.bye.format(name=name)
+    if act.small_talk == "clock":
+        return describe_time(act.message.date, act.message.time)
+    return _SHORT.get(act.small_talk) or (
+        phrases.thanks if act.small_talk == "thanks" else phrases.bye.format(name=name)
     )
 
 

@@ -16,10 +16,10 @@ from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass
 from hashlib import sha256
 
-SIZE = 12
+DIGEST_SIZE = 12
 """Bytes of a digest, and of a salt."""
 
-START = bytes(SIZE)
+CHAIN_START = bytes(DIGEST_SIZE)
 """What a tape's first entry refers to."""
 
 
@@ -71,14 +71,14 @@ def make_link(previous: bytes, number: int, more: int, content: bytes) -> ChainL
         more: How many entries of its append follow it.
         content: Its line from its kind to its meta.
     """
-    salt = os.urandom(SIZE)
+    salt = os.urandom(DIGEST_SIZE)
     digest = _digest(previous + salt, b"", number, more, content)
     return ChainLink(number, more, previous, salt, digest)
 
 
 def tombstone_link(replaced: ChainLink, content: bytes) -> ChainLink:
     """Return the link of the tombstone that takes the place of an entry, or of another tombstone."""
-    salt, erased = os.urandom(SIZE), replaced.value
+    salt, erased = os.urandom(DIGEST_SIZE), replaced.value
     before = replaced.previous + salt
     digest = _digest(before, erased, replaced.id, replaced.more, content)
     return ChainLink(replaced.id, replaced.more, replaced.previous, salt, digest, erased)
@@ -86,9 +86,9 @@ def tombstone_link(replaced: ChainLink, content: bytes) -> ChainLink:
 
 def link_from_bytes(raw: bytes, number: int, more: int) -> ChainLink | None:
     """Return a link that ``to_bytes`` wrote; None where the bytes are none."""
-    if len(raw) not in (3 * SIZE, 4 * SIZE):
+    if len(raw) not in (3 * DIGEST_SIZE, 4 * DIGEST_SIZE):
         return None
-    cut = [raw[at : at + SIZE] for at in range(0, len(raw), SIZE)]
+    cut = [raw[at : at + DIGEST_SIZE] for at in range(0, len(raw), DIGEST_SIZE)]
     return ChainLink(number, more, *cut)
 
 
@@ -101,4 +101,4 @@ def link_from_base64(text: bytes, number: int, more: int) -> ChainLink | None:
 
 
 def _digest(before: bytes, erased: bytes, number: int, more: int, content: bytes) -> bytes:
-    return sha256(b"%b%b%d,%d,%b" % (before, erased, number, more, content)).digest()[:SIZE]
+    return sha256(b"%b%b%d,%d,%b" % (before, erased, number, more, content)).digest()[:DIGEST_SIZE]

@@ -30,7 +30,7 @@ from bot.tape.chain import (
     make_link,
     tombstone_link,
 )
-from bot.tape.entries import KINDS, TapeEntry
+from bot.tape.entries import ENTRY_KINDS, TapeEntry
 
 # ASCII's own sign for "what came before is void"; JSON never holds it unescaped.
 CANCEL = b"\x18"
@@ -44,13 +44,13 @@ _LENGTHS = (48, 64)
 _SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
 _MOST_SEAMS = 16
 
-MOST_ENTRY = 16_000_000
+MAX_ENTRY_BYTES = 16_000_000
 """Bytes of an entry's line: no store takes a larger one. What a tape holds from before is read all the same."""
 """How many places of a line may pass for a damaged newline."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TapeLine:
     """A readable line.
 
     Attributes:
@@ -64,7 +64,7 @@ class Line:
     link: ChainLink | None = None
 
 
-def encode(entries: Sequence[TapeEntry]) -> bytes:
+def encode_entries(entries: Sequence[TapeEntry]) -> bytes:
     """Return the lines of one atomic append, without a chain.
 
     Raises:
@@ -87,14 +87,14 @@ def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes
     """
     lines = []
     for place, entry in enumerate(entries):
-        content = content_of(entry)
+        content = digest_content(entry)
         link = make_link(previous, entry.id, len(entries) - 1 - place, content)
         lines.append(_linked(link, content))
         previous = link.value
     return b"".join(lines), previous
 
 
-def encode_line(line: Line) -> bytes:
+def encode_line(line: TapeLine) -> bytes:
     """Return a line as it was on another tape, with its link; one without a link as an append of its own.
 
     Raises:
@@ -102,25 +102,25 @@ def encode_line(line: Line) -> bytes:
     """
     if line.link is None:
         return _encode_line(line.entry, 0)
-    content = content_of(line.entry)
+    content = digest_content(line.entry)
     if line.link.id != line.entry.id or not line.link.covers(content):
         raise InvalidEntry(f"entry {line.entry.id} is not what its digest says")
     return _linked(line.link, content)
 
 
-def encode_tombstone(entry: TapeEntry, replaced: Line) -> bytes:
+def encode_tombstone(entry: TapeEntry, replaced: TapeLine) -> bytes:
     """Return the line that takes the place of another one.
 
     Raises:
         InvalidEntry: The entry would not read back as it is.
     """
     if replaced.link is not None:
-        content = content_of(entry)
+        content = digest_content(entry)
         return _linked(tombstone_link(replaced.link, content), content)
     return _encode_line(entry, replaced.more)
 
 
-def content_of(entry: TapeEntry) -> bytes:
+def digest_content(entry: TapeEntry) -> bytes:
     """Return an entry's line from its kind to its meta: what its digest covers.
 
     Raises:
@@ -151,12 +151,12 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
     }
     if more:
         record["more"] = more
-    wanted = Line(entry, more)
+    wanted = TapeLine(entry, more)
     try:
         for raw in _spellings(record):
-            if len(raw) > MOST_ENTRY:
+            if len(raw) > MAX_ENTRY_BYTES:
                 break
-            if decode(raw) == wanted:
+            if decode_line(raw) == wanted:
                 return raw + b"\n"
         else:
             raise InvalidEntry(
@@ -165,7 +165,7 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidEntry(f"a {entry.kind} entry cannot be written as JSON: {error}") from error
     raise InvalidEntry(
-        f"a {entry.kind} entry of {len(raw):,} bytes was not written: a tape takes at most {MOST_ENTRY:,}"
+        f"a {entry.kind} entry of {len(raw):,} bytes was not written: a tape takes at most {MAX_ENTRY_BYTES:,}"
     )
 
 
@@ -181,7 +181,7 @@ def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
         yield text.encode("utf-8", "surrogatepass")
 
 
-def decode(raw: bytes) -> Line | None:
+def decode_line(raw: bytes) -> TapeLine | None:
     """Return what a line says, None where it cannot be read or is not what its digest says. Never raises."""
     raw = raw.removesuffix(b"\n")
     body, chain = _cut_chain(raw)
@@ -200,20 +200,20 @@ def decode(raw: bytes) -> Line | None:
         or number < 1
         or more < 0
         or not isinstance(kind, str)
-        or kind not in KINDS
+        or kind not in ENTRY_KINDS
         or not isinstance(payload, dict)
         or not isinstance(meta, dict)
     ):
         return None
     entry = TapeEntry(number, kind, payload, meta)  # type: ignore[arg-type]  # in KINDS
     if chain is None:
-        return Line(entry, more)
+        return TapeLine(entry, more)
     link = link_from_base64(chain, number, more)
     opening, closing = _opening(number), _more(more)
     if link is None or not (body.startswith(opening) and body.endswith(closing)):
         return None
     content = body[len(opening) : len(body) - len(closing)]
-    return Line(entry, more, link) if link.covers(content) else None
+    return TapeLine(entry, more, link) if link.covers(content) else None
 
 
 def chain_value(raw: bytes) -> bytes | None:
@@ -239,7 +239,7 @@ def split_joined(raw: bytes) -> list[bytes]:
         return [raw]
     for seam in islice(_SEAM.finditer(raw), _MOST_SEAMS):
         head, tail = raw[: seam.start() + 2], raw[seam.start() + 3 :]
-        if _cut_chain(head)[1] is not None and (decode(head) or decode(tail)):
+        if _cut_chain(head)[1] is not None and (decode_line(head) or decode_line(tail)):
             return [head, tail]
     return [raw]
 
@@ -254,9 +254,9 @@ def _cut_chain(raw: bytes) -> tuple[bytes, bytes | None]:
     return raw, None
 
 
-def settle(lines: Iterable[Line | None]) -> list[Line]:
+def committed_lines(lines: Iterable[TapeLine | None]) -> list[TapeLine]:
     """Return the lines that count, in order, from lines in file order (None: damaged)."""
-    kept: list[Line] = []
+    kept: list[TapeLine] = []
     damaged = 0
     for line in lines:
         if line is None:
@@ -266,16 +266,16 @@ def settle(lines: Iterable[Line | None]) -> list[Line]:
         while kept and (kept[-1].entry.id >= line.entry.id or _cut_short(kept[-1], line)):
             kept.pop()
         kept.append(line)
-    return kept[: len(kept) - unfinished(kept, damaged)]
+    return kept[: len(kept) - count_unfinished(kept, damaged)]
 
 
-def _cut_short(earlier: Line, later: Line) -> bool:
+def _cut_short(earlier: TapeLine, later: TapeLine) -> bool:
     """Say whether a line has an id that an earlier append promised, and is not of that append."""
     end = earlier.entry.id + earlier.more
     return later.entry.id <= end != later.entry.id + later.more
 
 
-def unfinished(lines: Sequence[Line], damaged: int = 0) -> int:
+def count_unfinished(lines: Sequence[TapeLine], damaged: int = 0) -> int:
     """Return how many of the last lines belong to an append whose end is missing.
 
     Args:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Kind = Literal["message", "tool_call", "tool_result", "anchor", "event", "system"]
-KINDS: frozenset[str] = frozenset(
+EntryKind = Literal["message", "tool_call", "tool_result", "anchor", "event", "system"]
+ENTRY_KINDS: frozenset[str] = frozenset(
     {"message", "tool_call", "tool_result", "anchor", "event", "system"}
 )
 
@@ -25,7 +25,7 @@ MEMORY_CONSOLIDATED = "memory/consolidated"
 CONTEXT_OVERFLOW = "auto_handoff/context_overflow"
 
 # Bookkeeping anchors mark a place in the memory's life, not a phase of the conversation.
-NOT_BOUNDARY = frozenset({MEMORY_OPEN, MEMORY_SEAL, MEMORY_CONSOLIDATED})
+NON_BOUNDARY_ANCHORS = frozenset({MEMORY_OPEN, MEMORY_SEAL, MEMORY_CONSOLIDATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TapeEntry:
     """
 
     id: int
-    kind: Kind
+    kind: EntryKind
     payload: dict[str, Any]
     meta: dict[str, Any] = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ class TapeEntry:
         return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
     @property
-    def points_at(self) -> int | None:
+    def target_id(self) -> int | None:
         """Id of the entry that a named anchor points at; None for all else."""
         entry = self.payload.get("entry") if self.kind == "anchor" else None
         known = type(entry) is int and entry > 0 and (entry < self.id or not self.id)
@@ -74,7 +74,11 @@ class TapeEntry:
     @property
     def is_boundary(self) -> bool:
         """True for an anchor that cuts the context: any but the memory's own and those that point."""
-        return self.kind == "anchor" and self.name not in NOT_BOUNDARY and self.points_at is None
+        return (
+            self.kind == "anchor"
+            and self.name not in NON_BOUNDARY_ANCHORS
+            and self.target_id is None
+        )
 
     @property
     def is_reset(self) -> bool:

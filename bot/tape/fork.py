@@ -17,9 +17,9 @@ from bot.core.errors import InvalidEntry, TapeError, TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index.documents import documents_of
-from bot.tape.index.terms import ParsedQuery, has_run, parse_query
-from bot.tape.search import Hit, SearchQuery, between_ids, problem_of
-from bot.tape.store import Anchor, Segment, TapeStore, add_anchor, last_anchor
+from bot.tape.index.terms import ParsedQuery, has_phrase, parse_query
+from bot.tape.search import Hit, SearchQuery, problem_of, resolve_query_anchors
+from bot.tape.store import Anchor, Segment, TapeStore, append_named_anchor, find_last_anchor
 from bot.tape.stores.memory import MemoryTapeStore
 
 _PAGE = 64
@@ -181,11 +181,11 @@ class ForkTapeStore:
     ) -> Anchor:
         """Name an entry of the tape or of the overlay; the anchor is in the overlay."""
         target = await self.version(tape) if entry_id is None else entry_id
-        return await add_anchor(self, tape, name, target, state)
+        return await append_named_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
-        return last_anchor(tape, name, await self.list_anchors(tape))
+        return find_last_anchor(tape, name, await self.list_anchors(tape))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors, oldest first."""
@@ -256,11 +256,11 @@ class ForkTapeStore:
 
     async def _within(self, query: SearchQuery) -> SearchQuery | None:
         """Return the search as it is asked of this tape alone; None where it is not asked of it."""
-        query.check()
+        query.validate()
         if query.tapes is not None and self._tape not in query.tapes:
             return None
         inside = replace(query, tapes=(self._tape,), neighbours=0)
-        return await between_ids(inside, self.resolve_anchor)
+        return await resolve_query_anchors(inside, self.resolve_anchor)
 
     def _check(self, tape: str) -> None:
         if tape != self._tape:
@@ -273,7 +273,8 @@ class ForkTapeStore:
 def _has_runs(entry: TapeEntry, parsed: ParsedQuery) -> bool:
     """Say whether an entry has all phrases of a question in one of its texts."""
     return any(
-        all(has_run(document.terms, run) for run in parsed.runs) for document in documents_of(entry)
+        all(has_phrase(document.terms, run) for run in parsed.phrases)
+        for document in documents_of(entry)
     )
 
 

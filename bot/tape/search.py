@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.core.errors import InvalidSearch
-from bot.tape.entries import KINDS, TapeEntry
+from bot.tape.entries import ENTRY_KINDS, TapeEntry
 
-MOST_HITS = 1_000
-MOST_NEAR = 500
-MOST_NEIGHBOURS = 20
-LONGEST_QUERY = 4_000
+MAX_HITS = 1_000
+MAX_SEMANTIC_MATCHES = 500
+MAX_NEIGHBOURS = 20
+MAX_QUERY_LENGTH = 4_000
 """Characters."""
 
-GENERAL = "general"
+GENERAL_PROBLEM = "general"
 """The problem of all entries whose ``meta`` names none."""
 
 
 def problem_of(entry: TapeEntry) -> str:
     """Return the problem that an entry belongs to."""
     problem = entry.meta.get("problem")
-    return problem if isinstance(problem, str) and problem else GENERAL
+    return problem if isinstance(problem, str) and problem else GENERAL_PROBLEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class SearchQuery:
     neighbours: int = 0
     near: Mapping[int, float] | None = None
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """See that it can be answered.
 
         Raises:
@@ -83,14 +83,14 @@ class SearchQuery:
         for moment in (self.since, self.until):
             if moment is not None and moment.tzinfo is None:
                 raise InvalidSearch("a time in a search needs its zone")
-        if unknown := set(self.kinds or ()) - KINDS:
+        if unknown := set(self.kinds or ()) - ENTRY_KINDS:
             raise InvalidSearch(f"no kind of entry: {', '.join(sorted(unknown))}")
-        if len(self.text) > LONGEST_QUERY:
-            raise InvalidSearch(f"a search takes at most {LONGEST_QUERY} characters")
-        if not 1 <= self.limit <= MOST_HITS:
-            raise InvalidSearch(f"a search gives 1 to {MOST_HITS} hits")
-        if not 0 <= self.neighbours <= MOST_NEIGHBOURS:
-            raise InvalidSearch(f"a hit comes with 0 to {MOST_NEIGHBOURS} neighbours on each side")
+        if len(self.text) > MAX_QUERY_LENGTH:
+            raise InvalidSearch(f"a search takes at most {MAX_QUERY_LENGTH} characters")
+        if not 1 <= self.limit <= MAX_HITS:
+            raise InvalidSearch(f"a search gives 1 to {MAX_HITS} hits")
+        if not 0 <= self.neighbours <= MAX_NEIGHBOURS:
+            raise InvalidSearch(f"a hit comes with 0 to {MAX_NEIGHBOURS} neighbours on each side")
         by_anchor = self.after_anchor is not None or self.before_anchor is not None
         if by_anchor and (self.tapes is None or len(self.tapes) != 1):
             raise InvalidSearch("a search by anchors needs exactly one tape")
@@ -100,15 +100,17 @@ class SearchQuery:
         if self.near is not None:
             if self.tapes is None or len(self.tapes) != 1:
                 raise InvalidSearch("a search by meaning needs exactly one tape")
-            if len(self.near) > MOST_NEAR:
-                raise InvalidSearch(f"a search takes at most {MOST_NEAR} messages that are near")
+            if len(self.near) > MAX_SEMANTIC_MATCHES:
+                raise InvalidSearch(
+                    f"a search takes at most {MAX_SEMANTIC_MATCHES} messages that are near"
+                )
             if not all(0 < entry < 2**63 for entry in self.near):
                 raise InvalidSearch("an entry's id is a number above 0")
             if not all(0 <= worth <= 10 for worth in self.near.values()):
                 raise InvalidSearch("how near a message is lies between 0 and 10")
 
 
-async def between_ids(
+async def resolve_query_anchors(
     query: SearchQuery, resolve: Callable[[str, str], Awaitable[int]]
 ) -> SearchQuery:
     """Return the same search with ids in place of its anchors.

@@ -23,17 +23,17 @@ from bot.tape.entries import (
 )
 from bot.tape.fork import ForkTapeStore
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import HEADER, Anchor, Segment, TapeStore, anchor_of
+from bot.tape.store import HEADER_EVENT, Anchor, Segment, TapeStore, anchor_from_entry
 
 # Within so many entries a tape has its first anchor.
 _BOOTSTRAP = 8
 
-Observer = Callable[[TapeEntry], object]
+EntryObserver = Callable[[TapeEntry], object]
 
-Compose = Callable[[int], Sequence[TapeEntry]]
+ComposeEntries = Callable[[int], Sequence[TapeEntry]]
 """Given a tape's version, returns what to append."""
 
-Stamp = Callable[[TapeEntry], TapeEntry]
+StampEntry = Callable[[TapeEntry], TapeEntry]
 """Returns an entry as it is to be written."""
 
 
@@ -76,9 +76,9 @@ class TapeService:
     def __init__(self, store: TapeStore, name: str) -> None:
         self.store = store
         self.name = name
-        self.stamp: Stamp | None = None
+        self.stamp: StampEntry | None = None
         self._known: int | None = None
-        self._observers: list[Observer] = []
+        self._observers: list[EntryObserver] = []
         self._writing = anyio.Lock()
 
     def fence(self, version: int) -> None:
@@ -92,12 +92,12 @@ class TapeService:
         """
         self._known = version
 
-    def observe(self, observer: Observer) -> None:
+    def observe(self, observer: EntryObserver) -> None:
         """Call this with every entry appended from now on, in the order of ids."""
         self._observers.append(observer)
 
     @asynccontextmanager
-    async def quiet(self) -> AsyncGenerator[None, None]:
+    async def block_writes(self) -> AsyncGenerator[None, None]:
         """Keep everything from being written through this meanwhile; what is inside must not write."""
         async with self._writing:
             yield
@@ -111,7 +111,7 @@ class TapeService:
         async with self._writing:
             return await self._append(entries, expect)
 
-    async def append_composed(self, compose: Compose) -> list[TapeEntry]:
+    async def append_composed(self, compose: ComposeEntries) -> list[TapeEntry]:
         """Append entries that depend on the tape's state, atomically.
 
         Args:
@@ -177,7 +177,7 @@ class TapeService:
         """Seal the live part; go on with a header and ``carry``."""
         return await self.archive_composed(lambda _: carry)
 
-    async def archive_composed(self, compose: Compose) -> Segment:
+    async def archive_composed(self, compose: ComposeEntries) -> Segment:
         """Seal the live part; go on with a header and what ``compose`` gives.
 
         Args:
@@ -281,7 +281,7 @@ class TapeService:
         at = max(1, start - 1)
         head = await child.read_entries(at, at)
         copied = {"tape": self.name, "first": start, "last": await child.version()}
-        return bool(head) and head[0].name == HEADER and head[0].data.get("parent") == copied
+        return bool(head) and head[0].name == HEADER_EVENT and head[0].data.get("parent") == copied
 
     async def _start_of_child(self, from_anchor: str | None) -> int:
         if from_anchor is not None:
@@ -359,7 +359,7 @@ class TapeService:
         """Return a snapshot."""
         version = await self.store.version(self.name)
         anchors = await self.store.list_anchors(self.name)
-        cuts = [one for one in anchors if one.cuts]
+        cuts = [one for one in anchors if one.is_boundary]
         at = cuts[-1].at if cuts else 0
         return TapeInfo(
             self.name,
@@ -379,7 +379,7 @@ class TapeService:
     async def find_anchors(self, topic: str, limit: int = 5) -> list[Anchor]:
         """Return the anchors whose name or state fits a topic best, best first."""
         hits = await self.search(SearchQuery(topic, kinds=frozenset({"anchor"}), limit=limit))
-        found = (anchor_of(self.name, hit.entry) for hit in hits)
+        found = (anchor_from_entry(self.name, hit.entry) for hit in hits)
         return [one for one in found if one is not None]
 
     def _show(self, entries: Sequence[TapeEntry]) -> None:

@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.tape.chain import ChainLink
-from bot.tape.entries import NOT_BOUNDARY, SESSION_FORK, TapeEntry, anchor, event
+from bot.tape.entries import NON_BOUNDARY_ANCHORS, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery
 
-HEADER = "tape.header"
-REPAIR = "tape.repair"
+HEADER_EVENT = "tape.header"
+REPAIR_EVENT = "tape.repair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Anchor:
     ts: str
 
     @property
-    def cuts(self) -> bool:
+    def is_boundary(self) -> bool:
         """Whether it cuts the context."""
-        return self.name not in NOT_BOUNDARY and self.entry_id == self.at
+        return self.name not in NON_BOUNDARY_ANCHORS and self.entry_id == self.at
 
     @property
     def parent(self) -> str | None:
@@ -342,7 +342,7 @@ class TapeStore(Protocol):
         ...
 
 
-def header(
+def header_entry(
     tape: str,
     title: str | None,
     *,
@@ -368,28 +368,28 @@ def header(
         data["parent"] = {"tape": parent.tape, "first": parent.first, "last": parent.last}
     if dropped:
         data["dropped"] = dropped
-    return event(HEADER, data)
+    return event(HEADER_EVENT, data)
 
 
 def last_dropped(head: TapeEntry) -> int:
     """Return the id of the last entry that a reset dropped, as a header names it; 0 where there was none."""
-    dropped = head.data.get("dropped") if head.name == HEADER else None
+    dropped = head.data.get("dropped") if head.name == HEADER_EVENT else None
     return dropped if type(dropped) is int else 0
 
 
-def named_anchor(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:
+def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:
     """The entry that ``create_anchor`` appends.
 
     Raises:
         InvalidEntry: The name is empty, or one that marks the memory's own places.
     """
-    if not name.strip() or name in NOT_BOUNDARY:
+    if not name.strip() or name in NON_BOUNDARY_ANCHORS:
         raise InvalidEntry(f"no name for an anchor: {name!r}; choose another")
     made = anchor(name, state)
     return replace(made, payload={**made.payload, "entry": entry_id})
 
 
-async def add_anchor(
+async def append_named_anchor(
     store: TapeStore, tape: str, name: str, target: int, state: dict[str, Any] | None
 ) -> Anchor:
     """Append an anchor that points at an entry: ``create_anchor`` of stores in this process.
@@ -400,20 +400,20 @@ async def add_anchor(
     """
     if not await store.read(tape, target, target):
         raise TapeNotFound(f"tape {tape} has no entry {target}")
-    entry = await store.append(tape, named_anchor(name, target, state))
+    entry = await store.append(tape, named_anchor_entry(name, target, state))
     return Anchor(tape, name, entry.id, target, entry.data, str(entry.meta.get("ts", "")))
 
 
-def anchor_of(tape: str, entry: TapeEntry) -> Anchor | None:
+def anchor_from_entry(tape: str, entry: TapeEntry) -> Anchor | None:
     """Return an entry as an anchor of its tape; None where it is none."""
     if entry.kind != "anchor" or entry.name is None:
         return None
-    target = entry.points_at
+    target = entry.target_id
     ts = str(entry.meta.get("ts", ""))
     return Anchor(tape, entry.name, entry.id, target or entry.id, entry.data, ts)
 
 
-def last_anchor(tape: str, name: str, anchors: Iterable[Anchor]) -> Anchor:
+def find_last_anchor(tape: str, name: str, anchors: Iterable[Anchor]) -> Anchor:
     """Return the last anchor of a name.
 
     Raises:

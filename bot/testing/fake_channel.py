@@ -106,10 +106,10 @@ class FakeChannel:
             private=private,
             quote=quote,
             role=role,
-            asks=asks,
+            expects_answer=asks,
             edits=edits,
             attachments=attachments,
-            pressed=pressed,
+            pressed_message_id=pressed,
             via=via,
         )
         await self._port.publish(inbound)
@@ -122,21 +122,21 @@ class FakeChannel:
             DeliveryReport(answer.session, answer.id, error is None, shown, error),
         )
 
-    async def answer_to(self, inbound: Inbound, *, within: float = 60.0) -> str:
+    async def wait_for_answer(self, inbound: Inbound, *, within: float = 60.0) -> str:
         """Return the text that answers a message, waiting for it.
 
         Raises:
             TimeoutError: There is none in time.
         """
-        await self.until(lambda: self._find(inbound) is not None, within=within)
+        await self.wait_until(lambda: self._find(inbound) is not None, within=within)
         found = self._find(inbound)
         return found.text if found is not None else ""
 
     async def ask(self, text: str, *, chat: str = "1", topic: str | None = None) -> str:
         """Send a message and return its answer."""
-        return await self.answer_to(await self.send(text, chat=chat, topic=topic))
+        return await self.wait_for_answer(await self.send(text, chat=chat, topic=topic))
 
-    async def until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
+    async def wait_until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
         """Wait until a condition holds; it is looked at after each thing shown.
 
         Raises:

@@ -12,27 +12,27 @@ from zoneinfo import ZoneInfo
 import anyio
 from anyio.abc import TaskGroup
 
-from bot.agent.agent import Agent, Images
+from bot.agent.agent import Agent, ImageLoader
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import CommandRegistry
-from bot.agent.consolidation.policy import Policy
+from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
-from bot.agent.subtask import looking_up
+from bot.agent.subtask import recall_tool_for
 from bot.agent.tools.memory import MEMORY_TOOLS
-from bot.agent.tools.problem import PROBLEM
+from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.agent.tools.registry import Tool, ToolRegistry
 from bot.agent.tools.skills import skill_tool
-from bot.agent.tools.tape import HANDOFF
-from bot.agent.views.registry import DEFAULT
+from bot.agent.tools.tape import HANDOFF_TOOL
+from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
 from bot.bus.ports import Bus
 from bot.core.clock import Clock
 from bot.core.errors import TapeNotFound
 from bot.llm.base import Model
-from bot.memory.scopes import Scopes
-from bot.memory.vectors import VectorIndex
-from bot.runtime.sessions.erasing import Traces, no_traces
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.vector_index import VectorIndex
+from bot.runtime.sessions.erasure import EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
 from bot.tape.entries import TapeEntry
@@ -47,7 +47,7 @@ POLL = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class HostLimits:
     """What a test may want smaller than the program's defaults; see ``SessionServices``."""
 
     window: int = 100
@@ -105,7 +105,7 @@ class Host:
         """Return a tape's events and anchors of this name."""
         return [entry for entry in await self.tape(session) if entry.name == name]
 
-    async def until_event(
+    async def wait_for_event(
         self, name: str, count: int = 1, *, session: str = "fake:1", within: float = 60.0
     ) -> list[TapeEntry]:
         """Return a tape's events and anchors of this name once there are so many.
@@ -118,7 +118,7 @@ class Host:
                 await anyio.sleep(POLL)  # files have no event
         return found
 
-    async def until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
+    async def wait_until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
         """Wait until something holds that no channel shows.
 
         Raises:
@@ -128,7 +128,7 @@ class Host:
             while not condition():  # noqa: ASYNC110
                 await anyio.sleep(POLL)  # it holds when something without an event has happened
 
-    async def until_pending(self, count: int, *, within: float = 60.0) -> None:
+    async def wait_for_pending(self, count: int, *, within: float = 60.0) -> None:
         """Wait until so many messages are accepted and not done with.
 
         Raises:
@@ -145,13 +145,13 @@ async def session_host(
     model: Model,
     *,
     clock: Clock | None = None,
-    bounds: Bounds | None = None,
+    bounds: HostLimits | None = None,
     tools: Sequence[Tool[Any]] = (),
     commands: CommandRegistry | None = None,
-    images: Images | None = None,
-    builder: ContextBuilder = DEFAULT,
+    images: ImageLoader | None = None,
+    builder: ContextBuilder = DEFAULT_BUILDER,
     vectors: Callable[[FileTapeStore], VectorIndex] | None = None,
-    traces: Callable[[LocalBus], Traces] = lambda _: no_traces,
+    traces: Callable[[LocalBus], EraseResidualFiles] = lambda _: erase_no_files,
     over: Callable[[LocalBus], Bus] = lambda bus: bus,
     memory_files: Path | None = None,
 ) -> AsyncIterator[Host]:
@@ -173,24 +173,24 @@ async def session_host(
         over: Given the bus, returns what sessions and the channel ``fake`` see of it.
         memory_files: The folder for files of memory; None for none.
     """
-    clock, bounds = clock or ManualClock(), bounds or Bounds()
+    clock, bounds = clock or ManualClock(), bounds or HostLimits()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
     bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
     seen = over(bus)
     agent = _agent(folder, model, clock, bounds, tools)
     by_meaning = vectors(store) if vectors is not None else None
     agent = replace(agent, images=images, builder=builder, vectors=by_meaning)
-    scopes, files = Scopes(store, clock), None
+    scopes, files = ScopeRegistry(store, clock), None
     if memory_files is not None:
         files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
-        scopes.observer = files.see
+        scopes.observer = files.add_entry
     services = SessionServices(
         bus=seen,
         store=store,
         agent=agent,
         scopes=scopes,
         commands=commands or builtin_commands(),
-        policy=Policy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
+        policy=ConsolidationPolicy(bounds.window, bounds.memory_tokens, bounds.prompt_tokens),
         exports=folder / "exports",
         archive=MemoryArchives(store, folder / "exports", ZoneInfo(bounds.timezone)).write,
         retention_days=bounds.retention_days,
@@ -200,7 +200,7 @@ async def session_host(
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
         group_context=bounds.group_context,
-        traces=traces(bus),
+        erase_residual_files=traces(bus),
         memory_files=files,
     )
     supervisor = Supervisor(services)
@@ -230,7 +230,7 @@ async def session_host(
 
 
 def _agent(
-    folder: Path, model: Model, clock: Clock, bounds: Bounds, tools: Sequence[Tool[Any]]
+    folder: Path, model: Model, clock: Clock, bounds: HostLimits, tools: Sequence[Tool[Any]]
 ) -> Agent:
     workspace = Workspace(folder / "workspace", clock)
     agent = Agent(
@@ -242,13 +242,13 @@ def _agent(
         timezone_name=bounds.timezone,
         max_steps=bounds.max_steps,
         context_tokens=bounds.context_tokens,
-        judge=model if model.profile.judges else None,
+        judge=model if model.profile.can_judge else None,
     )
     own: list[Tool[Any]] = [
         *MEMORY_TOOLS,
-        looking_up(agent),
-        HANDOFF,
-        PROBLEM,
-        skill_tool(workspace.skill),
+        recall_tool_for(agent),
+        HANDOFF_TOOL,
+        PROBLEM_TOOL,
+        skill_tool(workspace.read_skill),
     ]
     return replace(agent, tools=ToolRegistry([*own, *tools]))

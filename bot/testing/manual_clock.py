@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import anyio
 
-START = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
+START_TIME = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
 
 class ManualClock:
@@ -16,14 +16,14 @@ class ManualClock:
         start: The first ``now``, aware.
     """
 
-    def __init__(self, start: datetime = START) -> None:
+    def __init__(self, start: datetime = START_TIME) -> None:
         self._start = start
         self._elapsed = 0.0
         self._sleepers: list[tuple[float, anyio.Event]] = []
         self._changed = anyio.Event()
 
     @property
-    def sleeping(self) -> list[float]:
+    def remaining_sleeps(self) -> list[float]:
         """Seconds that each sleeper still has to wait, the first to wake first."""
         return sorted(wakes - self._elapsed for wakes, _ in self._sleepers)
 
@@ -55,7 +55,7 @@ class ManualClock:
             self._sleepers.remove(sleeper)
             sleeper[1].set()
 
-    async def until_sleeping(self, sleepers: int = 1) -> None:
+    async def wait_for_sleepers(self, sleepers: int = 1) -> None:
         """Wait until so many sleep; the caller bounds the wait."""
         while len(self._sleepers) < sleepers:
             await self._changed.wait()

@@ -31,7 +31,7 @@ USAGE = Usage(prompt_tokens=10, cached_tokens=4, completion_tokens=5, cost=0.001
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class PausedStep:
     """A step that waits for the test.
 
     Attributes:
@@ -47,18 +47,18 @@ class Held:
     release: anyio.Event = field(default_factory=anyio.Event)
 
 
-Step = ModelReply | Exception | Held
-Script = Callable[[ModelRequest], Step] | Iterable[Step]
+ScriptStep = ModelReply | Exception | PausedStep
+Script = Callable[[ModelRequest], ScriptStep] | Iterable[ScriptStep]
 
 _numbers = itertools.count(1)
 
 
-def says(text: str, *, finish_reason: str = "stop", usage: Usage = USAGE) -> ModelReply:
+def text_reply(text: str, *, finish_reason: str = "stop", usage: Usage = USAGE) -> ModelReply:
     """Return a reply in plain text."""
     return ModelReply(text, finish_reason=finish_reason, usage=usage, model="scripted")
 
 
-def calls(
+def tool_call_reply(
     *wanted: tuple[str, dict[str, Any] | str], text: str = "", finish_reason: str = "tool_calls"
 ) -> ModelReply:
     """Return a reply that calls tools, each given by name and arguments (text as it is)."""
@@ -73,17 +73,19 @@ def calls(
     return ModelReply(text, made, finish_reason, USAGE, "scripted")
 
 
-def saves(*texts: str) -> tuple[str, dict[str, Any]]:
+def memory_save_call(*texts: str) -> tuple[str, dict[str, Any]]:
     """Return the call that adds facts to long-term memory."""
     return "memory_save", {"changes": [{"op": "add", "text": one} for one in texts]}
 
 
-def consolidates(history: str, *operations: dict[str, Any]) -> ModelReply:
+def consolidation_reply(history: str, *operations: dict[str, Any]) -> ModelReply:
     """Return the answer to a consolidation; operations as ``learns`` makes them."""
-    return calls(("save_memory", {"history_entry": history, "operations": list(operations)}))
+    return tool_call_reply(
+        ("save_memory", {"history_entry": history, "operations": list(operations)})
+    )
 
 
-def learns(
+def fact_operation(
     text: str | None,
     quote: str,
     message: int = 1,
@@ -97,7 +99,7 @@ def learns(
     return {"op": op, "fact": fact, "text": text, "subject": subject, "evidence": evidence}
 
 
-def judges(request: ModelRequest, ruling: Callable[[dict[str, Any]], str]) -> ModelReply:
+def judgement_reply(request: ModelRequest, ruling: Callable[[dict[str, Any]], str]) -> ModelReply:
     """Return the answer of a judge.
 
     Args:
@@ -107,7 +109,7 @@ def judges(request: ModelRequest, ruling: Callable[[dict[str, Any]], str]) -> Mo
     lines = str(request.messages[-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
     told = [{"number": one["number"], "reason": "", "ruling": ruling(one)} for one in claims]
-    return calls(("judge_claims", {"rulings": told}))
+    return tool_call_reply(("judge_claims", {"rulings": told}))
 
 
 class ScriptedModel:
@@ -137,7 +139,7 @@ class ScriptedModel:
         profile: CapabilityProfile | None = None,
     ) -> None:
         self.requests: list[ModelRequest] = []
-        self._profile = replace(profile or CapabilityProfile(), judges=judgement is not None)
+        self._profile = replace(profile or CapabilityProfile(), can_judge=judgement is not None)
         scripts: Mapping[Purpose, Script] = {
             "turn": turn,
             "consolidation": consolidation,
@@ -156,7 +158,7 @@ class ScriptedModel:
         """What it was said to be able to do."""
         return self._profile
 
-    def asked(self, purpose: Purpose = "turn") -> list[ModelRequest]:
+    def requests_for(self, purpose: Purpose = "turn") -> list[ModelRequest]:
         """Return the requests of one purpose."""
         return [request for request in self.requests if request.purpose == purpose]
 
@@ -164,7 +166,7 @@ class ScriptedModel:
         """Take the next step of the request's script."""
         self.requests.append(request)
         step = self._next[request.purpose](request)
-        if isinstance(step, Held):
+        if isinstance(step, PausedStep):
             if step.partial and on_text is not None:
                 on_text(step.partial)
             step.entered.set()
@@ -182,9 +184,9 @@ class ScriptedModel:
         """Nothing is held."""
 
 
-def _stepper(script: Script) -> Callable[[ModelRequest], Step]:
+def _stepper(script: Script) -> Callable[[ModelRequest], ScriptStep]:
     if callable(script):
         return script
-    steps: Iterator[Step] = iter(script)
+    steps: Iterator[ScriptStep] = iter(script)
     spent = ModelRejected("the script has no further step")
     return lambda _: next(steps, spent)

@@ -16,18 +16,32 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from bot.memory.spoken import PROBLEM
-from bot.tape.entries import NOT_BOUNDARY, SESSION_START, TapeEntry, anchor, event, message, system
-from bot.transfer.foreign import Conversation, Found, is_file, lines_of_json, name_sessions
-from bot.transfer.shapes import (
-    Unanswered,
+from bot.memory.conversation_entries import PROBLEM_ANCHOR_PREFIX
+from bot.tape.entries import (
+    NON_BOUNDARY_ANCHORS,
+    SESSION_START,
+    TapeEntry,
+    anchor,
+    event,
+    message,
+    system,
+)
+from bot.transfer.conversion import (
+    PendingToolCalls,
     attachment,
     call_entry,
     is_private,
-    moment_of,
+    parse_time,
     result_entry,
-    session_of,
+    session_key,
     text_and_files,
+)
+from bot.transfer.imported import (
+    ImportedData,
+    ImportedSession,
+    is_file,
+    name_sessions,
+    read_json_lines,
 )
 
 BOT = "bub"
@@ -40,7 +54,7 @@ _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
 _OUR_STATE = frozenset({"keep_from", "parent"})
 
 
-def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Found:
+def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> ImportedData:
     """Return what is found at a path. Blocking.
 
     Args:
@@ -49,7 +63,7 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Foun
         sessions: Keys, as bub called them, of sessions that do not name themselves; where only one
             tape is read, its key.
     """
-    found = Found(BOT)
+    found = ImportedData(BOT)
     tapes = _tapes(path, found)
     for name, files in sorted(tapes.items()):
         records = list(_records(files, found))
@@ -62,12 +76,12 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Foun
             )
             continue
         found.conversations.append(_conversation(key, files[-1], records, found, timezone))
-    found.conversations.sort(key=lambda one: one.until, reverse=True)
+    found.conversations.sort(key=lambda one: one.last_timestamp, reverse=True)
     name_sessions(found, _OWN_CONSOLE)
     return found
 
 
-def _tapes(path: Path, found: Found) -> dict[str, list[Path]]:
+def _tapes(path: Path, found: ImportedData) -> dict[str, list[Path]]:
     """Return the files of each tape by its name, archives first, oldest first."""
     if path.is_file():
         return {path.name.partition(".")[0]: [path]}
@@ -86,11 +100,11 @@ def _tapes(path: Path, found: Found) -> dict[str, list[Path]]:
     return tapes
 
 
-def _records(files: Sequence[Path], found: Found) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(files: Sequence[Path], found: ImportedData) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each entry of a tape and where it stands; a line that is there twice once."""
     for file in files:
         seen: set[str] = set()
-        for number, value in lines_of_json(file, file.name, found.problems):
+        for number, value in read_json_lines(file, file.name, found.problems):
             where = f"{file.name}, line {number}"
             if (
                 not isinstance(value, dict)
@@ -133,17 +147,17 @@ def _conversation(
     key: str,
     file: Path,
     records: Sequence[tuple[str, dict[str, Any]]],
-    found: Found,
+    found: ImportedData,
     timezone: tzinfo,
-) -> Conversation:
-    session = session_of(key, BOT)
-    made = Conversation(key, session, file.name)
+) -> ImportedSession:
+    session = session_key(key, BOT)
+    made = ImportedSession(key, session, file.name)
     # The oldest tapes say of no entry when it was made.
-    moment = moment_of(file.stat().st_mtime, timezone) or ""
+    moment = parse_time(file.stat().st_mtime, timezone) or ""
     prompt = ""
-    unanswered = Unanswered()
+    unanswered = PendingToolCalls()
     for where, value in records:
-        moment = moment_of(value.get("date", value.get("timestamp")), timezone) or moment
+        moment = parse_time(value.get("date", value.get("timestamp")), timezone) or moment
         kind, payload = value["kind"], value["payload"]
         entries = _entries(kind, payload, session, moment, unanswered)
         if entries is None:
@@ -155,14 +169,14 @@ def _conversation(
                 if entry.payload["content"] == prompt:
                     continue
                 prompt = entry.payload["content"]
-            found.keep(made, entry, where)
+            found.add_entry(made, entry, where)
         if entries and entries[0].is_boundary and entries[0].name != SESSION_START:
-            made.settled = len(made.entries)
+            made.consolidated_count = len(made.entries)
     return made
 
 
 def _entries(
-    kind: str, payload: dict[str, Any], session: str, moment: str, unanswered: Unanswered
+    kind: str, payload: dict[str, Any], session: str, moment: str, unanswered: PendingToolCalls
 ) -> list[TapeEntry] | None:
     """Return an entry in our terms, several where several messages came at once.
 
@@ -177,7 +191,7 @@ def _entries(
         name, state = str(payload.get("name") or "anchor"), payload.get("state")
         kept = state if isinstance(state, dict) else {}
         kept = {key: value for key, value in kept.items() if key not in _OUR_STATE}
-        ours = name in NOT_BOUNDARY or name.startswith(PROBLEM)
+        ours = name in NON_BOUNDARY_ANCHORS or name.startswith(PROBLEM_ANCHOR_PREFIX)
         return [anchor(f"bub/{name}" if ours else name, kept, ts=moment)]
     if kind == "tool_call":
         calls = payload.get("calls")
@@ -193,7 +207,7 @@ def _entries(
     return None
 
 
-def _results(payload: dict[str, Any], moment: str, unanswered: Unanswered) -> list[TapeEntry]:
+def _results(payload: dict[str, Any], moment: str, unanswered: PendingToolCalls) -> list[TapeEntry]:
     """Return the results of a call, which stand in the order of its parts."""
     results = payload.get("results")
     given = results if isinstance(results, list) else [payload.get("content")]
@@ -201,7 +215,7 @@ def _results(payload: dict[str, Any], moment: str, unanswered: Unanswered) -> li
 
 
 def _messages(
-    payload: dict[str, Any], session: str, moment: str, unanswered: Unanswered
+    payload: dict[str, Any], session: str, moment: str, unanswered: PendingToolCalls
 ) -> list[TapeEntry]:
     text, files = text_and_files(payload.get("content"))
     if payload.get("role") != "user":
@@ -243,7 +257,7 @@ def _heard(text: str, about: dict[str, Any], session: str, moment: str) -> TapeE
         "name": str(about.get("full_name") or about.get("username") or "user"),
     }
     # Its times name their zone, or count seconds.
-    sent = moment_of(about.get("date"), UTC) or moment
+    sent = parse_time(about.get("date"), UTC) or moment
     meta: dict[str, Any] = {"ts": moment, "sent": sent, "sender": sender}
     if private is not None:
         meta["private"] = private

@@ -12,11 +12,11 @@ import re
 import unicodedata
 from datetime import tzinfo
 
-from bot.memory.attachments import attachments
-from bot.memory.snapshot import HISTORY
-from bot.memory.spoken import TURN_END, is_overheard, replaces
-from bot.memory.transcript import local_time, speaker
-from bot.memory.turns import REPLY
+from bot.memory.attachments import attachments_in
+from bot.memory.conversation_entries import TURN_END, is_overheard, replaced_entry_id
+from bot.memory.transcript import format_entry_time, speaker_label
+from bot.memory.turn_fold import REPLY
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"
@@ -29,7 +29,7 @@ _JOINERS = "\u200c\u200d"
 _HIDDEN = frozenset({"Cc", "Cf", "Cs"})
 
 
-class Transcript:
+class MarkdownTranscript:
     """Renders entries one by one.
 
     Args:
@@ -64,26 +64,26 @@ class Transcript:
 
     def _message(self, entry: TapeEntry) -> str:
         remarks = ["only overheard"] if is_overheard(entry) else []
-        if (old := replaces(entry)) is not None:
+        if (old := replaced_entry_id(entry)) is not None:
             remarks.append(f"in place of #{old}")
         elif "edits" in entry.meta:
             remarks.append("an edit")
-        who = speaker(entry) if entry.payload.get("role") == "user" else "tapebot"
+        who = speaker_label(entry) if entry.payload.get("role") == "user" else "tapebot"
         text = str(entry.payload.get("content") or "")
         quote = entry.meta.get("quote")
         if isinstance(quote, str) and quote.strip():
             text += "\n\n" + "\n".join(f"> {line}" for line in _lines(quote))
         block = self._said(who, entry, text, remarks)
-        for file in attachments(entry.meta):
+        for file in attachments_in(entry.meta):
             note = f" ({_inline(file.note)})" if file.note else ""
             block += f"\n- {file.kind} {_code(file.name)}{note}\n"
         return block
 
     def _anchor(self, entry: TapeEntry) -> str:
         if not entry.is_boundary:
-            target = entry.points_at
+            target = entry.target_id
             return f"\n- anchor {_code(entry.name)} at #{target}\n" if target else ""
-        block = f"\n## {_inline(str(entry.name))}, {local_time(entry, self._timezone)}\n"
+        block = f"\n## {_inline(str(entry.name))}, {format_entry_time(entry, self._timezone)}\n"
         summary, steps = entry.data.get("summary"), entry.data.get("next_steps")
         if isinstance(summary, str) and summary.strip():
             block += f"\n{_quoted(summary)}\n"
@@ -95,17 +95,19 @@ class Transcript:
         data = entry.data
         if entry.name == _COMMAND:
             text = f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
-            return self._said(speaker(entry), entry, text)
+            return self._said(speaker_label(entry), entry, text)
         if entry.name == REPLY:
             return self._said("tapebot", entry, str(data.get("text") or ""))
-        if entry.name == HISTORY:
+        if entry.name == HISTORY_EVENT:
             return self._said("History", entry, str(data.get("entry") or ""))
         if entry.name == TURN_END and data.get("status") not in ("ok", "command"):
             return f"\n- the turn ended: {_inline(str(data.get('status')))}\n"
         return ""
 
     def _said(self, who: str, entry: TapeEntry, text: str, remarks: list[str] | None = None) -> str:
-        about = ", ".join([local_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])])
+        about = ", ".join(
+            [format_entry_time(entry, self._timezone), f"#{entry.id}", *(remarks or [])]
+        )
         return f"\n**{_inline(who)}** ({about})\n\n{_quoted(text)}\n"
 
 

@@ -21,26 +21,35 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
+from bot.core.clock import SystemClock
 from bot.core.errors import TapeWriteError
 from bot.core.files import PRIVATE_FILE, private_directory
-from bot.memory.archived import Archived
-from bot.memory.bus.compartments import BUS
-from bot.memory.bus.entries import EPISODE
-from bot.memory.facts.fold import CHAIN, FACTS
-from bot.memory.fold import SCOPE
+from bot.memory.archive_summary import ArchiveSummary
+from bot.memory.bus.belief_updates import is_current, sort_by_confidence
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.bus.provenance import entry_of
+from bot.memory.bus.shared_reference import (
+    SharedReferenceStore,
+    citation,
+    current_references,
+    sort_references,
+)
+from bot.memory.conversation_entries import LOOP_STEP
+from bot.memory.facts.fact_fold import CHAIN_EVENTS, FACTS_EVENT
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.snapshot import LONG_TERM, REFERENCE, SHARED
-from bot.memory.spoken import LOOP_STEP
-from bot.tape.codec import encode
+from bot.memory.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.session_fold import SCOPE_EVENT
+from bot.memory.zone_snapshot import LONG_TERM_EVENT, REFERENCE_EVENT, SHARED_EVENT
+from bot.tape.batches import read_batches
+from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
-from bot.tape.portions import portions
+from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
-from bot.transfer.bus_files import problems_md
-from bot.transfer.bus_pieces import beliefs_pieces, reference_json, references_pieces
-from bot.transfer.files import replacing
-from bot.transfer.markdown import Transcript
-from bot.transfer.memory_files import history_md
-from bot.transfer.remembering import Remembering, remembering
+from bot.transfer.export_files import atomic_writer
+from bot.transfer.markdown import MarkdownTranscript
+from bot.transfer.memory_markdown import belief_md, history_md, problems_md, reference_md
+from bot.transfer.session_memory import SessionMemory, read_session_memory
 
 Pieces = AsyncGenerator[bytes, None]
 
@@ -93,7 +102,7 @@ class MemoryArchives:
     folder: Path
     timezone: tzinfo
 
-    async def write(self, session: str, key: str, moment: datetime) -> Archived:
+    async def write(self, session: str, key: str, moment: datetime) -> ArchiveSummary:
         """Write a session's archive; asked for again under the same key it takes the place of itself.
 
         Of a session's archives only the newest few are kept.
@@ -145,7 +154,7 @@ def _keep_newest(folder: Path, session: str) -> None:
 
 async def write_archive(
     store: TapeStore, session: str, path: Path, timezone: tzinfo, moment: datetime
-) -> Archived:
+) -> ArchiveSummary:
     """Write all that is remembered of a session into a file; costs the memory of a portion of it.
 
     Args:
@@ -159,7 +168,7 @@ async def write_archive(
         TapeNotFound: There is no such session.
         OSError: The storage refused; what was at the path is still there.
     """
-    known = await remembering(store, session)
+    known = await read_session_memory(store, session)
     counted = _Counted()
     local = moment.astimezone(timezone)
     readme = _README.format(
@@ -182,7 +191,7 @@ async def write_archive(
         ("conversation.jsonl", _conversation(store, known)),
     ]
     size = await _zipped(path, members, local)
-    return Archived(
+    return ArchiveSummary(
         path, size, len(known.facts.active()), counted.history, len(known.notes), counted.messages
     )
 
@@ -195,7 +204,7 @@ async def history_pieces(
     Raises:
         TapeNotFound: There is no such session.
     """
-    async with aclosing(portions(store, session)) as parts:
+    async with aclosing(read_batches(store, session)) as parts:
         async for entries in parts:
             told = [piece for entry in entries if (piece := history_md(entry, timezone))]
             if counted is not None:
@@ -208,54 +217,54 @@ async def _text(text: str) -> Pieces:
     yield text.encode("utf-8", "backslashreplace")
 
 
-async def _facts(known: Remembering) -> Pieces:
+async def _facts(known: SessionMemory) -> Pieces:
     head = {"session": known.session, "home": known.home}
     yield (json.dumps(head)[:-1] + ', "facts": [').encode()
     mark = "\n"
     for fact in list(known.facts.facts.values()):
         # Of what was erased, nothing but its number is left.
         if fact.text:
-            chain = [one.id for one in known.facts.chain(fact)]
+            chain = [one.id for one in known.facts.history(fact)]
             yield (mark + json.dumps(fact.as_json() | {"chain": chain})).encode()
             mark = ",\n"
     yield b"\n]}\n"
 
 
-async def _decisions(store: TapeStore, known: Remembering) -> Pieces:
-    if not known.facts.last:
+async def _decisions(store: TapeStore, known: SessionMemory) -> Pieces:
+    if not known.facts.last_entry_id:
         return
     own = known.home == known.session
-    async with aclosing(_said(store, known) if own else portions(store, known.home)) as parts:
+    async with aclosing(_said(store, known) if own else read_batches(store, known.home)) as parts:
         async for entries in parts:
-            yield b"".join(encode([one]) for one in entries if _is_decision(one))
+            yield b"".join(encode_entries([one]) for one in entries if _is_decision(one))
 
 
 def _is_decision(entry: TapeEntry) -> bool:
-    return entry.kind == "event" and entry.name in (FACTS, BUS)
+    return entry.kind == "event" and entry.name in (FACTS_EVENT, BUS_EVENT)
 
 
-async def _transcript(store: TapeStore, known: Remembering, timezone: tzinfo) -> Pieces:
-    told = Transcript(timezone)
+async def _transcript(store: TapeStore, known: SessionMemory, timezone: tzinfo) -> Pieces:
+    told = MarkdownTranscript(timezone)
     yield told.head(await store.get_title(known.session), known.session).encode()
     async with aclosing(_said(store, known)) as parts:
         async for entries in parts:
             yield "".join(map(told.block, entries)).encode()
 
 
-async def _conversation(store: TapeStore, known: Remembering) -> Pieces:
+async def _conversation(store: TapeStore, known: SessionMemory) -> Pieces:
     async with aclosing(_said(store, known)) as parts:
         async for entries in parts:
-            yield b"".join(encode([entry]) for entry in entries)
+            yield b"".join(encode_entries([entry]) for entry in entries)
 
 
-async def _said(store: TapeStore, known: Remembering) -> AsyncGenerator[list[TapeEntry], None]:
+async def _said(store: TapeStore, known: SessionMemory) -> AsyncGenerator[list[TapeEntry], None]:
     """Yield the session's tape, in portions, without what other scopes have put on it."""
     home = known.home
-    async with aclosing(portions(store, known.session)) as parts:
+    async with aclosing(read_batches(store, known.session)) as parts:
         async for entries in parts:
             kept: list[TapeEntry] = []
             for entry in entries:
-                if entry.kind == "event" and entry.name == SCOPE:
+                if entry.kind == "event" and entry.name == SCOPE_EVENT:
                     home = str(entry.data.get("home") or known.session)
                 kept.append(_own(entry, foreign=home != known.home))
             yield kept
@@ -271,11 +280,13 @@ def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
     """
     if entry.kind == "event":
         data = dict(entry.data)
-        if entry.name in (SHARED, REFERENCE) or (foreign and entry.name == LONG_TERM):
+        if entry.name in (SHARED_EVENT, REFERENCE_EVENT) or (
+            foreign and entry.name == LONG_TERM_EVENT
+        ):
             data["content"] = ""
-        elif foreign and entry.name in CHAIN:
+        elif foreign and entry.name in CHAIN_EVENTS:
             data = {key: value for key, value in data.items() if key not in ("working", "state")}
-        elif foreign and entry.name == EPISODE:
+        elif foreign and entry.name == EPISODE_EVENT:
             data["content"] = {}
         elif foreign and entry.name == LOOP_STEP:
             data.pop("extra", None)
@@ -296,7 +307,7 @@ async def _zipped(path: Path, members: Sequence[tuple[str, Pieces]], moment: dat
 
 
 def _write(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:
-    with replacing(path) as file:
+    with atomic_writer(path) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, pieces in members:
                 info = zipfile.ZipInfo(name, max(moment.timetuple()[:6], _EARLIEST))
@@ -316,3 +327,37 @@ def _pulled(pieces: Pieces) -> bytes | None:
 
 async def _next(pieces: Pieces) -> bytes | None:
     return await anext(pieces, None)
+
+
+def reference_json(known: SessionMemory) -> str:
+    """Return ``reference.json``: the values as they are now, for programs."""
+    values = [one.as_json() for one in current_references(known.facts.compartments)]
+    head = {"session": known.session, "home": known.home, "references": values}
+    return json.dumps(head, indent=1) + "\n"
+
+
+async def references_pieces(store: TapeStore, known: SessionMemory) -> AsyncGenerator[bytes, None]:
+    """Yield ``references.md``: each value with its versions, newest first."""
+    kind: ScopeKind = "session" if known.home == known.session else "person"
+    scope = ScopeMemory(TapeService(store, known.home), kind, SystemClock(), known.facts)
+    values = SharedReferenceStore(scope, scope.clock)
+    for current in sort_references(known.facts.compartments.references.values()):
+        numbers = sorted(known.facts.compartments.versions[current.key], reverse=True)
+        found = [await values.get(current.key, number) for number in numbers]
+        kept = [one for one in found if one is not None]
+        # Of a key whose words were erased nothing is left that could be told.
+        if any(one.value is not None for one in kept):
+            yield reference_md((one, citation(one, scope)) for one in kept).encode(
+                "utf-8", "backslashreplace"
+            )
+
+
+async def beliefs_pieces(
+    store: TapeStore, known: SessionMemory, moment: datetime, timezone: tzinfo
+) -> AsyncGenerator[bytes, None]:
+    """Yield ``beliefs.md``: what is believed or stale, the surest first."""
+    shown = [one for one in known.facts.compartments.patterns.values() if is_current(one)]
+    for one in sort_by_confidence(shown, moment):
+        entries = {ground: await entry_of(store, ground) for ground in one.evidence_ids}
+        told = belief_md(one, known.facts, entries, moment, timezone)
+        yield told.encode("utf-8", "backslashreplace")

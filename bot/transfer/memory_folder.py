@@ -28,26 +28,26 @@ from bot.core.clock import Clock
 from bot.core.errors import TapebotError, TapeNotFound, TapeWriteError
 from bot.core.files import (
     PRIVATE_FILE,
+    disk_error_text,
     private_directory,
-    reason,
     replace_file,
     sync_directory,
 )
-from bot.memory.facts.fold import FACTS, FactFold, folded
-from bot.memory.fold import SCOPE, SessionFold
-from bot.memory.load import load_fold
-from bot.memory.longterm import home_of
-from bot.memory.people import PEOPLE
-from bot.memory.scope import last_facts
-from bot.memory.scopes import WORKSPACE, Scopes, is_scope
-from bot.memory.snapshot import HISTORY, LONG_TERM
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.facts.fact_fold import FACTS_EVENT, FactFold, fold_entries
+from bot.memory.fold_loader import load_fold
+from bot.memory.identities import IDENTITIES_TAPE
+from bot.memory.long_term_memory import resolve_home
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.scope_registry import WORKSPACE_SCOPE, ScopeRegistry, is_shared_scope
+from bot.memory.session_fold import SCOPE_EVENT, SessionFold
+from bot.memory.zone_snapshot import HISTORY_EVENT, LONG_TERM_EVENT
+from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
-from bot.tape.portions import portions
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import history_pieces
-from bot.transfer.memory_files import NOTICE, memory_md
+from bot.transfer.memory_markdown import NOTICE, memory_md
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def folder_name(session: str) -> str:
 def changes_files(entry: TapeEntry) -> bool:
     """Say whether an entry of a tape may change the files that are made from it."""
     if entry.kind == "event":
-        return entry.name in (FACTS, HISTORY, SCOPE, LONG_TERM)
+        return entry.name in (FACTS_EVENT, HISTORY_EVENT, SCOPE_EVENT, LONG_TERM_EVENT)
     return entry.is_reset
 
 
@@ -120,7 +120,7 @@ class MemoryFolder:
     """
 
     def __init__(
-        self, folder: Path, store: TapeStore, scopes: Scopes, timezone: tzinfo, clock: Clock
+        self, folder: Path, store: TapeStore, scopes: ScopeRegistry, timezone: tzinfo, clock: Clock
     ) -> None:
         self._folder = folder
         self._store = store
@@ -138,14 +138,14 @@ class MemoryFolder:
 
     # What changes.
 
-    def see(self, tape: str, entry: TapeEntry) -> None:
+    def add_entry(self, tape: str, entry: TapeEntry) -> None:
         """Take note of an entry that was appended to a tape; costs nothing."""
         if changes_files(entry):
-            self.note(tape)
+            self.mark_stale(tape)
 
-    def note(self, tape: str) -> None:
+    def mark_stale(self, tape: str) -> None:
         """Take note that the files made from a tape may be out of date; costs nothing."""
-        if is_scope(tape) and tape != WORKSPACE:
+        if is_shared_scope(tape) and tape != WORKSPACE_SCOPE:
             found = [session for session, home in self._homes.items() if home == tape]
             self._waiting.update(dict.fromkeys(found))
         else:
@@ -153,7 +153,7 @@ class MemoryFolder:
         self._wake.set()
 
     @asynccontextmanager
-    async def erasing(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
+    async def suspend(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
         """Remove the files that are made from these tapes, and write none until the end.
 
         Raises:
@@ -167,14 +167,14 @@ class MemoryFolder:
                 logger.warning("the memory files in %s cannot be removed: %s", self._folder, error)
                 raise TapeWriteError(
                     "nothing was erased: the files made from this memory cannot be removed "
-                    f"({reason(error)}); see to that, then ask again"
+                    f"({disk_error_text(error)}); see to that, then ask again"
                 ) from error
             try:
                 yield
             finally:
                 self._waiting.update(dict.fromkeys(removed))
                 for tape in tapes:
-                    self.note(tape)
+                    self.mark_stale(tape)
 
     async def erased_elsewhere(self, tape: str) -> None:
         """Write anew what is made from a tape of which another process erased something.
@@ -182,7 +182,7 @@ class MemoryFolder:
         Raises:
             TapeWriteError: The files could not be removed.
         """
-        async with self.erasing([tape]):
+        async with self.suspend([tape]):
             pass
 
     # The background.
@@ -225,7 +225,7 @@ class MemoryFolder:
                 logger.warning(
                     "the memory files in %s cannot be written (%s); that is tried again at the next change",
                     self._folder,
-                    reason(first),
+                    disk_error_text(first),
                 )
             elif self._failing and not failing:
                 logger.info("the memory files in %s are written again", self._folder)
@@ -237,7 +237,9 @@ class MemoryFolder:
         if self._listed:
             return
         tapes = [
-            one for one in await self._store.list_tapes() if one == WORKSPACE or not is_scope(one)
+            one
+            for one in await self._store.list_tapes()
+            if one == WORKSPACE_SCOPE or not is_shared_scope(one)
         ]
         known = {folder_name(one) for one in tapes}
         if await anyio.to_thread.run_sync(self._folder.is_dir):
@@ -293,14 +295,14 @@ class MemoryFolder:
                 return
             known = state.versions.get(session, version + 1) if state is not None else version + 1
             tape, fold = TapeService(self._store, session), SessionFold(WindowFold(1, 1))
-            if session != WORKSPACE:
+            if session != WORKSPACE_SCOPE:
                 fold = await load_fold(tape, max_messages=_NO_VIEW, max_tokens=_NO_VIEW)
-            home = self._homes[session] = await home_of(tape, fold.home, self._scopes)
+            home = self._homes[session] = await resolve_home(tape, fold.home_scope, self._scopes)
             # Before what they count is read: a change that comes meanwhile is seen the next time.
             versions = await self._versions(session, home) | {session: version}
             facts = await self._facts(home)
             # What a zone holds that was written for another scope is not this one's.
-            own = home == (fold.home or session) and not facts.last
+            own = home == (fold.home_scope or session) and not facts.last_entry_id
             texts = {
                 MEMORY_FILE: memory_md(facts.active(), fold.zone.snapshot.long_term if own else "")
             }
@@ -316,13 +318,13 @@ class MemoryFolder:
 
     async def _facts(self, home: str) -> FactFold:
         try:
-            return folded(await last_facts(TapeService(self._store, home)))
+            return fold_entries(await load_fact_entries(TapeService(self._store, home)))
         except TapeNotFound:
             return FactFold()
 
     async def _versions(self, session: str, home: str) -> dict[str, int]:
         found = {}
-        for tape in (session, home, PEOPLE):
+        for tape in (session, home, IDENTITIES_TAPE):
             try:
                 found[tape] = await self._store.version(tape)
             except TapeNotFound:
@@ -333,9 +335,9 @@ class MemoryFolder:
         """Say whether history was written, or dropped, since a version of a tape."""
         if known > version:
             return True
-        async with aclosing(portions(self._store, session, known + 1, version)) as parts:
+        async with aclosing(read_batches(self._store, session, known + 1, version)) as parts:
             async for entries in parts:
-                if any(one.is_reset or one.name == HISTORY for one in entries):
+                if any(one.is_reset or one.name == HISTORY_EVENT for one in entries):
                     return True
         return False
 

@@ -18,27 +18,27 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePath
 from typing import Any
 
-from bot.core.clock import iso
+from bot.core.clock import format_time
 from bot.tape.entries import TapeEntry, message, system
-from bot.transfer.foreign import (
-    Conversation,
-    Found,
-    is_file,
-    lines_of_json,
-    name_sessions,
-    shown,
-)
-from bot.transfer.nanobot_memory import holds_memory, read_memory
-from bot.transfer.shapes import (
-    Unanswered,
+from bot.transfer.conversion import (
+    PendingToolCalls,
     attachment,
     call_entry,
     is_private,
-    moment_of,
+    parse_time,
     result_entry,
-    session_of,
+    session_key,
     text_and_files,
 )
+from bot.transfer.imported import (
+    ImportedData,
+    ImportedSession,
+    display_path,
+    is_file,
+    name_sessions,
+    read_json_lines,
+)
+from bot.transfer.nanobot_memory import holds_memory, read_memory
 
 BOT = "nanobot"
 
@@ -57,7 +57,7 @@ class _Record:
     changed: str
 
 
-def read_nanobot(path: Path, timezone: tzinfo) -> Found:
+def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
     """Return what is found at a path. Blocking.
 
     Args:
@@ -65,7 +65,7 @@ def read_nanobot(path: Path, timezone: tzinfo) -> Found:
             ``MEMORY.md`` or ``HISTORY.md`` in it.
         timezone: Of its times: nanobot writes them without one.
     """
-    found = Found(BOT)
+    found = ImportedData(BOT)
     taken: dict[str, str] = {}
     for record in _records(path, found):
         if not record.header and not any(map(_is_message, record.messages)):
@@ -79,7 +79,7 @@ def read_nanobot(path: Path, timezone: tzinfo) -> Found:
             continue
         taken[record.key] = record.source
         found.conversations.append(_conversation(record, found, timezone))
-    found.conversations.sort(key=lambda one: one.until, reverse=True)
+    found.conversations.sort(key=lambda one: one.last_timestamp, reverse=True)
     name_sessions(found, _OWN_CONSOLE)
     for folder in (path / "memory", path / "workspace" / "memory", path):
         if folder.is_dir() and (folder != path or holds_memory(path)):
@@ -91,7 +91,7 @@ def read_nanobot(path: Path, timezone: tzinfo) -> Found:
 # Sessions.
 
 
-def _records(path: Path, found: Found) -> Iterator[_Record]:
+def _records(path: Path, found: ImportedData) -> Iterator[_Record]:
     """Yield the sessions at a path, those that nanobot itself would use before other copies."""
     if path.is_file():
         yield from (
@@ -107,22 +107,22 @@ def _records(path: Path, found: Found) -> Iterator[_Record]:
     for folder in folders or [path]:
         nested = folder.glob("*/*.jsonl") if folder.name == "sessions" else ()
         for file in sorted([*nested, *folder.glob("*.jsonl")]):
-            if is_file(file, shown(file, path), found.problems):
+            if is_file(file, display_path(file, path), found.problems):
                 yield _of_file(file, path, found)
 
 
-def _of_file(file: Path, home: Path, found: Found) -> _Record:
-    source = shown(file, home)
+def _of_file(file: Path, home: Path, found: ImportedData) -> _Record:
+    source = display_path(file, home)
     header: dict[str, Any] = {}
     messages: list[tuple[str, Any]] = []
-    for number, value in lines_of_json(file, source, found.problems):
+    for number, value in read_json_lines(file, source, found.problems):
         kind = value.get("_type") if isinstance(value, dict) else None
         if kind == "metadata":
             header = value
         elif kind != "provider_state":
             messages.append((f"{source}, line {number}", value))
     key = header.get("key")
-    changed = iso(datetime.fromtimestamp(file.stat().st_mtime, UTC))
+    changed = format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC))
     return _Record(
         key if isinstance(key, str) and key else _key_of(file.stem),
         source,
@@ -143,8 +143,8 @@ def _key_of(stem: str) -> str:
     return stem.replace("_", ":", 1)
 
 
-def _of_database(file: Path, home: Path, found: Found) -> Iterator[_Record]:
-    source = shown(file, home)
+def _of_database(file: Path, home: Path, found: ImportedData) -> Iterator[_Record]:
+    source = display_path(file, home)
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute(
@@ -176,30 +176,30 @@ def _is_message(placed: tuple[str, Any]) -> bool:
     return isinstance(placed[1], dict) and isinstance(placed[1].get("role"), str)
 
 
-def _conversation(record: _Record, found: Found, timezone: tzinfo) -> Conversation:
-    made = Conversation(record.key, session_of(record.key, BOT), record.source)
+def _conversation(record: _Record, found: ImportedData, timezone: tzinfo) -> ImportedSession:
+    made = ImportedSession(record.key, session_key(record.key, BOT), record.source)
     settled = record.header.get("last_archived", record.header.get("last_consolidated"))
     settled = settled if type(settled) is int else 0
-    moment = moment_of(record.header.get("created_at"), timezone)
-    moment = moment or moment_of(record.changed, timezone) or ""
-    unanswered = Unanswered()
+    moment = parse_time(record.header.get("created_at"), timezone)
+    moment = moment or parse_time(record.changed, timezone) or ""
+    unanswered = PendingToolCalls()
     for place, (where, value) in enumerate(record.messages):
         if isinstance(value, dict):
-            moment = moment_of(value.get("timestamp"), timezone) or moment
+            moment = parse_time(value.get("timestamp"), timezone) or moment
             entries = _entries(value, made, moment, unanswered)
         else:
             entries = []
         for entry in entries:
-            found.keep(made, entry, where)
+            found.add_entry(made, entry, where)
         if not entries:
             found.problems.append(f"{where}: is no message; passed over")
         if place < settled:
-            made.settled = len(made.entries)
+            made.consolidated_count = len(made.entries)
     return made
 
 
 def _entries(
-    value: dict[str, Any], made: Conversation, moment: str, unanswered: Unanswered
+    value: dict[str, Any], made: ImportedSession, moment: str, unanswered: PendingToolCalls
 ) -> list[TapeEntry]:
     """Return a message as an entry; nothing where it is none."""
     role, content = value.get("role"), value.get("content")
@@ -223,7 +223,7 @@ def _heard(
     value: dict[str, Any],
     text: str,
     files: list[dict[str, str]],
-    made: Conversation,
+    made: ImportedSession,
     moment: str,
 ) -> TapeEntry:
     media = value.get("media")

@@ -6,12 +6,12 @@ import re
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-from bot.core.clock import iso
-from bot.memory.snapshot import HISTORY
+from bot.core.clock import format_time
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import TapeEntry, event
-from bot.transfer.foreign import Found, lines_of_json, shown, text_of
-from bot.transfer.memory_files import NOTICE
-from bot.transfer.shapes import moment_of
+from bot.transfer.conversion import parse_time
+from bot.transfer.imported import ImportedData, display_path, read_json_lines, read_text
+from bot.transfer.memory_markdown import NOTICE
 
 _BLANKS = re.compile(r"\n\s*\n")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -38,7 +38,7 @@ def holds_memory(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("MEMORY.md", "HISTORY.md"))
 
 
-def read_memory(folder: Path, home: Path, found: Found, timezone: tzinfo) -> None:
+def read_memory(folder: Path, home: Path, found: ImportedData, timezone: tzinfo) -> None:
     """Read a ``memory`` folder. Blocking.
 
     Args:
@@ -48,7 +48,7 @@ def read_memory(folder: Path, home: Path, found: Found, timezone: tzinfo) -> Non
         timezone: Of its times: nanobot writes them without one.
     """
     memory = found.memory
-    text = text_of(folder / "MEMORY.md", shown(folder / "MEMORY.md", home), found.problems)
+    text = read_text(folder / "MEMORY.md", display_path(folder / "MEMORY.md", home), found.problems)
     lines = [line for line in text.split("\n") if line.strip() not in _TEMPLATE]
     if any(line.strip() and not line.startswith("#") for line in lines):
         memory.long_term = _BLANKS.sub("\n\n", "\n".join(lines)).strip()
@@ -58,18 +58,20 @@ def read_memory(folder: Path, home: Path, found: Found, timezone: tzinfo) -> Non
     ]
     for note in sorted([*folder.glob("*.md"), *folder.glob("notes/*.md")]):
         if _DAY.fullmatch(note.stem):
-            body = text_of(note, shown(note, home), found.problems)
+            body = read_text(note, display_path(note, home), found.problems)
             body = body.removeprefix(f"# {note.stem}").strip()
             if body:
                 memory.notes[note.stem] = body
 
 
-def _history_lines(file: Path, home: Path, found: Found, timezone: tzinfo) -> list[TapeEntry]:
+def _history_lines(
+    file: Path, home: Path, found: ImportedData, timezone: tzinfo
+) -> list[TapeEntry]:
     """Return the paragraphs of ``HISTORY.md``; each begins with its date in brackets."""
-    name = shown(file, home)
+    name = display_path(file, home)
     parts: list[list[str]] = []
     raw = False
-    for line in text_of(file, name, found.problems).split("\n"):
+    for line in read_text(file, name, found.problems).split("\n"):
         dated = _DATED.match(line)
         # A dump of messages has dated lines of its own.
         if dated and not (raw and _RAW_LINE.match(line)):
@@ -84,29 +86,31 @@ def _history_lines(file: Path, home: Path, found: Found, timezone: tzinfo) -> li
     for part in parts:
         text = "\n".join(part).strip()
         dated = _DATED.match(text)
-        moment = (moment_of(dated.group(1), timezone) if dated else None) or moment
+        moment = (parse_time(dated.group(1), timezone) if dated else None) or moment
         made.append(_history_entry(text, moment, found))
     return made
 
 
-def _history_records(file: Path, home: Path, found: Found, timezone: tzinfo) -> list[TapeEntry]:
+def _history_records(
+    file: Path, home: Path, found: ImportedData, timezone: tzinfo
+) -> list[TapeEntry]:
     """Return the records of ``history.jsonl``: ``{"cursor", "timestamp", "content"}``.
 
     A record that names its session goes to that alone.
     """
     if not file.is_file():
         return []
-    name = shown(file, home)
+    name = display_path(file, home)
     moment = _changed(file)
     sessions = {one.key: one.history for one in found.conversations}
     made: list[TapeEntry] = []
-    for number, value in lines_of_json(file, name, found.problems):
+    for number, value in read_json_lines(file, name, found.problems):
         content = value.get("content") if isinstance(value, dict) else None
         if not isinstance(content, str):
             found.problems.append(f"{name}, line {number}: is no history; passed over")
             continue
         stamp = value.get("timestamp")
-        moment = moment_of(stamp, timezone) or moment
+        moment = parse_time(stamp, timezone) or moment
         text = content.strip()
         if text:
             head = "" if _DATED.match(text) or not isinstance(stamp, str) else f"[{stamp}] "
@@ -115,11 +119,11 @@ def _history_records(file: Path, home: Path, found: Found, timezone: tzinfo) -> 
     return made
 
 
-def _history_entry(text: str, moment: str, found: Found) -> TapeEntry:
+def _history_entry(text: str, moment: str, found: ImportedData) -> TapeEntry:
     """Return a piece of history as an event."""
     data = {"entry": text, "from": moment, "to": moment}
-    return event(HISTORY, data, ts=moment, origin=found.origin)
+    return event(HISTORY_EVENT, data, ts=moment, origin=found.origin)
 
 
 def _changed(file: Path) -> str:
-    return iso(datetime.fromtimestamp(file.stat().st_mtime, UTC)) if file.is_file() else ""
+    return format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC)) if file.is_file() else ""

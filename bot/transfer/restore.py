@@ -16,16 +16,16 @@ from typing import IO
 
 from bot.bus import Address
 from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists, TapeWriteError
-from bot.tape.codec import Line, decode, encode_line
-from bot.tape.store import HEADER
-from bot.tape.stores.folder import TapeFolder, successor
-from bot.transfer.files import replacing
+from bot.tape.codec import TapeLine, decode_line, encode_line
+from bot.tape.store import HEADER_EVENT
+from bot.tape.stores.folder import TapeFolder, successor_path
+from bot.transfer.export_files import atomic_writer
 
 _PORTION = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredTape:
     """What an export holds.
 
     Attributes:
@@ -39,7 +39,7 @@ class Restored:
     last: int
 
 
-def restore(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> Restored:
+def restore_export(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> RestoredTape:
     """Make a tape of an export. Blocking.
 
     Args:
@@ -53,21 +53,21 @@ def restore(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> Restore
         TapeWriteError: The storage refused; there is no new tape.
         OSError: The file cannot be read.
     """
-    with opened(path) as (session, lines):
+    with open_export(path) as (session, lines):
         live = folder.live_path(session)
-        if live.exists() or successor(live).exists() or folder.segments(session):
+        if live.exists() or successor_path(live).exists() or folder.segments(session):
             raise TapeExists(f"there is a tape {session} already; it is left as it is")
         if dry_run:
             return counted(session, lines)
         try:
-            with replacing(live) as out:
+            with atomic_writer(live) as out:
                 return counted(session, _copied(lines, out))
         except OSError as error:
             raise TapeWriteError(f"tape {session} was not made ({error.strerror})") from error
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[str, Iterator[Line]]]:
+def open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
     """Open an export; yield the session that it is of, and its lines, which are checked on the way.
 
     Raises:
@@ -88,8 +88,8 @@ def _session(path: Path, file: IO[bytes]) -> str:
     Raises:
         InvalidEntry: It names none.
     """
-    line = decode(file.readline())
-    named = line.entry.data.get("session") if line and line.entry.name == HEADER else None
+    line = decode_line(file.readline())
+    named = line.entry.data.get("session") if line and line.entry.name == HEADER_EVENT else None
     try:
         if isinstance(named, str) and Address.parse(named).session == named:
             named.encode()
@@ -99,7 +99,7 @@ def _session(path: Path, file: IO[bytes]) -> str:
     raise InvalidEntry(f"{path}, line 1: no header of a tape, so this is no export of one")
 
 
-def _lines(path: Path, file: IO[bytes]) -> Iterator[Line]:
+def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
     """Yield the lines of a file.
 
     Raises:
@@ -107,7 +107,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[Line]:
     """
     last = 0
     for number, raw in enumerate(file, start=1):
-        line = decode(raw)
+        line = decode_line(raw)
         if line is None:
             raise InvalidEntry(f"{path}, line {number}: damaged; nothing was restored")
         if line.entry.id <= last:
@@ -118,15 +118,15 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[Line]:
         yield line
 
 
-def _copied(lines: Iterator[Line], out: IO[bytes]) -> Iterator[Line]:
+def _copied(lines: Iterator[TapeLine], out: IO[bytes]) -> Iterator[TapeLine]:
     while portion := list(islice(lines, _PORTION)):
         out.write(b"".join(map(encode_line, portion)))
         yield from portion
 
 
-def counted(session: str, lines: Iterable[Line]) -> Restored:
+def counted(session: str, lines: Iterable[TapeLine]) -> RestoredTape:
     """Go through lines; return what they come to."""
     count = last = 0
     for line in lines:
         count, last = count + 1, line.entry.id
-    return Restored(session, count, last)
+    return RestoredTape(session, count, last)

@@ -17,9 +17,16 @@ from typing import Any
 
 from bot.agent.context import default_context
 from bot.llm.base import ChatMessage
-from bot.memory.escaping import clean
-from bot.memory.spoken import SPOKEN, TURN_START, is_overheard, is_queued, joined_ids, replaces
-from bot.memory.window import MOST_OVERHEARD, WindowFold
+from bot.memory.context_window import MAX_OVERHEARD, WindowFold
+from bot.memory.conversation_entries import (
+    CONVERSATION_KINDS,
+    TURN_START,
+    is_overheard,
+    is_queued,
+    joined_message_ids,
+    replaced_entry_id,
+)
+from bot.memory.prompt_escaping import replace_lone_surrogates
 from bot.tape.entries import SESSION_NEW, TapeEntry
 
 _UNBOUND = 1 << 62
@@ -47,15 +54,15 @@ class Trajectories:
             yield from self._end(keep if type(keep) is int else entry.id)
         elif entry.kind == "system":
             self._prompts.append(entry)
-        elif (old := replaces(entry)) is not None:
+        elif (old := replaced_entry_id(entry)) is not None:
             self._edits[old] = entry
         elif is_overheard(entry):
             self._overheard[entry.id] = entry
-            if len(self._overheard) > MOST_OVERHEARD:
+            if len(self._overheard) > MAX_OVERHEARD:
                 del self._overheard[next(iter(self._overheard))]
         elif is_queued(entry):
             self._queued[entry.id] = entry
-        elif entry.kind in SPOKEN or joined_ids(entry):
+        elif entry.kind in CONVERSATION_KINDS or joined_message_ids(entry):
             self._seen.append(entry)
 
     def finish(self) -> Iterator[bytes]:
@@ -64,7 +71,7 @@ class Trajectories:
 
     def _hear(self, entry: TapeEntry) -> None:
         """Keep of what was overheard what a turn takes in; the rest is of no use to the next."""
-        for one in joined_ids(entry):
+        for one in joined_message_ids(entry):
             if one in self._overheard:
                 self._queued[one] = self._overheard.pop(one)
         began = entry.kind == "event" and entry.name == TURN_START
@@ -82,10 +89,10 @@ class Trajectories:
             prompt = self._prompt(phase[0].id, before)
             head = [{"role": "system", "content": prompt}] if prompt else []
             line = json.dumps({"messages": [*head, *messages]}, ensure_ascii=False)
-            yield clean(line).encode() + b"\n"
+            yield replace_lone_surrogates(line).encode() + b"\n"
         self._seen = [entry for entry in self._seen if entry.id >= before]
         # A message may wait across the boundary for a turn that takes it in.
-        joined = {i for entry in phase for i in joined_ids(entry)}
+        joined = {i for entry in phase for i in joined_message_ids(entry)}
         self._queued = {i: one for i, one in self._queued.items() if i not in joined}
         self._edits = {
             old: one

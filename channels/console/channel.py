@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bot.bus import Address, ChannelPort, Sender
-from channels.console.author import Author
+from channels.console.messages import InboundFactory
 from channels.console.piped import PipedConversation
 
 
@@ -48,7 +48,7 @@ class ConsoleChannel:
 
     async def run(self, port: ChannelPort) -> None:
         """Serve until the input ends, the person leaves, the output breaks or the bus closes."""
-        author = Author(self._address, self._sender)
+        author = InboundFactory(self._address, self._sender)
         # A descriptor that was closed before the program started is None here.
         source, sink = sys.stdin, sys.stdout
         if source is not None and sink is not None and source.isatty() and sink.isatty():

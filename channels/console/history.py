@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from channels.keeping import write_private
+from channels.private_files import write_private
 
-Stamp = tuple[int, int, int]
+FileStamp = tuple[int, int, int]
 """What changes whenever the file does."""
 
 _ENTRY, _TIME = b"+", b"#"
 
 
-def stamp(file: Path) -> Stamp | None:
+def file_stamp(file: Path) -> FileStamp | None:
     """Return the file's stamp; None where there is no file.
 
     Raises:
@@ -38,7 +38,7 @@ def stamp(file: Path) -> Stamp | None:
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
+def file_lock(file: Path) -> Iterator[None]:
     """Hold the file's lock, waiting for it; the file is made where there is none.
 
     Raises:
@@ -55,7 +55,7 @@ def locked(file: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def forget_typed(file: Path, holds: Callable[[str], bool]) -> int:
+def erase_history_entries(file: Path, holds: Callable[[str], bool]) -> int:
     """Take entries out of the file for good; a prompt that is open notices by itself.
 
     Args:
@@ -70,14 +70,14 @@ def forget_typed(file: Path, holds: Callable[[str], bool]) -> int:
     """
     if not file.exists():
         return 0
-    with locked(file):
-        kept, gone = without(file.read_bytes(), holds)
+    with file_lock(file):
+        kept, gone = remove_entries(file.read_bytes(), holds)
         if gone:
             write_private(file, kept)
     return gone
 
 
-def without(data: bytes, holds: Callable[[str], bool]) -> tuple[bytes, int]:
+def remove_entries(data: bytes, holds: Callable[[str], bool]) -> tuple[bytes, int]:
     """Return a history less some entries, the others byte for byte, and how many are gone."""
     kept: list[bytes] = []
     gone = 0

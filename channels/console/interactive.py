@@ -23,20 +23,19 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.utils import is_dumb_terminal
 
 from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport, Inbound
-from channels.console.author import Author
-from channels.console.files import with_files
+from channels.console.messages import InboundFactory, answer_text
 from channels.console.prompt import (
     LEAVE_HINT,
     PROMPT,
-    Keyboard,
-    Lines,
+    PromptDisplay,
+    RawModeInput,
     build_prompt,
-    forget_outdated,
     open_history,
+    reload_history,
 )
 from channels.console.render import AnswerRenderer
-from channels.console.text import typed
-from channels.console.turn import TurnState
+from channels.console.terminal_text import clean_input
+from channels.console.turn_state import TurnState
 
 _FAREWELL = "Bye. Everything said is on the tape."
 _LEAVE = frozenset({"/quit", "/exit"})
@@ -58,7 +57,7 @@ class InteractiveConversation:
 
     def __init__(
         self,
-        author: Author,
+        author: InboundFactory,
         port: ChannelPort,
         *,
         history_file: Path | None,
@@ -71,10 +70,10 @@ class InteractiveConversation:
         self._turn = TurnState()
         self._work = anyio.Event()
         self._dumb = is_dumb_terminal()
-        self._keyboard = Keyboard(sys.stdin)
+        self._keyboard = RawModeInput(sys.stdin)
         self._output = _open_output(dumb=self._dumb)
         self._renderer = AnswerRenderer(sys.stdout)
-        self._lines = Lines(self._turn, self._output)
+        self._lines = PromptDisplay(self._turn, self._output)
         self._unsent: MemoryObjectSendStream[Inbound]
         self._to_send: MemoryObjectReceiveStream[Inbound]
         self._unsent, self._to_send = anyio.create_memory_object_stream(_MAX_UNSENT)
@@ -107,14 +106,14 @@ class InteractiveConversation:
         """Take what is typed until the person leaves."""
         while True:
             try:
-                text = typed(await self._prompt.prompt_async(set_exception_handler=False))
+                text = clean_input(await self._prompt.prompt_async(set_exception_handler=False))
             except EOFError:
                 return
             text = text.strip("\n").rstrip()
             if text.strip().lower() in _LEAVE:
                 return
             if text:
-                inbound = self._author.write(text)
+                inbound = self._author.create(text)
                 self._waits_for(inbound)
                 await self._hand_over(inbound)
 
@@ -123,7 +122,7 @@ class InteractiveConversation:
             self._unsent.send_nowait(inbound)
         except anyio.WouldBlock:
             # There is no prompt until there is room: Ctrl-C ends the program meanwhile.
-            with self._keyboard.unread():
+            with self._keyboard.temporary_cooked_mode():
                 await self._unsent.send(inbound)
 
     async def _send_all(self, conversation: anyio.CancelScope) -> None:
@@ -137,16 +136,16 @@ class InteractiveConversation:
                     conversation.cancel()
                     return
                 except BusError as refused:
-                    self._turn.refused(inbound.id)
+                    self._turn.message_rejected(inbound.id)
                     await self._show(f"{refused}\n\n")
 
     async def _show_all(self) -> None:
         while True:
             outbound = await self._port.receive()
-            self._turn.received(outbound)
+            self._turn.outbound_received(outbound)
             if isinstance(outbound, Answer):
-                forget_outdated(self._prompt)
-                text = await with_files(outbound)
+                reload_history(self._prompt)
+                text = await answer_text(outbound)
                 await self._show(self._renderer.render(text) + "\n")
                 await self._port.report(DeliveryReport(outbound.address.session, outbound.id))
             self._refresh()
@@ -162,7 +161,7 @@ class InteractiveConversation:
             self._work = anyio.Event()
 
     def _waits_for(self, inbound: Inbound) -> None:
-        self._turn.sent(inbound.id)
+        self._turn.message_sent(inbound.id)
         self._lines.hint = ""
         self._refresh()
 
@@ -178,7 +177,7 @@ class InteractiveConversation:
             if self._dumb:
                 self._write(f"\n{PROMPT}")
             return
-        if self._turn.busy and not self._turn.stop_asked and self._stop():
+        if self._turn.busy and not self._turn.stop_requested and self._stop():
             return
         if self._lines.hint:
             event.app.exit(exception=EOFError())
@@ -189,12 +188,12 @@ class InteractiveConversation:
 
     def _stop(self) -> bool:
         """Ask for the turn to end; return whether there was room for the message."""
-        stop = self._author.write(_STOP)
+        stop = self._author.create(_STOP)
         try:
             self._unsent.send_nowait(stop)
         except (anyio.WouldBlock, anyio.BrokenResourceError):
             return False
-        self._turn.stop_asked = True
+        self._turn.stop_requested = True
         self._waits_for(stop)
         return True
 

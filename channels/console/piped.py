@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
+from collections import deque
+from collections.abc import Awaitable, Callable
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport
-from channels.console.author import Author
-from channels.console.descriptors import LineReader, write_all
-from channels.console.files import with_files
-from channels.console.text import printable
+from channels.console.messages import InboundFactory, answer_text
+from channels.console.terminal_text import strip_controls
 
 _LINGER = 10.0
 """Seconds that answers of an earlier run have once the input has ended."""
@@ -27,7 +30,7 @@ class PipedConversation:
     """
 
     def __init__(
-        self, author: Author, port: ChannelPort, *, source: int | None, sink: int | None
+        self, author: InboundFactory, port: ChannelPort, *, source: int | None, sink: int | None
     ) -> None:
         self._author = author
         self._port = port
@@ -45,7 +48,7 @@ class PipedConversation:
             await self._ask_all()
             # What a run before this one was asked is answered now.
             with anyio.move_on_after(_LINGER):
-                await self._port.drained()
+                await self._port.wait_drained()
             # An answer that is being shown is shown whole and reported.
             async with self._showing:
                 tasks.cancel_scope.cancel()
@@ -57,7 +60,7 @@ class PipedConversation:
         while (line := await reader.read_line()) is not None:
             if not line.strip():
                 continue
-            inbound = self._author.write(line)
+            inbound = self._author.create(line)
             self._awaited, self._answered = inbound.id, anyio.Event()
             try:
                 await self._port.publish(inbound)
@@ -75,7 +78,7 @@ class PipedConversation:
             if not isinstance(outbound, Answer):
                 continue
             async with self._showing:
-                error = await self._show(await with_files(outbound))
+                error = await self._show(await answer_text(outbound))
                 await self._port.report(
                     DeliveryReport(
                         outbound.address.session, outbound.id, delivered=error is None, error=error
@@ -91,10 +94,78 @@ class PipedConversation:
         if self._sink is None:
             return "standard output is closed"
         separator = "\n" if self._shown else ""
-        shown = f"{separator}{printable(text).rstrip()}\n"
+        shown = f"{separator}{strip_controls(text).rstrip()}\n"
         try:
             await write_all(self._sink, shown.encode())
         except BrokenPipeError:
             return "nobody reads standard output any more"
         self._shown += 1
         return None
+
+
+_READ_BYTES = 65_536
+_BOM = b"\xef\xbb\xbf"
+
+
+async def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of the data.
+
+    Raises:
+        BrokenPipeError: Nobody reads any more.
+    """
+    rest = memoryview(data)
+    while rest:
+        await _ready(anyio.wait_writable, descriptor)
+        # A pipe that is ready takes this much without blocking, and may not take more.
+        rest = rest[os.write(descriptor, rest[: select.PIPE_BUF]) :]
+
+
+class LineReader:
+    """Lines of UTF-8 from a descriptor; the last one may lack its newline.
+
+    Args:
+        descriptor: A pipe, file, terminal or device; it is not closed here.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: deque[bytes] = deque()
+        self._parts: list[bytes] = []
+        self._first = True
+        self._ended = False
+
+    async def read_line(self) -> str | None:
+        """Return the next line without its line ending, or None at the end of the input.
+
+        A byte order mark at the start is dropped; bytes that are not UTF-8 are replaced.
+        """
+        while not self._lines:
+            if self._ended:
+                return None
+            await _ready(anyio.wait_readable, self._descriptor)
+            self._feed(os.read(self._descriptor, _READ_BYTES))
+        line = self._lines.popleft()
+        if self._first:
+            line = line.removeprefix(_BOM)
+            self._first = False
+        return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+    def _feed(self, chunk: bytes) -> None:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            self._lines.append(b"".join([*self._parts, line]))
+            self._parts.clear()
+        if rest:
+            self._parts.append(rest)
+        if not chunk:
+            self._ended = True
+            if self._parts:
+                self._lines.append(b"".join(self._parts))
+
+
+async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    try:
+        await wait(descriptor)
+    except PermissionError:
+        # epoll takes no regular file and no /dev/null: they are always ready.
+        await checkpoint()

@@ -20,10 +20,10 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
-from channels.console.history import Stamp, locked, stamp
-from channels.console.render import tail
-from channels.console.text import printable
-from channels.console.turn import TurnState
+from channels.console.history import FileStamp, file_lock, file_stamp
+from channels.console.render import last_rows
+from channels.console.terminal_text import strip_controls
+from channels.console.turn_state import TurnState
 
 PROMPT = "you> "
 LEAVE_HINT = "Press Ctrl-C again or Ctrl-D to leave"
@@ -34,7 +34,7 @@ _REDRAW_SECONDS = 0.05
 _STYLE = Style.from_dict({"prompt": "bold", "partial": "", "status": "ansibrightblack italic"})
 
 
-class Keyboard(Vt100Input):
+class RawModeInput(Vt100Input):
     """A terminal's keys, which are keys also while something is written above the prompt.
 
     Left to itself, the terminal would act on some of them in those moments: Ctrl-C would kill the
@@ -45,12 +45,12 @@ class Keyboard(Vt100Input):
         """Return what keeps the terminal from acting on keys, there as everywhere."""
         return self.raw_mode()
 
-    def unread(self) -> AbstractContextManager[None]:
+    def temporary_cooked_mode(self) -> AbstractContextManager[None]:
         """Return what lets the terminal act on keys, for a time in which nobody reads them."""
         return super().cooked_mode()
 
 
-class Commands(Completer):
+class CommandCompleter(Completer):
     """Completes the name of a slash command at the start of a message.
 
     Args:
@@ -78,7 +78,7 @@ def is_command_name(text: str) -> bool:
     return text.startswith("/") and len(text.split(None, 1)) == 1 and not text[-1:].isspace()
 
 
-class TypedLines(FileHistory):
+class ReloadingFileHistory(FileHistory):
     """Typed lines in a file, from which some may be taken while it is in use.
 
     Args:
@@ -88,38 +88,38 @@ class TypedLines(FileHistory):
     def __init__(self, file: Path) -> None:
         super().__init__(file)
         self._file = file
-        self._read: Stamp | None = None
+        self._read: FileStamp | None = None
 
     @property
-    def outdated(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether the file says something else than what was read and written here."""
-        return self._loaded and stamp(self._file) != self._read
+        return self._loaded and file_stamp(self._file) != self._read
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first, as they are in the file now."""
-        if self.outdated:
+        if self.is_outdated:
             self._loaded = False
         async for line in super().load():
             yield line
 
     def load_history_strings(self) -> Iterable[str]:
         """Return the lines of the file, newest first."""
-        self._read = stamp(self._file)
+        self._read = file_stamp(self._file)
         return super().load_history_strings()
 
     def store_string(self, string: str) -> None:
         """Add a line to the file."""
-        with locked(self._file):
-            outdated = self.outdated
+        with file_lock(self._file):
+            outdated = self.is_outdated
             super().store_string(string)
             if not outdated:
-                self._read = stamp(self._file)
+                self._read = file_stamp(self._file)
 
 
-def forget_outdated(prompt: PromptSession[str]) -> None:
+def reload_history(prompt: PromptSession[str]) -> None:
     """Let an open prompt bring back only lines that its history's file still has."""
     history, buffer = prompt.history, prompt.default_buffer
-    if isinstance(history, TypedLines) and history.outdated:
+    if isinstance(history, ReloadingFileHistory) and history.is_outdated:
         # Drops its own copy of the lines, and what undoing would bring back; the next repaint
         # reads the file.
         buffer.reset(buffer.document)
@@ -135,10 +135,10 @@ def open_history(file: Path | None) -> History:
         return InMemoryHistory()
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-    return TypedLines(file)
+    return ReloadingFileHistory(file)
 
 
-class Lines:
+class PromptDisplay:
     """What stands above and before the cursor: the streamed text, the spinner, the prompt.
 
     Attributes:
@@ -152,16 +152,16 @@ class Lines:
         self._turn = turn
         self._output = output
 
-    def above(self) -> StyleAndTextTuples:
+    def render(self) -> StyleAndTextTuples:
         """Return the lines for now, the prompt last; they never fill the screen."""
         size = self._output.get_size()
         columns, rows = max(size.columns - 1, 1), max(min(_TAIL_ROWS, size.rows // 2), 1)
         lines: StyleAndTextTuples = []
         if self._turn.text:
-            shown = "\n".join(tail(self._turn.text, columns=columns, rows=rows))
+            shown = "\n".join(last_rows(self._turn.text, columns=columns, rows=rows))
             lines.append(("class:partial", f"{shown}\n"))
         if self._turn.busy:
-            doing = printable(self._turn.doing).replace("\n", " ")
+            doing = strip_controls(self._turn.activity).replace("\n", " ")
             spinner = _FRAMES[self.frame % len(_FRAMES)]
             lines.append(("class:status", f"{spinner} {doing}…"[:columns] + "\n"))
         if self.hint:
@@ -170,7 +170,7 @@ class Lines:
 
 
 def build_prompt(
-    lines: Lines,
+    lines: PromptDisplay,
     *,
     history: History,
     commands: Sequence[tuple[str, str]],
@@ -189,7 +189,7 @@ def build_prompt(
         # What is sent stays in the scrollback, without the spinner of that moment; a dumb
         # terminal could not take the spinner back.
         fixed = session.app.is_done or is_dumb_terminal()
-        return [("class:prompt", PROMPT)] if fixed else lines.above()
+        return [("class:prompt", PROMPT)] if fixed else lines.render()
 
     def typed_something(_: object) -> None:
         lines.hint = ""
@@ -197,7 +197,7 @@ def build_prompt(
     session: PromptSession[str] = PromptSession(
         message,
         history=history,
-        completer=Commands(commands),
+        completer=CommandCompleter(commands),
         # Space for the menu is taken only while it may open.
         complete_while_typing=Condition(lambda: is_command_name(session.default_buffer.text)),
         key_bindings=_bindings(on_interrupt),

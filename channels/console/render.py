@@ -12,7 +12,7 @@ from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
 from rich.markdown import Markdown
 
-from channels.console.text import printable
+from channels.console.terminal_text import strip_controls
 
 _PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
 
@@ -36,7 +36,7 @@ class AnswerRenderer:
         Line breaks are kept, and a link's address is shown beside its text: what an answer points
         at is never hidden.
         """
-        safe = printable(text)
+        safe = strip_controls(text)
         markdown = Markdown(safe, hyperlinks=False)
         markdown.parsed = self._parser.parse(safe)
         _keep_line_breaks(markdown.parsed)
@@ -46,10 +46,10 @@ class AnswerRenderer:
         return _PADDING.sub("", capture.get()).rstrip("\n") + "\n"
 
 
-def tail(text: str, *, columns: int, rows: int) -> list[str]:
+def last_rows(text: str, *, columns: int, rows: int) -> list[str]:
     """Return the last rows of a text as it would be wrapped at that many columns."""
     # Only the end is looked at, so that the cost of a redraw does not grow with the answer.
-    newest = printable(text[-columns * rows :]).expandtabs(4)
+    newest = strip_controls(text[-columns * rows :]).expandtabs(4)
     lines = [part for line in newest.rstrip("\n").split("\n") for part in _wrap(line, columns)]
     return lines[-rows:]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from dataclasses import dataclass
 
 import aiohttp
 import anyio
@@ -13,25 +14,30 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from bot.bus import BusError, ChannelPort, ChannelRefused
-from channels.base import Platform
-from channels.delivery.courier import Courier
-from channels.discord.client import SessionOver
-from channels.discord.deferred import Deferred
-from channels.discord.gate import Gate
-from channels.discord.intake import Intake
-from channels.discord.interactions import Interactions
-from channels.discord.life import Announced, ContentNotAllowed, Life
-from channels.discord.mark_files import MarkFiles
-from channels.discord.marks import Marks, MarkStore
-from channels.discord.missed import Missed
-from channels.discord.patience import FIRST_PAUSE
-from channels.discord.pauses import Pauses
-from channels.discord.screen import DiscordScreen
-from channels.discord.shards import Shard
-from channels.discord.turns import APART, OURS, Reserve, Turn
-from channels.discord.uplink import Uplink
-from channels.discord.written import Written
-from channels.lanes import Lanes
+from channels.base import ChannelContext
+from channels.delivery.dispatcher import OutboundDispatcher
+from channels.discord.client import SessionInvalidated
+from channels.discord.connection import (
+    AnnouncementState,
+    GatewayConnection,
+    MessageContentIntentMissing,
+)
+from channels.discord.current_client import CurrentClient, SentMessages
+from channels.discord.deferred_responses import DeferredResponses
+from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS
+from channels.discord.intake import DiscordIntake, RetryingBusClient
+from channels.discord.interactions import InteractionHandler
+from channels.discord.messenger import DiscordMessenger
+from channels.discord.missed_messages import MissedMessageReader
+from channels.discord.read_positions import FileReadPositions, ReadPositions, ReadPositionStore
+from channels.discord.shards import (
+    IDENTIFY_INTERVAL_SECONDS,
+    PROCESS_SCHEDULE,
+    IdentifySlot,
+    ReserveIdentify,
+    Shard,
+)
+from channels.keyed_executor import KeyedExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -76,21 +82,21 @@ class DiscordChannel:
         self,
         name: str,
         token: str,
-        platform: Platform,
+        platform: ChannelContext,
         *,
         api_base: str | None = None,
         gateway_url: str | None = None,
         shard: int = 0,
         shards: int = 1,
-        marks: MarkStore | None = None,
-        reserve: Reserve | None = None,
+        marks: ReadPositionStore | None = None,
+        reserve: ReserveIdentify | None = None,
     ) -> None:
         self._name = name
         self._token = token.strip()
         self._platform = platform
         self._shard = Shard(shard, shards)
-        self._store = marks or MarkFiles(platform.folder, self._shard)
-        self._reserve = reserve or OURS.reserve
+        self._store = marks or FileReadPositions(platform.data_dir, self._shard)
+        self._reserve = reserve or PROCESS_SCHEDULE.reserve
         if api_base is not None:
             Route.BASE = api_base
         if gateway_url is not None:
@@ -109,34 +115,39 @@ class DiscordChannel:
         """
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
             raise ChannelRefused(_LOGIN_REFUSED)
-        uplink = Uplink(Written(self._token, shared=not self._shard.alone))
-        deferred = Deferred(uplink)
-        marks = Marks(self._store, self._shard)
+        uplink = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
+        deferred = DeferredResponses(uplink)
+        marks = ReadPositions(self._store, self._shard)
         await marks.load()
-        gate = Gate(self._platform.access, self._platform.media, port)
+        gate = RetryingBusClient(self._platform.access, self._platform.media, port)
         refusal: ChannelRefused | None = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(marks.keep)
-            tasks.start_soon(Courier(port, DiscordScreen(uplink, deferred)).run)
+            tasks.start_soon(marks.save_periodically)
+            tasks.start_soon(OutboundDispatcher(port, DiscordMessenger(uplink, deferred)).run)
             try:
-                await self._live(Lanes(tasks), gate, uplink, deferred, marks)
+                await self._run_connections(KeyedExecutor(tasks), gate, uplink, deferred, marks)
             except ChannelRefused as refused:
                 refusal = refused
             tasks.cancel_scope.cancel()
         if refusal is not None:
             raise refusal
 
-    async def _live(
-        self, lanes: Lanes, gate: Gate, uplink: Uplink, deferred: Deferred, marks: Marks
+    async def _run_connections(
+        self,
+        lanes: KeyedExecutor,
+        gate: RetryingBusClient,
+        uplink: CurrentClient,
+        deferred: DeferredResponses,
+        marks: ReadPositions,
     ) -> None:
         """Live one life after the other; what was taken in one is dealt with beyond it."""
-        intake = Intake(self._name, self._platform, gate, uplink, marks)
+        intake = DiscordIntake(self._name, self._platform, gate, uplink, marks)
 
         async def deal(message: discord.Message, answered: bool) -> None:
-            await intake.message(message, uplink.bot_id, answered=answered)
+            await intake.handle_message(message, uplink.bot_id, answered=answered)
 
-        missed = Missed(self._name, uplink, gate, marks, deal)
-        interactions = Interactions(
+        missed = MissedMessageReader(self._name, uplink, gate, marks, deal)
+        interactions = InteractionHandler(
             self._name,
             self._platform.commands,
             gate=gate,
@@ -144,10 +155,10 @@ class DiscordChannel:
             uplink=uplink,
             deferred=deferred,
         )
-        pauses, announced = Pauses(FIRST_PAUSE), Announced()
-        turn = Turn(self._shard, self._reserve)
+        pauses, announced = ReconnectBackoff(MIN_BACKOFF_SECONDS), AnnouncementState()
+        turn = IdentifySlot(self._shard, self._reserve)
         while True:
-            life = Life(
+            life = GatewayConnection(
                 self._platform,
                 lanes=lanes,
                 intake=intake,
@@ -160,13 +171,17 @@ class DiscordChannel:
             )
             ended = await life.run(self._token)
             _refuse_if_hopeless(ended)
-            lasted = None if life.began is None else anyio.current_time() - life.began
-            wait = pauses.after(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
-            if life.began is None and isinstance(ended, SessionOver):
+            lasted = (
+                None
+                if life.session_started_at is None
+                else anyio.current_time() - life.session_started_at
+            )
+            wait = pauses.next_delay(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+            if life.session_started_at is None and isinstance(ended, SessionInvalidated):
                 # Another session began a moment ago: https://discord.com/developers/docs/events/gateway#rate-limiting
-                wait = max(wait, APART * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
-            elif life.began is None and not announced.away:
-                announced.away = True
+                wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
+            elif life.session_started_at is None and not announced.disconnected:
+                announced.disconnected = True
                 self._platform.announce(
                     f"Discord{self._shard.label}: no connection, I try again until there is one"
                 )
@@ -182,7 +197,7 @@ def _refuse_if_hopeless(ended: Exception | None) -> None:
     """
     if isinstance(ended, discord.LoginFailure):
         raise ChannelRefused(_LOGIN_REFUSED) from ended
-    if isinstance(ended, discord.PrivilegedIntentsRequired | ContentNotAllowed):
+    if isinstance(ended, discord.PrivilegedIntentsRequired | MessageContentIntentMissing):
         raise ChannelRefused(_NO_CONTENT) from ended
     if not isinstance(ended, discord.ConnectionClosed):
         return
@@ -206,3 +221,38 @@ def _log_end(ended: Exception | None, wait: float) -> None:
         logger.warning("the connection to Discord is lost (%s); next try in %.1f s", reason, wait)
     else:
         logger.error("discord.py broke down; next try in %.1f s", wait, exc_info=ended)
+
+
+MAX_SESSION_BACKOFF_SECONDS = 900.0
+"""The longest pause in seconds after a session."""
+
+STABLE_SESSION_SECONDS = 600.0
+"""A session that lasted longer makes the next pause a short one."""
+
+
+@dataclass(slots=True)
+class ReconnectBackoff:
+    """Longer and longer pauses.
+
+    Attributes:
+        first: The first one in seconds.
+    """
+
+    first: float
+    _next: float = 0.0
+
+    def next_delay(self, lasted: float | None) -> float:
+        """Return the seconds to wait.
+
+        Args:
+            lasted: The seconds of the session that ended; None where none was begun, which costs
+                nothing of what Discord allows.
+        """
+        if lasted is not None and lasted > STABLE_SESSION_SECONDS:
+            self._next = self.first
+        pause = max(self._next, self.first)
+        if lasted is not None:
+            self._next = min(pause * 2, MAX_SESSION_BACKOFF_SECONDS)
+            return pause
+        self._next = max(pause, min(pause * 2, MAX_BACKOFF_SECONDS))
+        return min(pause, MAX_BACKOFF_SECONDS)

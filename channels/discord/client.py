@@ -18,8 +18,8 @@ from discord.gateway import ReconnectWebSocket
 from discord.http import HTTPClient
 from yarl import URL
 
-from channels.bounds import MOST_ANSWER, bound_answers
 from channels.discord.shards import Shard
+from channels.response_limits import MAX_RESPONSE_BYTES, limit_response_size
 
 logger = logging.getLogger(__name__)
 
@@ -36,14 +36,14 @@ _GUILD_SECONDS = 1.0
 _VITAL = {"READY", "RESUMED"}
 
 
-class SessionOver(OSError):
+class SessionInvalidated(OSError):
     """The session cannot be resumed."""
 
 
-class Events(Protocol):
+class ClientEvents(Protocol):
     """What is told; each call returns at once."""
 
-    def connected(self) -> None:
+    def session_started(self) -> None:
         """There is a new session with the gateway: what happened before it is not told."""
         ...
 
@@ -55,32 +55,32 @@ class Events(Protocol):
         """The connection broke; discord.py makes it anew unless the client is closed."""
         ...
 
-    def joined(self, guild: discord.Guild, *, new: bool) -> None:
+    def guild_available(self, guild: discord.Guild, *, new: bool) -> None:
         """A server is known; ``new`` where the bot was just added to it."""
         ...
 
-    def opened(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
+    def channel_available(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """A channel or thread is there."""
         ...
 
-    def said(self, message: discord.Message) -> None:
+    def message_received(self, message: discord.Message) -> None:
         """Something was said."""
         ...
 
-    def changed(self, event: discord.RawMessageUpdateEvent) -> None:
+    def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
         """A message was changed."""
         ...
 
-    def reacted(self, event: discord.RawReactionActionEvent) -> None:
+    def reaction_added(self, event: discord.RawReactionActionEvent) -> None:
         """Somebody reacted to a message."""
         ...
 
-    def interacted(self, interaction: discord.Interaction) -> None:
+    def interaction_received(self, interaction: discord.Interaction) -> None:
         """A command, a completion, or a button."""
         ...
 
 
-class Client(discord.Client):
+class DiscordClient(discord.Client):
     """One life of the connection.
 
     Args:
@@ -92,7 +92,9 @@ class Client(discord.Client):
         events: Is told what happens; None while nobody listens any more.
     """
 
-    def __init__(self, events: Events, shard: Shard, turn: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, events: ClientEvents, shard: Shard, turn: Callable[[], Awaitable[None]]
+    ) -> None:
         intents = discord.Intents.none()
         intents.guilds = True
         intents.messages = True
@@ -104,15 +106,15 @@ class Client(discord.Client):
         super().__init__(
             http_trace=tracing,
             intents=intents,
-            shard_id=None if shard.alone else shard.number,
-            shard_count=None if shard.alone else shard.count,
+            shard_id=None if shard.is_only else shard.number,
+            shard_count=None if shard.is_only else shard.count,
             max_ratelimit_timeout=_LONGEST_LIMIT,
             heartbeat_timeout=SILENCE_SECONDS,
             guild_ready_timeout=_GUILD_SECONDS,
             chunk_guilds_at_startup=False,
         )
         self.http.ws_connect = partial(_gateway, self.http)  # type: ignore[method-assign]
-        self.events: Events | None = events
+        self.events: ClientEvents | None = events
         self._turn = turn
         parsers = self._connection.parsers
         for event in parsers.keys() - _VITAL:
@@ -129,7 +131,7 @@ class Client(discord.Client):
         """
         lost = sys.exc_info()[1] if event == "disconnect" else None
         if isinstance(lost, ReconnectWebSocket) and not lost.resume:
-            raise SessionOver("Discord does not know the session any more") from lost
+            raise SessionInvalidated("Discord does not know the session any more") from lost
         if self.events is not None and not self.is_closed():
             super().dispatch(event, *args, **kwargs)
 
@@ -145,7 +147,7 @@ class Client(discord.Client):
     async def on_connect(self) -> None:
         """Hand on."""
         if self.events:
-            self.events.connected()
+            self.events.session_started()
 
     async def on_disconnect(self) -> None:
         """Hand on."""
@@ -160,47 +162,47 @@ class Client(discord.Client):
     async def on_guild_available(self, guild: discord.Guild) -> None:
         """Hand on."""
         if self.events:
-            self.events.joined(guild, new=False)
+            self.events.guild_available(guild, new=False)
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         """Hand on."""
         if self.events:
-            self.events.joined(guild, new=True)
+            self.events.guild_available(guild, new=True)
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         """Hand on."""
         if self.events:
-            self.events.opened(channel)
+            self.events.channel_available(channel)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         """Hand on."""
         if self.events:
-            self.events.opened(thread)
+            self.events.channel_available(thread)
 
     async def on_thread_join(self, thread: discord.Thread) -> None:
         """Hand on."""
         if self.events:
-            self.events.opened(thread)
+            self.events.channel_available(thread)
 
     async def on_message(self, message: discord.Message) -> None:
         """Hand on."""
         if self.events:
-            self.events.said(message)
+            self.events.message_received(message)
 
     async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
         """Hand on."""
         if self.events:
-            self.events.changed(event)
+            self.events.message_edited(event)
 
     async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
         """Hand on."""
         if self.events:
-            self.events.reacted(event)
+            self.events.reaction_added(event)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         """Hand on."""
         if self.events:
-            self.events.interacted(interaction)
+            self.events.interaction_received(interaction)
 
     async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
         """Log what a handler raised."""
@@ -208,7 +210,7 @@ class Client(discord.Client):
 
 
 async def _bound(session: aiohttp.ClientSession, *_: object) -> None:
-    bound_answers(session)
+    limit_response_size(session)
 
 
 async def _gateway(
@@ -221,7 +223,7 @@ async def _gateway(
     session: aiohttp.ClientSession = http._HTTPClient__session  # type: ignore[attr-defined] # noqa: SLF001
     return await session.ws_connect(
         URL(url).without_query_params("compress"),
-        max_msg_size=MOST_ANSWER,
+        max_msg_size=MAX_RESPONSE_BYTES,
         timeout=aiohttp.ClientWSTimeout(ws_close=_CLOSE_SECONDS),
         autoclose=False,
         headers={"User-Agent": http.user_agent},

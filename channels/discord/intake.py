@@ -9,33 +9,186 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
+import anyio
 import discord
 
-from bot.bus import Attachment, Inbound, Knock, Role, Sender
-from channels.base import Platform
-from channels.discord.files import file_of
-from channels.discord.gate import Gate, Person
-from channels.discord.marks import Marks
-from channels.discord.patience import patiently
-from channels.discord.places import Place, place_of
-from channels.discord.uplink import Uplink
-from channels.discord.words import (
-    attachments,
-    command_name,
-    divided,
-    edit_id,
-    mentions,
-    own_words,
-    quoted,
-    replied_to,
-    said_by_person,
-    spoken,
+from bot.bus import (
+    AccessDecision,
+    AccessRequest,
+    Attachment,
+    AttachmentReceiver,
+    Authorizer,
+    BusClosed,
+    BusError,
+    ChannelPort,
+    Inbound,
+    InvalidInbound,
+    RemoteFile,
+    Role,
+    Sender,
+    SessionFull,
 )
+from channels.base import ChannelContext
+from channels.discord.current_client import CurrentClient
+from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS, call_with_retries
+from channels.discord.message_content import (
+    ChatLocation,
+    all_attachments,
+    chat_location,
+    command_name,
+    edit_id,
+    is_from_person,
+    mentions_bot,
+    message_quote,
+    message_text,
+    remote_file,
+    replied_message,
+    split_attachments,
+    voice_transcripts,
+)
+from channels.discord.read_positions import ReadPositions
+
+SendText = Callable[[str], Awaitable[None]]
+"""Tells the person something, if that is possible."""
+
+NOT_TAKEN_TEXT = (
+    "Something went wrong with your message, and I could not take it. Please send it again; "
+    "whoever runs me finds the reason in the log."
+)
+
+
+class SenderNotifier:
+    """Whoever waits for what they sent to be taken; they hear of troubles once.
+
+    Args:
+        tell: Tells them something.
+        asks: Whether they spoke to the bot; who did not is told nothing.
+    """
+
+    def __init__(self, tell: SendText, *, asks: bool = True) -> None:
+        self._tell = tell
+        self._asks = asks
+        self._warned = False
+
+    async def notify(self, text: str) -> None:
+        """Tell them something."""
+        if self._asks:
+            await self._tell(text)
+
+    async def warn_once(self, error: BusError) -> None:
+        """Tell them what keeps their message, the first time only."""
+        if not self._warned:
+            self._warned = True
+            text = str(error)
+            await self.notify(f"{text[:1].upper()}{text[1:]} I will try again.")
+
+    @asynccontextmanager
+    async def report_failures(self) -> AsyncIterator[None]:
+        """Tell them where something unforeseen happens inside, which is raised on."""
+        try:
+            yield
+        except Exception:
+            await self.notify(NOT_TAKEN_TEXT)
+            raise
+
+
+class RetryingBusClient:
+    """Admission, files and publishing, tried until they are done.
+
+    Args:
+        access: Says who may.
+        media: Takes files.
+        port: The channel's end of the bus.
+    """
+
+    def __init__(self, access: Authorizer, media: AttachmentReceiver, port: ChannelPort) -> None:
+        self._access = access
+        self._media = media
+        self._port = port
+
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+        """Return whether somebody may; what could not be recorded is tried again."""
+        return await _until_done("who knocked", partial(self._access.authorize, knock))
+
+    async def receive_file(self, file: RemoteFile, person: SenderNotifier) -> Attachment:
+        """Return what became of a file; one that could not be kept is tried again.
+
+        Args:
+            file: The file, of somebody who was admitted.
+            person: Is told why it takes so long.
+        """
+        return await _until_done("a file", partial(self._media.receive, file), person)
+
+    async def publish(
+        self,
+        inbound: Inbound,
+        person: SenderNotifier,
+        knock: AccessRequest,
+        *,
+        waited: bool = False,
+    ) -> None:
+        """Return once a message is durable, or was refused and its sender told so.
+
+        Args:
+            inbound: The message, with the role that the sender had a moment ago.
+            person: Is told why it takes so long, or why it is refused.
+            knock: Asks for them again, wherever waiting came between.
+            waited: Whether it did before.
+        """
+        fresh = not waited
+
+        async def settle() -> None:
+            nonlocal fresh
+            now = inbound if fresh else await self._still_admitted(inbound, knock)
+            fresh = False
+            if now is not None:
+                await self._port.publish(now)
+
+        try:
+            await _until_done(f"a message for {inbound.session}", settle, person)
+        except (SessionFull, InvalidInbound) as refusal:
+            logger.info("a message for %s was refused: %s", inbound.session, refusal)
+            await person.notify(str(refusal))
+
+    async def _still_admitted(self, inbound: Inbound, knock: AccessRequest) -> Inbound | None:
+        verdict = await self._access.authorize(replace(knock, text=None))
+        if verdict.role is None:
+            logger.info("somebody who was let in is not any more: what they sent is dropped")
+            return None
+        return replace(inbound, role=verdict.role)
+
+
+async def _until_done(
+    what: str, call: Callable[[], Awaitable[T]], person: SenderNotifier | None = None
+) -> T:
+    """Make a call until it works, with longer and longer pauses.
+
+    Raises:
+        SessionFull: The session takes no more.
+        InvalidInbound: It names no usable session.
+    """
+    pause = MIN_BACKOFF_SECONDS
+    while True:
+        try:
+            return await call()
+        except BusClosed:
+            await anyio.sleep_forever()  # the program is stopping: whoever owns this cancels it
+        except (SessionFull, InvalidInbound):
+            raise
+        except BusError as error:
+            logger.warning("%s could not be taken: %s", what, error)
+            if person is not None:
+                await person.warn_once(error)
+        await anyio.sleep(pause)
+        pause = min(pause * 2, MAX_BACKOFF_SECONDS)
+
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +200,7 @@ _EDIT_IS_NEWS = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _ReceivedMessage:
     """A message and what is known of it.
 
     Attributes:
@@ -59,20 +212,22 @@ class _Heard:
     """
 
     message: discord.Message
-    place: Place
+    place: ChatLocation
     bot_id: int
     answered: bool = True
     new: bool = False
 
     @property
-    def knock(self) -> Knock:
+    def knock(self) -> AccessRequest:
         """What asks for its sender."""
         text = self.message.content if self.place.private and self.new else None
         place = self.place
-        return Knock(place.address, _sender(self.message), place.private, place.ids, text)
+        return AccessRequest(
+            place.address, _sender(self.message), place.private, place.access_ids, text
+        )
 
 
-class Intake:
+class DiscordIntake:
     """Turns events into inbounds, one at a time for each chat.
 
     Args:
@@ -84,7 +239,12 @@ class Intake:
     """
 
     def __init__(
-        self, name: str, platform: Platform, gate: Gate, uplink: Uplink, marks: Marks
+        self,
+        name: str,
+        platform: ChannelContext,
+        gate: RetryingBusClient,
+        uplink: CurrentClient,
+        marks: ReadPositions,
     ) -> None:
         self._name = name
         self._platform = platform
@@ -95,7 +255,7 @@ class Intake:
         self._dealt: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, int] = OrderedDict()
 
-    async def message(
+    async def handle_message(
         self, message: discord.Message, bot_id: int, *, answered: bool = True
     ) -> None:
         """Deal with a message, live or from history; the second time is nothing.
@@ -109,14 +269,14 @@ class Intake:
             return
         if message.author.id == bot_id:
             _remember(self._answers, message.channel.id, message.id)
-        elif said_by_person(message):
+        elif is_from_person(message):
             place = await self._place(message.channel)
             if place is not None:
-                await self._said(_Heard(message, place, bot_id, answered, new=answered))
+                await self._said(_ReceivedMessage(message, place, bot_id, answered, new=answered))
         _remember(self._dealt, message.id, None)
-        self._marks.move(message.channel.id, message.id)
+        self._marks.advance(message.channel.id, message.id)
 
-    async def edit(self, message: discord.Message, before: str | None, bot_id: int) -> None:
+    async def handle_edit(self, message: discord.Message, before: str | None, bot_id: int) -> None:
         """Deal with a changed message.
 
         Args:
@@ -125,22 +285,22 @@ class Intake:
             bot_id: The bot.
         """
         at = message.edited_at
-        if at is None or message.content == before or not said_by_person(message):
+        if at is None or message.content == before or not is_from_person(message):
             return
         place = await self._place(message.channel)
         if place is None or datetime.now(UTC) - at > _EDIT_IS_NEWS:
             return
-        heard = _Heard(message, place, bot_id)
+        heard = _ReceivedMessage(message, place, bot_id)
         role = await self._admitted(heard)
         if role is None:
             return
         person = self._person(heard)
-        async with person.not_left_waiting():
+        async with person.report_failures():
             inbound = self._inbound(heard, role, ())
             edited = _edited(inbound, edit_id(message.id, at), message.id)
             await self._gate.publish(edited, person, heard.knock)
 
-    async def reaction(
+    async def handle_reaction(
         self,
         event: discord.RawReactionActionEvent,
         who: discord.abc.User | None,
@@ -155,12 +315,12 @@ class Intake:
         """
         private = event.guild_id is None
         place = await self._place(channel)
-        if place is None or not (private or self._platform.groups.keep_context):
+        if place is None or not (private or self._platform.group_policy.keep_context):
             return
         name = str(event.user_id) if who is None else who.display_name
         sender = Sender(str(event.user_id), name)
-        knock = Knock(place.address, sender, place.private, place.ids)
-        verdict = await self._gate.admit(knock)
+        knock = AccessRequest(place.address, sender, place.private, place.access_ids)
+        verdict = await self._gate.authorize(knock)
         if verdict.role is None:
             return
         emoji = event.emoji.name or "an emoji"
@@ -172,61 +332,63 @@ class Intake:
             sent_at=datetime.now(UTC),
             private=place.private,
             role=verdict.role,
-            asks=False,
+            expects_answer=False,
         )
-        tell = partial(self._uplink.tell, place.channel_id)
-        await self._gate.publish(inbound, Person(tell, asks=False), knock)
+        tell = partial(self._uplink.send_text, place.channel_id)
+        await self._gate.publish(inbound, SenderNotifier(tell, asks=False), knock)
 
-    async def _said(self, heard: _Heard) -> None:
+    async def _said(self, heard: _ReceivedMessage) -> None:
         message, place = heard.message, heard.place
         role = await self._admitted(heard)
         if role is None:
             return
-        self._marks.meet(place.channel_id, message.id - 1, place.guild_id)
+        self._marks.follow(place.channel_id, message.id - 1, place.guild_id)
         person = self._person(heard)
-        async with person.not_left_waiting():
-            files = [file_of(each) for each in attachments(message)]
-            taken = [await self._gate.take(each, person) for each in files]
+        async with person.report_failures():
+            files = [remote_file(each) for each in all_attachments(message)]
+            taken = [await self._gate.receive_file(each, person) for each in files]
             inbound = self._inbound(heard, role, tuple(taken))
-            if inbound.text or inbound.quote or inbound.attachments or inbound.asks:
+            if inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer:
                 await self._gate.publish(inbound, person, heard.knock, waited=bool(files))
 
-    def _person(self, heard: _Heard) -> Person:
-        tell = partial(self._uplink.tell, heard.place.channel_id, reply_to=heard.message.id)
-        return Person(tell, asks=self._asks(heard))
+    def _person(self, heard: _ReceivedMessage) -> SenderNotifier:
+        tell = partial(self._uplink.send_text, heard.place.channel_id, reply_to=heard.message.id)
+        return SenderNotifier(tell, asks=self._asks(heard))
 
-    async def _admitted(self, heard: _Heard) -> Role | None:
+    async def _admitted(self, heard: _ReceivedMessage) -> Role | None:
         """Return what the sender may do; None where the message is not for the bot to have.
 
         Only a new message may be a code, and only who sends one is told how to be let in.
         """
         asks, place = self._asks(heard), heard.place
-        context = self._platform.groups.keep_context or (place.private and not heard.answered)
+        context = self._platform.group_policy.keep_context or (place.private and not heard.answered)
         if not asks and not context:
             return None
-        verdict = await self._gate.admit(heard.knock)
+        verdict = await self._gate.authorize(heard.knock)
         if verdict.role is None and verdict.reply is not None and asks and heard.new:
-            await self._uplink.tell(place.channel_id, verdict.reply)
+            await self._uplink.send_text(place.channel_id, verdict.reply)
         return verdict.role
 
-    def _asks(self, heard: _Heard) -> bool:
+    def _asks(self, heard: _ReceivedMessage) -> bool:
         message, place, bot_id = heard.message, heard.place, heard.bot_id
         if not heard.answered:
             return False
-        if place.private or place.always_answered(self._platform.groups):
+        if place.private or place.always_answered(self._platform.group_policy):
             return True
-        if mentions(message, bot_id):
+        if mentions_bot(message, bot_id):
             return True
-        if command_name(own_words(message, bot_id)) in self._commands:
+        if command_name(message_text(message, bot_id)) in self._commands:
             return True
-        target = replied_to(message)
+        target = replied_message(message)
         return target is not None and target.author.id == bot_id
 
-    def _inbound(self, heard: _Heard, role: Role, taken: tuple[Attachment, ...]) -> Inbound:
+    def _inbound(
+        self, heard: _ReceivedMessage, role: Role, taken: tuple[Attachment, ...]
+    ) -> Inbound:
         message, bot_id = heard.message, heard.bot_id
-        text = own_words(message, bot_id)
+        text = message_text(message, bot_id)
         if not text and message.flags.voice:
-            text = spoken(divided(message, taken)[0])
+            text = voice_transcripts(split_attachments(message, taken)[0])
         return Inbound(
             address=heard.place.address,
             id=str(message.id),
@@ -234,21 +396,21 @@ class Intake:
             text=text,
             sent_at=message.created_at,
             private=heard.place.private,
-            quote=quoted(message, bot_id, self._answers.get(message.channel.id), taken),
+            quote=message_quote(message, bot_id, self._answers.get(message.channel.id), taken),
             role=role,
-            asks=self._asks(heard),
+            expects_answer=self._asks(heard),
             attachments=taken,
         )
 
-    async def _place(self, channel: object) -> Place | None:
-        place = place_of(self._name, channel)
+    async def _place(self, channel: object) -> ChatLocation | None:
+        place = chat_location(self._name, channel)
         if place is None and isinstance(channel, discord.PartialMessageable):
             # It may be a thread that Discord did not list.
             channel_id = channel.id
-            channel = await patiently(
+            channel = await call_with_retries(
                 "a channel's name", lambda: self._uplink.client.fetch_channel(channel_id)
             )
-            place = place_of(self._name, channel)
+            place = chat_location(self._name, channel)
         return place
 
 
@@ -266,7 +428,7 @@ def _edited(inbound: Inbound, number: str, message_id: int) -> Inbound:
         private=inbound.private,
         quote=inbound.quote,
         role=inbound.role,
-        asks=inbound.asks,
+        expects_answer=inbound.expects_answer,
         edits=str(message_id),
     )
 

@@ -8,24 +8,161 @@ acknowledged. That also lets ``/stop`` overtake what takes long.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import anyio
 import discord
+from discord import app_commands
+from discord.http import Route
 
-from bot.bus import Inbound, Knock, Role, Sender
-from channels.base import CommandMenu
-from channels.delivery.screen import ScreenError
-from channels.discord.deferred import PREFIX, Deferred
-from channels.discord.faults import mapped
-from channels.discord.gate import Gate, Person
-from channels.discord.menu import choices, text_of, typed
-from channels.discord.places import Place, place_of
-from channels.discord.screen import BUTTON
-from channels.discord.uplink import Uplink
-from channels.lanes import Lanes
+from bot.bus import AccessRequest, Inbound, Role, Sender
+from channels.base import MenuCommand
+from channels.delivery.messenger import MessengerError
+from channels.discord.current_client import CurrentClient
+from channels.discord.deferred_responses import INTERACTION_ID_PREFIX, DeferredResponses
+from channels.discord.errors import map_discord_errors
+from channels.discord.intake import RetryingBusClient, SenderNotifier
+from channels.discord.message_content import ChatLocation, chat_location
+from channels.discord.messenger import BUTTON_ID_PREFIX
+from channels.keyed_executor import KeyedExecutor
+
+OPTION_NAME = "what"
+"""The name of the one option that each command has."""
+
+MAX_CHOICES = 25
+_LONGEST = 100
+_CHAT_INPUT, _TEXT = 1, 3
+_SERVER, _DIRECT = 0, 1
+_NAME = re.compile(r"[a-z0-9_-]{1,32}")
+_PLACEHOLDER = re.compile(r"[^a-zA-Z]*+[A-Z][^a-z]*")
+_DISCORDS_OWN = {"application_id", "version"}
+_COMPARED = ("name", "type", "description", "contexts")
+_COMPARED_OPTION = ("name", "type", "description")
+
+
+def command_payload(commands: Sequence[MenuCommand]) -> list[dict[str, Any]]:
+    """Return the commands as they are registered; those whose name Discord refuses are left out."""
+    listed = []
+    for command in commands:
+        if not _NAME.fullmatch(command.name):
+            logger.warning("/%s is not listed: Discord does not take its name", command.name)
+            continue
+        listed.append(_command(command))
+    return listed[:100]
+
+
+async def register_commands(client: discord.Client, commands: Sequence[MenuCommand]) -> bool:
+    """Register the commands for all servers and direct conversations, if they differ.
+
+    Returns:
+        Whether they did.
+
+    Raises:
+        discord.HTTPException: Discord refused it.
+    """
+    application = client.application_id
+    if application is None:
+        return False
+    wanted = command_payload(commands)
+    route = Route("GET", "/applications/{application_id}/commands", application_id=application)
+    known = await client.http.request(route, params={"with_localizations": "true"})
+    ours = [each for each in known if each.get("type", _CHAT_INPUT) == _CHAT_INPUT]
+    if _compared(ours) == _compared(wanted):
+        return False
+    # What it leaves out is deleted, and an Entry Point command does not let itself be (50240).
+    others = [_unchanged(each) for each in known if each not in ours]
+    await client.http.bulk_upsert_global_commands(application, [*wanted, *others])
+    return True
+
+
+def command_text(data: Mapping[str, Any]) -> str:
+    """Return what a person would have typed for a command that they chose."""
+    values = [str(each.get("value", "")).strip() for each in data.get("options") or ()]
+    return " ".join([f"/{data['name']}", *(value for value in values if value)])
+
+
+def focused_value(data: Mapping[str, Any]) -> str:
+    """Return what was typed so far into the option that is being filled in."""
+    for each in data.get("options") or ():
+        if each.get("focused"):
+            return str(each.get("value", ""))
+    return ""
+
+
+def autocomplete_choices(command: MenuCommand | None, begun: str) -> list[app_commands.Choice[str]]:
+    """Return what may stand behind a command, for what was typed so far.
+
+    A form that wants more than its first words ("add TEXT") is offered with what was typed.
+    """
+    if command is None:
+        return []
+    found = []
+    start = begun.lstrip().lower()
+    for form, line in command.forms:
+        fixed = " ".join(_fixed_words(form))
+        goes_on = len(fixed) < len(form)
+        if goes_on and start.startswith(f"{fixed} ".lstrip()) and start.strip():
+            value = begun.strip()
+        elif fixed and fixed.startswith(start.strip()):
+            value = fixed
+        else:
+            continue
+        shown = form if value == fixed else value
+        found.append(app_commands.Choice(name=_cut(f"{shown}: {line}"), value=value[:_LONGEST]))
+    return found[:MAX_CHOICES]
+
+
+def _command(command: MenuCommand) -> dict[str, Any]:
+    forms = ", ".join(form for form, _ in command.forms)
+    option = {
+        "type": _TEXT,
+        "name": OPTION_NAME,
+        "description": _cut(forms),
+        "required": False,
+        "autocomplete": True,
+    }
+    return {
+        "type": _CHAT_INPUT,
+        "name": command.name,
+        "description": _cut(command.summary or command.name),
+        "options": [option] if command.forms else [],
+        "contexts": [_SERVER, _DIRECT],
+        "integration_types": [0],
+    }
+
+
+def _unchanged(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a command of another kind, as it may be registered again."""
+    return {key: value for key, value in command.items() if key not in _DISCORDS_OWN}
+
+
+def _compared(commands: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {str(each["name"]): _facts(each) for each in commands}
+
+
+def _facts(command: Mapping[str, Any]) -> Any:
+    options = [
+        (*(option.get(key) for key in _COMPARED_OPTION), bool(option.get("autocomplete")))
+        for option in command.get("options") or ()
+    ]
+    return [*(command.get(key) for key in _COMPARED), options]
+
+
+def _fixed_words(form: str) -> list[str]:
+    words: list[str] = []
+    for word in form.split():
+        if _PLACEHOLDER.fullmatch(word):
+            break
+        words.append(word)
+    return words
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +171,7 @@ _NOWHERE = "I cannot be used here."
 _RESPONSE_SECONDS = 10.0
 
 
-class Interactions:
+class InteractionHandler:
     """Takes interactions.
 
     Args:
@@ -49,12 +186,12 @@ class Interactions:
     def __init__(
         self,
         name: str,
-        commands: tuple[CommandMenu, ...],
+        commands: tuple[MenuCommand, ...],
         *,
-        gate: Gate,
-        lanes: Lanes,
-        uplink: Uplink,
-        deferred: Deferred,
+        gate: RetryingBusClient,
+        lanes: KeyedExecutor,
+        uplink: CurrentClient,
+        deferred: DeferredResponses,
     ) -> None:
         self._name = name
         self._commands = {command.name: command for command in commands}
@@ -63,33 +200,35 @@ class Interactions:
         self._uplink = uplink
         self._deferred = deferred
 
-    def take(self, interaction: discord.Interaction) -> None:
+    def handle(self, interaction: discord.Interaction) -> None:
         """Begin to deal with an interaction; returns at once."""
         own_lane = f"interaction {interaction.id}"
         if interaction.type is discord.InteractionType.autocomplete:
-            self._lanes.put(own_lane, partial(self._complete, interaction))
+            self._lanes.submit(own_lane, partial(self._complete, interaction))
             return
         text = _meant(interaction)
         if text is None:
             logger.debug("an interaction is none of ours")
             return
-        place = place_of(self._name, interaction.channel)
+        place = chat_location(self._name, interaction.channel)
         if place is None:
-            self._lanes.put(own_lane, partial(self._refuse, interaction, _NOWHERE))
+            self._lanes.submit(own_lane, partial(self._refuse, interaction, _NOWHERE))
             return
-        self._lanes.put(own_lane, partial(self._answer, interaction, place, text))
+        self._lanes.submit(own_lane, partial(self._answer, interaction, place, text))
 
-    async def _answer(self, interaction: discord.Interaction, place: Place, text: str) -> None:
+    async def _answer(
+        self, interaction: discord.Interaction, place: ChatLocation, text: str
+    ) -> None:
         knock = _knock(interaction, place, None if interaction.message else text)
-        verdict = await self._gate.admit(knock)
+        verdict = await self._gate.authorize(knock)
         if verdict.role is None:
             await self._refuse(interaction, verdict.reply or _STRANGER)
             return
         inbound = _inbound(interaction, place, text, verdict.role)
-        person = Person(partial(self._tell, place, inbound.id))
-        greeted = self._deferred.expect(interaction)
-        self._lanes.put(f"greeting {interaction.id}", partial(self._greet, interaction, greeted))
-        async with person.not_left_waiting():
+        person = SenderNotifier(partial(self._tell, place, inbound.id))
+        greeted = self._deferred.expect_acknowledgement(interaction)
+        self._lanes.submit(f"greeting {interaction.id}", partial(self._greet, interaction, greeted))
+        async with person.report_failures():
             await self._gate.publish(inbound, person, knock)
 
     async def _greet(self, interaction: discord.Interaction, greeted: Callable[[], None]) -> None:
@@ -101,54 +240,56 @@ class Interactions:
     async def _acknowledge(self, interaction: discord.Interaction) -> None:
         command = interaction.type is discord.InteractionType.application_command
         try:
-            with mapped(), anyio.fail_after(_RESPONSE_SECONDS):
+            with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
                 response = await interaction.response.defer(thinking=command)
-        except ScreenError as error:
+        except MessengerError as error:
             # Too late for Discord, not for the person: the answer comes as an ordinary message.
             logger.info("an interaction could not be acknowledged: %s", error)
             return
         if command and response is not None and response.message_id is not None:
-            self._deferred.keep(interaction, response.message_id)
+            self._deferred.remember(interaction, response.message_id)
 
     async def _complete(self, interaction: discord.Interaction) -> None:
-        place = place_of(self._name, interaction.channel)
+        place = chat_location(self._name, interaction.channel)
         if place is None:
             return
         data = _data(interaction)
-        verdict = await self._gate.admit(_knock(interaction, place, None))
+        verdict = await self._gate.authorize(_knock(interaction, place, None))
         command = None if verdict.role is None else self._commands.get(str(data.get("name")))
         try:
-            with mapped(), anyio.fail_after(_RESPONSE_SECONDS):
-                await interaction.response.autocomplete(choices(command, typed(data)))
-        except ScreenError as error:
+            with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
+                await interaction.response.autocomplete(
+                    autocomplete_choices(command, focused_value(data))
+                )
+        except MessengerError as error:
             logger.debug("a completion came too late: %s", error)
 
     async def _refuse(self, interaction: discord.Interaction, reply: str) -> None:
         try:
-            with mapped(), anyio.fail_after(_RESPONSE_SECONDS):
+            with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
                 await interaction.response.send_message(
                     reply[:2000], ephemeral=True, allowed_mentions=discord.AllowedMentions.none()
                 )
-        except ScreenError as error:
+        except MessengerError as error:
             logger.info("a refusal could not be told: %s", error)
 
-    async def _tell(self, place: Place, inbound: str, text: str) -> None:
+    async def _tell(self, place: ChatLocation, inbound: str, text: str) -> None:
         view = discord.ui.View(timeout=None)
         view.stop()
         try:
-            with mapped():
+            with map_discord_errors():
                 if await self._deferred.answer(inbound, "", text, view) is not None:
                     return
-        except ScreenError as error:
+        except MessengerError as error:
             logger.info("a command's answer goes to its chat: %s", error)
-        await self._uplink.tell(place.channel_id, text)
+        await self._uplink.send_text(place.channel_id, text)
 
 
 def _meant(interaction: discord.Interaction) -> str | None:
     """Return the words that an interaction stands for; None where it is none of ours."""
     data = _data(interaction)
     if interaction.type is discord.InteractionType.application_command:
-        return text_of(data) if data.get("type", 1) == 1 else None
+        return command_text(data) if data.get("type", 1) == 1 else None
     message, bot = interaction.message, interaction.client.user
     if interaction.type is not discord.InteractionType.component or message is None:
         return None
@@ -156,7 +297,9 @@ def _meant(interaction: discord.Interaction) -> str | None:
     if bot is None or message.author.id != bot.id or custom_id not in _buttons(message):
         logger.info("a press of a button that the bot did not show there is ignored")
         return None
-    return custom_id.removeprefix(BUTTON) if custom_id.startswith(BUTTON) else None
+    return (
+        custom_id.removeprefix(BUTTON_ID_PREFIX) if custom_id.startswith(BUTTON_ID_PREFIX) else None
+    )
 
 
 def _buttons(message: discord.Message) -> set[str | None]:
@@ -168,23 +311,27 @@ def _data(interaction: discord.Interaction) -> dict[str, Any]:
     return {**(interaction.data or {})}
 
 
-def _inbound(interaction: discord.Interaction, place: Place, text: str, role: Role) -> Inbound:
+def _inbound(
+    interaction: discord.Interaction, place: ChatLocation, text: str, role: Role
+) -> Inbound:
     pressed = interaction.message
     return Inbound(
         address=place.address,
-        id=f"{'cb' if pressed else PREFIX}{interaction.id}",
+        id=f"{'cb' if pressed else INTERACTION_ID_PREFIX}{interaction.id}",
         sender=_sender(interaction),
         text=text,
         sent_at=interaction.created_at,
         private=place.private,
         role=role,
-        pressed=str(pressed.id) if pressed else None,
+        pressed_message_id=str(pressed.id) if pressed else None,
     )
 
 
-def _knock(interaction: discord.Interaction, place: Place, text: str | None) -> Knock:
+def _knock(
+    interaction: discord.Interaction, place: ChatLocation, text: str | None
+) -> AccessRequest:
     said = text if place.private else None
-    return Knock(place.address, _sender(interaction), place.private, place.ids, said)
+    return AccessRequest(place.address, _sender(interaction), place.private, place.access_ids, said)
 
 
 def _sender(interaction: discord.Interaction) -> Sender:

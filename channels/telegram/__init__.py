@@ -1,7 +1,6 @@
 """Telegram as a channel."""
 
 from channels.telegram.channel import TelegramChannel
-from channels.telegram.receiving import receive
-from channels.telegram.webhook import WebhookPlace, webhook_place
+from channels.telegram.webhook import WebhookEndpoint, parse_webhook_endpoint, receive_updates
 
-__all__ = ["TelegramChannel", "WebhookPlace", "receive", "webhook_place"]
+__all__ = ["TelegramChannel", "WebhookEndpoint", "parse_webhook_endpoint", "receive_updates"]

@@ -3,34 +3,75 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import AsyncExitStack
 from functools import partial
 from urllib.parse import urlsplit
 
 import anyio
-from aiogram.methods import GetMe
+from aiogram.methods import GetMe, GetMyCommands, SetMyCommands
+from aiogram.types import BotCommand
 from anyio.abc import TaskGroup
 
 from bot.bus import ChannelPort, ChannelRefused
-from channels.base import Platform
-from channels.delivery.courier import Courier
-from channels.delivery.screen import Flooded, ScreenError
-from channels.lanes import Lanes
-from channels.telegram.api import TOKEN_SETTING, Api
-from channels.telegram.arrivals import Arrivals
-from channels.telegram.composing import Composer
-from channels.telegram.intake import Intake
-from channels.telegram.menu import keep_menu
-from channels.telegram.polling import Polling
-from channels.telegram.recent import Recent
-from channels.telegram.refusals import LockedOut, MethodUnknown
-from channels.telegram.screen import TelegramScreen
-from channels.telegram.spool import FolderSpool
-from channels.telegram.telling import Teller
-from channels.telegram.timing import Pause, Timing
+from channels.base import ChannelContext, MenuCommand
+from channels.delivery.dispatcher import OutboundDispatcher
+from channels.delivery.messenger import MessageRejected, MessengerError, RateLimited
+from channels.keyed_executor import KeyedExecutor
+from channels.telegram.api import (
+    TOKEN_SETTING,
+    Backoff,
+    BotApiClient,
+    MethodNotFound,
+    TelegramTiming,
+    TokenRejected,
+)
+from channels.telegram.inbound_composer import InboundComposer, RecentMessages
+from channels.telegram.intake import FolderSpool, TelegramIntake
+from channels.telegram.message_content import BotIdentity
+from channels.telegram.messenger import TelegramMessenger
+from channels.telegram.notices import NoticeSender
+from channels.telegram.polling import SpoolConsumer, UpdatePoller
 from channels.telegram.updates import UpdateReader
-from channels.telegram.webhook import Listener, Webhook, WebhookPlace, listening, secret_of
-from channels.telegram.words import Me
+from channels.telegram.webhook import (
+    WebhookEndpoint,
+    WebhookListener,
+    WebhookRegistration,
+    open_listener,
+    webhook_secret,
+)
+
+# https://core.telegram.org/bots/api#botcommand
+_COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
+_LONGEST_SUMMARY = 256
+_MAX_COMMANDS = 100
+
+
+async def sync_command_menu(
+    api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming
+) -> None:
+    """Bring the menu up to date, if it is not; a refusal costs the menu alone."""
+    wanted = [
+        BotCommand(command=one.name, description=one.summary[:_LONGEST_SUMMARY])
+        for one in commands
+        if _COMMAND_NAME.fullmatch(one.name) and one.summary
+    ][:_MAX_COMMANDS]
+    pause = Backoff(timing)
+    while True:
+        try:
+            known = [(one.command, one.description) for one in await api(GetMyCommands())]
+            if known != [(one.command, one.description) for one in wanted]:
+                await api(SetMyCommands(commands=wanted))
+        except MessageRejected as refused:
+            logger.warning("Telegram does not take the menu of commands: %s", refused)
+        except RateLimited as flood:
+            await pause.wait(flood.seconds)
+            continue
+        except MessengerError:
+            await pause.wait()
+            continue
+        return
+
 
 logger = logging.getLogger(__name__)
 
@@ -62,18 +103,18 @@ class TelegramChannel:
         self,
         name: str,
         token: str,
-        platform: Platform,
+        platform: ChannelContext,
         *,
         api_base: str | None,
-        webhook: WebhookPlace | None,
-        timing: Timing | None = None,
+        webhook: WebhookEndpoint | None,
+        timing: TelegramTiming | None = None,
     ) -> None:
         self._name = name
         self._token = token
         self._platform = platform
         self._api_base = api_base
         self._webhook = webhook
-        self._timing = timing or Timing()
+        self._timing = timing or TelegramTiming()
 
     @property
     def name(self) -> str:
@@ -86,7 +127,7 @@ class TelegramChannel:
         Raises:
             ChannelRefused: The token is wrong, now or later, or the webhook's port is taken.
         """
-        api = Api(self._token, self._api_base)
+        api = BotApiClient(self._token, self._api_base)
         try:
             me = await self._enter(api)
             await self._serve(api, me, port)
@@ -96,15 +137,15 @@ class TelegramChannel:
         # Nothing else ends the serving of itself.
         raise self._unknown_token()
 
-    async def _enter(self, api: Api) -> Me:
+    async def _enter(self, api: BotApiClient) -> BotIdentity:
         """Ask Telegram who the bot is, until there is an answer."""
-        pause, told = Pause(self._timing), False
+        pause, told = Backoff(self._timing), False
         while True:
             try:
                 user = await api(GetMe())
-            except (LockedOut, MethodUnknown) as exc:
+            except (TokenRejected, MethodNotFound) as exc:
                 raise self._unknown_token() from exc
-            except ScreenError as error:
+            except MessengerError as error:
                 if not told:
                     told = True
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
@@ -113,101 +154,107 @@ class TelegramChannel:
                         f"Telegram: no connection to {where}, I try again until there is one "
                         f"({error})"
                     )
-                await pause.wait(error.seconds if isinstance(error, Flooded) else 0)
+                await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)
             else:
                 if not user.can_read_all_group_messages:
                     self._tell_of_privacy()
                 commands = frozenset(one.name for one in self._platform.commands)
-                return Me(user.id, user.username or "", commands | {_START})
+                return BotIdentity(user.id, user.username or "", commands | {_START})
 
     def _tell_of_privacy(self) -> None:
         """Say what keeps group messages away, where they are wanted.
 
         https://core.telegram.org/bots/features#privacy-mode
         """
-        groups = self._platform.groups
+        groups = self._platform.group_policy
         kind = self._name.partition("-")[0]
-        if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always):
+        if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always_answer):
             self._platform.announce(
                 "Telegram: in groups the bot gets only what is said to it. For the other messages, "
                 "turn its privacy mode off (/setprivacy at @BotFather) and add it to the group "
                 "anew, or make it an administrator there"
             )
 
-    async def _serve(self, api: Api, me: Me, port: ChannelPort) -> None:
+    async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
         """Serve until the token is not known any more."""
-        recent, announce = Recent(), self._platform.announce
-        screen = TelegramScreen(api, recent)
+        recent, announce = RecentMessages(), self._platform.announce
+        screen = TelegramMessenger(api, recent)
         async with AsyncExitStack() as stack:
             listener = None
             if self._webhook is not None and self._platform.spool is None:
-                listener = await stack.enter_async_context(listening(self._webhook))
+                listener = await stack.enter_async_context(open_listener(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
-            lanes = Lanes(tasks)
-            intake = Intake(
+            lanes = KeyedExecutor(tasks)
+            intake = TelegramIntake(
                 self._name,
                 self._platform,
                 port,
                 reader=UpdateReader(self._name, me, announce),
-                spool=self._platform.spool or FolderSpool(self._platform.folder / "spool"),
+                spool=self._platform.spool or FolderSpool(self._platform.data_dir / "spool"),
                 lanes=lanes,
-                composer=Composer(api, self._platform.media, recent, self._timing),
-                teller=Teller(api, lanes, self._timing),
+                composer=InboundComposer(api, self._platform.media, recent, self._timing),
+                teller=NoticeSender(api, lanes, self._timing),
                 recent=recent,
                 timing=self._timing,
             )
             await intake.resume()
-            tasks.start_soon(Courier(port, screen).run)
-            tasks.start_soon(partial(keep_menu, api, self._platform.commands, self._timing))
+            tasks.start_soon(OutboundDispatcher(port, screen).run)
+            tasks.start_soon(partial(sync_command_menu, api, self._platform.commands, self._timing))
             self._take_updates(api, intake, listener, tasks)
             announce(f"Telegram: @{me.username} is here")
-            self._platform.connected()
+            self._platform.on_connected()
             await self._locked_out(api)
             tasks.cancel_scope.cancel()
 
     def _take_updates(
-        self, api: Api, intake: Intake, listener: Listener | None, tasks: TaskGroup
+        self,
+        api: BotApiClient,
+        intake: TelegramIntake,
+        listener: WebhookListener | None,
+        tasks: TaskGroup,
     ) -> None:
         """Begin to take updates, however they come."""
         announce, timing, place = self._platform.announce, self._timing, self._webhook
         if self._platform.spool is not None:
             # Also where they are polled for by now: some may have arrived before.
-            tasks.start_soon(Arrivals(self._platform.spool, intake, timing).run)
+            tasks.start_soon(SpoolConsumer(self._platform.spool, intake, timing).run)
         if place is None:
-            tasks.start_soon(Polling(api, intake, announce, timing).run)
+            tasks.start_soon(UpdatePoller(api, intake, announce, timing).run)
             return
-        secret = secret_of(self._token)
+        secret = webhook_secret(self._token)
         if listener is not None:
-            tasks.start_soon(listener.serve, api.bot_id, secret, intake.take)
+            tasks.start_soon(listener.serve, api.bot_id, secret, intake.handle_update)
         tasks.start_soon(self._catch_up, intake)
-        address = place.address(api.bot_id)
-        tasks.start_soon(Webhook(api, address, secret, announce=announce, timing=timing).run)
+        address = place.url_for(api.bot_id)
+        tasks.start_soon(
+            WebhookRegistration(api, address, secret, announce=announce, timing=timing).run
+        )
 
-    async def _catch_up(self, intake: Intake) -> None:
+    async def _catch_up(self, intake: TelegramIntake) -> None:
         """Give Telegram some time to send what a run before this one did not take."""
-        await anyio.sleep(_CATCH_UP * self._timing.gather)
-        intake.caught_up()
+        await anyio.sleep(_CATCH_UP * self._timing.message_group_wait)
+        intake.mark_caught_up()
 
-    async def _locked_out(self, api: Api) -> None:
+    async def _locked_out(self, api: BotApiClient) -> None:
         """Return once the token is not known any more.
 
         Telegram says so of good tokens, too, while it is out of order: it is asked again for about
         a minute before a person is.
         """
         while True:
-            await api.locked_out.wait()
+            await api.token_rejected.wait()
             logger.warning("Telegram says that it does not know the token: I ask it again")
             refused = 0
-            while refused < _ASKED_AGAIN and api.locked_out.is_set():
+            while refused < _ASKED_AGAIN and api.token_rejected.is_set():
                 await anyio.sleep(self._timing.longest_retry / _ASKED_AGAIN)
                 try:
                     await api(GetMe())
-                except (LockedOut, MethodUnknown):
+                except (TokenRejected, MethodNotFound):
                     refused += 1
-                except ScreenError as error:
+                except MessengerError as error:
                     logger.debug("Telegram does not say whether it knows the token: %s", error)
                 else:
-                    api.known_again()
+                    api.clear_token_rejected()
             if refused == _ASKED_AGAIN:
                 return
             logger.info("Telegram knows the token after all")

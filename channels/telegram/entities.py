@@ -12,11 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
-from channels.text import cut, skip_space, utf16_length, visible
+from channels.text import (
+    Alignment,
+    format_table,
+    has_visible_text,
+    piece_end,
+    skip_space,
+    utf16_length,
+)
 
-MOST_ENTITIES = 100
-HEAVIEST_ENTITIES = 8000
+MAX_ENTITIES = 100
+MAX_ENTITY_BYTES = 8000
 """The most bytes of all addresses and languages of a message, with room for their envelopes."""
 
 _ENVELOPE = 20
@@ -59,7 +67,7 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FormattedText:
     """What one message holds.
 
     Attributes:
@@ -73,7 +81,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class StyledSpan:
     """A styled stretch of the text that is not yet cut, in Python's indices."""
 
     type: str
@@ -83,22 +91,22 @@ class Span:
     language: str | None = None
 
 
-def split(text: str, spans: Sequence[Span], limit: int) -> list[Piece]:
+def split_formatted_text(text: str, spans: Sequence[StyledSpan], limit: int) -> list[FormattedText]:
     """Return the text in pieces within the limit; a style that is cut goes on in the next piece."""
     ordered = sorted(spans, key=lambda span: (span.start, -span.end))
-    found: list[Piece] = []
+    found: list[FormattedText] = []
     start = _begin(text, 0, ordered)
     while start < len(text):
         ordered = [span for span in ordered if span.end > start]
         end = _end(text, start, ordered, limit)
         piece = _piece(text, start, end, ordered)
-        if visible(piece.text):
+        if has_visible_text(piece.text):
             found.append(piece)
         start = _begin(text, end, ordered)
     return found
 
 
-def _begin(text: str, index: int, spans: Sequence[Span]) -> int:
+def _begin(text: str, index: int, spans: Sequence[StyledSpan]) -> int:
     begin = skip_space(text, index)
     for span in spans:
         if span.type == _BLOCK and span.start < begin < span.end:
@@ -107,11 +115,11 @@ def _begin(text: str, index: int, spans: Sequence[Span]) -> int:
     return begin
 
 
-def _end(text: str, start: int, spans: Sequence[Span], limit: int) -> int:
-    end = cut(text, start, limit)
+def _end(text: str, start: int, spans: Sequence[StyledSpan], limit: int) -> int:
+    end = piece_end(text, start, limit)
     most = _affordable(spans)
     if most < len(spans) and start < spans[most].start < end:
-        end = cut(text, start, utf16_length(text[start : spans[most].start]))
+        end = piece_end(text, start, utf16_length(text[start : spans[most].start]))
     if end == len(text):
         return end
     middle = start + (end - start) // 2
@@ -125,33 +133,35 @@ def _end(text: str, start: int, spans: Sequence[Span], limit: int) -> int:
     return end
 
 
-def _affordable(spans: Sequence[Span]) -> int:
+def _affordable(spans: Sequence[StyledSpan]) -> int:
     """Return how many of the spans, from the first on, one message may have."""
     weight = 0
-    for count, span in enumerate(spans[:MOST_ENTITIES]):
+    for count, span in enumerate(spans[:MAX_ENTITIES]):
         weight += _ENVELOPE + len((span.url or span.language or "").encode())
-        if weight > HEAVIEST_ENTITIES:
+        if weight > MAX_ENTITY_BYTES:
             return count
-    return min(len(spans), MOST_ENTITIES)
+    return min(len(spans), MAX_ENTITIES)
 
 
-def _piece(text: str, start: int, end: int, spans: Sequence[Span]) -> Piece:
+def _piece(text: str, start: int, end: int, spans: Sequence[StyledSpan]) -> FormattedText:
     shown = text[start:end].rstrip()
     inside = (_clip(text, span, start, start + len(shown)) for span in spans if span.start < end)
     kept = [span for span in inside if span.start < span.end]
     kept = kept[: _affordable(kept)]
     if shown.isascii():
-        return Piece(shown, tuple(_entity(s, s.start - start, s.end - s.start) for s in kept))
+        return FormattedText(
+            shown, tuple(_entity(s, s.start - start, s.end - s.start) for s in kept)
+        )
     entities: list[Entity] = []
     known, units = start, 0
     for span in kept:
         units += utf16_length(text[known : span.start])
         known = span.start
         entities.append(_entity(span, units, utf16_length(text[span.start : span.end])))
-    return Piece(shown, tuple(entities))
+    return FormattedText(shown, tuple(entities))
 
 
-def _clip(text: str, span: Span, start: int, end: int) -> Span:
+def _clip(text: str, span: StyledSpan, start: int, end: int) -> StyledSpan:
     first, last = max(span.start, start), min(span.end, end)
     while first < last and text[last - 1].isspace():
         last -= 1
@@ -162,5 +172,179 @@ def _clip(text: str, span: Span, start: int, end: int) -> Span:
     return replace(span, start=first, end=last)
 
 
-def _entity(span: Span, offset: int, length: int) -> Entity:
+def _entity(span: StyledSpan, offset: int, length: int) -> Entity:
     return Entity(span.type, offset, length, span.url, span.language)
+
+
+class TextBuilder:
+    """Text that grows, and its styles.
+
+    Attributes:
+        spans: The styles so far.
+        bullet: What stands before the next text on its line.
+        at_block_start: Whether the next block begins where the text ends, as the first one of a quote.
+    """
+
+    def __init__(self) -> None:
+        self.spans: list[StyledSpan] = []
+        self.bullet = ""
+        self.at_block_start = False
+        self._parts: list[str] = []
+        self._length = 0
+        self._owed = 0
+        self._styles: list[list[str | int]] = []
+
+    def text(self) -> str:
+        """Return all that was written."""
+        return "".join(self._parts)
+
+    def text_from(self, start: int) -> str:
+        """Return what was written from that index on."""
+        return self.text()[start:]
+
+    def require_line_breaks(self, lines: int) -> None:
+        """Owe at least that many line breaks before the next text."""
+        self._owed = max(self._owed, lines)
+
+    def write(self, text: str) -> None:
+        """Append text, after what is owed."""
+        if self._owed:
+            text = text.lstrip(" ")
+        if text:
+            self._settle()
+            self._append(text)
+
+    def position(self) -> int:
+        """Write what is owed, and return the index where the next text begins."""
+        self._settle()
+        return self._length
+
+    def begin_block(self, indent: str) -> None:
+        """Begin a block on a line of its own, unless a bullet or a quote has begun one."""
+        if self.bullet or self.at_block_start:
+            return
+        self.require_line_breaks(1)
+        self.bullet = indent
+
+    def start_line(self) -> None:
+        """Begin a line on which not even a bullet stands."""
+        if self.bullet.strip():
+            self._settle()
+        self.bullet = ""
+        if not self.at_block_start:
+            self.require_line_breaks(1)
+
+    def end_item(self) -> None:
+        """Write a bullet that has no text, so that another may follow."""
+        if self.bullet.strip():
+            self._settle()
+        if not self.at_block_start:
+            self.require_line_breaks(1)
+
+    def block(self, kind: str, text: str, *, language: str | None = None) -> None:
+        """Write code on lines of its own."""
+        if not text.strip():
+            return
+        self.start_line()
+        self._solid(kind, text, language)
+
+    def code(self, text: str) -> None:
+        """Write code inside a line."""
+        if text:
+            self._solid("code", text, None)
+
+    def open_style(self, kind: str) -> None:
+        """Begin a style."""
+        self._styles.append([kind, self.position()])
+
+    def close_style(self, kind: str) -> None:
+        """End the style that began last of this kind."""
+        for index in range(len(self._styles) - 1, -1, -1):
+            if self._styles[index][0] == kind:
+                _, start = self._styles.pop(index)
+                # Bold in a bold heading is bold once.
+                if all(other != kind for other, _ in self._styles):
+                    self.add_span(kind, cast(int, start))
+                return
+
+    def add_span(self, kind: str, start: int, *, url: str | None = None) -> None:
+        """Style what was written from that index on."""
+        if start < self._length:
+            self.spans.append(StyledSpan(kind, start, self._length, url))
+
+    def _solid(self, kind: str, text: str, language: str | None) -> None:
+        start = self.position()
+        for number, (style, begun) in enumerate(self._styles):
+            if all(other != style for other, _ in self._styles[:number]):
+                self.add_span(cast(str, style), cast(int, begun))
+        self._append(text)
+        self.spans.append(StyledSpan(kind, start, self._length, None, language))
+        for entry in self._styles:
+            entry[1] = self._length
+
+    def _settle(self) -> None:
+        owed, bullet = self._owed, self.bullet
+        self._owed, self.bullet, self.at_block_start = 0, "", False
+        if self._length:
+            self._append("\n" * owed)
+        self._append(bullet)
+
+    def _append(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            self._length += len(text)
+
+
+class TableBuilder:
+    """A table whose cells are being read.
+
+    Attributes:
+        in_cell: Whether text belongs to a cell now.
+        cell_end: Where the source of the cell that was read last ends, in bytes.
+        links: The links of its cells, label and address: code holds no links.
+    """
+
+    def __init__(self) -> None:
+        self.in_cell = False
+        self.cell_end = 0
+        self.links: list[tuple[str, str]] = []
+        self._alignments: list[Alignment] = []
+        self._rows: list[list[str]] = []
+
+    def start(self, kind: str, value: Sequence[str] | None) -> None:
+        """Begin the table, a row or a cell, by the parser's name of it."""
+        if kind == "Table":
+            sides = {"Right": "right", "Center": "center"}
+            self._alignments = [cast(Alignment, sides.get(v, "left")) for v in value or ()]
+        elif kind in ("TableHead", "TableRow"):
+            self._rows.append([])
+        elif kind == "TableCell":
+            self._rows[-1].append("")
+            self.in_cell = True
+
+    def end_cell(self, where: int) -> None:
+        """End the cell; the source goes on after it at that place."""
+        self.in_cell, self.cell_end = False, where
+
+    def end_row(self, rest: str) -> None:
+        """End the row; cells that its table has no columns for are in the rest of its source."""
+        # What the parser drops there is text that a model wrote.
+        if rest.strip(" |\n>"):
+            self._rows[-1] += [cell.strip() for cell in rest.strip(" |\n").split("|")]
+
+    @property
+    def length(self) -> int:
+        """How much text the cell has."""
+        return len(self._rows[-1][-1])
+
+    def write(self, text: str) -> None:
+        """Append text to the cell."""
+        self._rows[-1][-1] += text.replace("\n", " ")
+
+    def text_from(self, start: int) -> str:
+        """Return the cell's text from that index on."""
+        return self._rows[-1][-1][start:]
+
+    def text(self) -> str:
+        """Return the table for a monospaced font."""
+        return format_table(self._rows, self._alignments)

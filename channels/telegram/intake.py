@@ -8,27 +8,171 @@ Rule 3: within a chat everything stays in order; what takes long waits in the ch
 
 from __future__ import annotations
 
+import json
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
+import anyio.to_thread
 
-from bot.bus import BusClosed, BusError, ChannelPort, Knock, Role, Spool, Verdict
-from channels.base import Platform
-from channels.lanes import Lanes
-from channels.telegram.composing import Composer
-from channels.telegram.gathering import Gathering
-from channels.telegram.migrating import Movers
-from channels.telegram.moves import Migration
-from channels.telegram.publishing import Publisher
-from channels.telegram.reading import Event
-from channels.telegram.recent import Recent
-from channels.telegram.telling import Teller
-from channels.telegram.timing import Timing
-from channels.telegram.updates import UpdateReader, update_number
+from bot.bus import (
+    AccessDecision,
+    AccessRequest,
+    BusClosed,
+    BusError,
+    ChannelPort,
+    Inbound,
+    InvalidInbound,
+    Role,
+    SessionFull,
+    Spool,
+)
+from channels.base import ChannelContext
+from channels.keyed_executor import KeyedExecutor
+from channels.private_files import TEMPORARY_SUFFIX, write_private
+from channels.telegram.api import Backoff, TelegramTiming
+from channels.telegram.inbound_composer import InboundComposer, MessageGroup, RecentMessages
+from channels.telegram.notices import MigrationNotifier, NoticeSender
+from channels.telegram.updates import UpdateReader, read_update_id
+from channels.telegram.user_events import SupergroupMigration, UserEvent
+
+
+class FolderSpool(Spool):
+    """A folder of updates, named by their ids.
+
+    Args:
+        folder: Made, open to its owner only, when something is kept first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def put(self, number: int, raw: Any) -> None:
+        """Keep an update; when this returns it is durable.
+
+        Raises:
+            BusError: It could not be written.
+        """
+        data = json.dumps(raw).encode()
+        try:
+            await anyio.to_thread.run_sync(write_private, self._path(number), data)
+        except OSError as exc:
+            raise BusError(
+                f"the message could not be kept in {self._folder} ({exc.strerror}); "
+                "is the disk full, or is the folder not writable?"
+            ) from exc
+
+    async def remove(self, number: int) -> None:
+        """Forget an update; one that cannot be removed comes again at the next start."""
+        try:
+            await anyio.to_thread.run_sync(self._remove, number)
+        except OSError as exc:
+            logger.warning("the handled update %s could not be removed: %s", number, exc)
+
+    async def load(self) -> list[tuple[int, Any]]:
+        """Return what a run before this one left behind, in order; what is damaged is set aside."""
+        return await anyio.to_thread.run_sync(self._load)
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number}.json"
+
+    def _remove(self, number: int) -> None:
+        self._path(number).unlink(missing_ok=True)
+
+    def _load(self) -> list[tuple[int, Any]]:
+        found: list[tuple[int, Any]] = []
+        if not self._folder.is_dir():
+            return found
+        for path in self._folder.iterdir():
+            if path.name.endswith(TEMPORARY_SUFFIX):
+                # Its update was never confirmed to Telegram, which sends it again.
+                path.unlink(missing_ok=True)
+            elif path.suffix == ".json" and path.stem.isdecimal():
+                try:
+                    found.append((int(path.stem), json.loads(path.read_bytes())))
+                except (OSError, ValueError) as exc:
+                    logger.warning("a kept update cannot be read, %s is set aside: %s", path, exc)
+                    path.rename(path.with_suffix(".damaged"))
+        return sorted(found, key=lambda one: one[0])
+
+
+_MOST_TOLD = 200
+
+ResultT = TypeVar("ResultT")
+
+
+class InboundPublisher:
+    """Publishes what people did.
+
+    Args:
+        port: The bus's end.
+        teller: Tells senders what became of their messages.
+        timing: Waits between tries.
+    """
+
+    def __init__(self, port: ChannelPort, teller: NoticeSender, timing: TelegramTiming) -> None:
+        self._port = port
+        self._teller = teller
+        self._timing = timing
+        self._told: deque[int] = deque(maxlen=_MOST_TOLD)
+
+    async def publish(self, event: UserEvent, inbound: Inbound) -> None:
+        """Publish a message; one that the bus will never take is told of and given up.
+
+        Raises:
+            BusError: Another try may succeed; the sender was told.
+        """
+        try:
+            await self.notify_on_error(
+                event, partial(self._port.publish, inbound), asks=inbound.expects_answer
+            )
+        except SessionFull as full:
+            # What nobody said to the bot is nobody's loss.
+            if inbound.expects_answer:
+                self._teller.report_rejected(event, str(full))
+            logger.info("a message of %s is left out: %s", inbound.session, full)
+        except InvalidInbound as invalid:
+            logger.warning("a message of %s is left out: %s", inbound.session, invalid)
+
+    async def notify_on_error(
+        self, event: UserEvent, act: Callable[[], Awaitable[ResultT]], *, asks: bool
+    ) -> ResultT:
+        """Do something; where it fails, tell whoever asked once before the error goes on.
+
+        Raises:
+            BusError: It failed.
+        """
+        try:
+            return await act()
+        except (BusClosed, SessionFull, InvalidInbound):
+            raise
+        except BusError as error:
+            if asks and event.update_id not in self._told:
+                self._told.append(event.update_id)
+                self._teller.send(event.address, f"{error} (I try again until it works.)")
+            raise
+
+    async def retry(self, event: UserEvent, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Do something until it works.
+
+        Raises:
+            BusClosed: The program is stopping.
+        """
+        pause = Backoff(self._timing)
+        while True:
+            try:
+                return await act()
+            except BusClosed:
+                raise
+            except BusError as error:
+                logger.warning("an update of %s waits: %s", event.address.session, error)
+            await pause.wait()
+
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +181,7 @@ _MOST_WAITING = 5_000
 """Messages that may wait in one chat's lane; their words are in the spool."""
 
 
-class Intake:
+class TelegramIntake:
     """Takes updates, however they came.
 
     Args:
@@ -56,21 +200,21 @@ class Intake:
     def __init__(
         self,
         channel: str,
-        platform: Platform,
+        platform: ChannelContext,
         port: ChannelPort,
         *,
         reader: UpdateReader,
         spool: Spool,
-        lanes: Lanes,
-        composer: Composer,
-        teller: Teller,
-        recent: Recent,
-        timing: Timing,
+        lanes: KeyedExecutor,
+        composer: InboundComposer,
+        teller: NoticeSender,
+        recent: RecentMessages,
+        timing: TelegramTiming,
     ) -> None:
         self._channel = channel
         self._platform = platform
-        self._publisher = Publisher(port, teller, timing)
-        self._movers = Movers(platform.access, teller)
+        self._publisher = InboundPublisher(port, teller, timing)
+        self._movers = MigrationNotifier(platform.access, teller)
         self._reader = reader
         self._spool = spool
         self._lanes = lanes
@@ -79,7 +223,7 @@ class Intake:
         self._recent = recent
         self._timing = timing
         self._known: OrderedDict[int, None] = OrderedDict()
-        self._open: dict[str, Gathering] = {}
+        self._open: dict[str, MessageGroup] = {}
         self._waiting: Counter[str] = Counter()
         self._fetching: Counter[str] = Counter()
         self._taking = anyio.Lock()
@@ -90,25 +234,25 @@ class Intake:
         for number, raw in await self._spool.load():
             self._know(number)
             event = self._reader.read(raw)
-            if isinstance(event, Event):
+            if isinstance(event, UserEvent):
                 self._queue(event)
             else:
                 await self._spool.remove(number)
 
-    def caught_up(self) -> None:
+    def mark_caught_up(self) -> None:
         """Learn that what was on its way when the run began has been taken.
 
         Before that, an album of which a run before this one took some parts may have others to come.
         """
         self._caught_up.set()
 
-    async def take(self, raw: Any) -> None:
+    async def handle_update(self, raw: Any) -> None:
         """Take an update as it came; return once it is durable, or is nothing to us.
 
         Raises:
             BusError: It is not taken and has to come again.
         """
-        number = update_number(raw)
+        number = read_update_id(raw)
         if number is None:
             logger.warning("an update without an id is skipped")
             return
@@ -120,8 +264,8 @@ class Intake:
     async def _take_new(self, number: int, raw: Any) -> None:
         try:
             event = self._reader.read(raw)
-            if isinstance(event, Migration):
-                await self._movers.tell(event)
+            if isinstance(event, SupergroupMigration):
+                await self._movers.notify(event)
             elif event is not None:
                 await self._take(event, raw)
         except BusError:
@@ -132,44 +276,44 @@ class Intake:
 
     # What is done with an event.
 
-    async def _take(self, event: Event, raw: Any) -> None:
+    async def _take(self, event: UserEvent, raw: Any) -> None:
         if not self._wanted(event):
             return
-        if event.kind == "edit" and self._recent.says(event):
+        if event.kind == "edit" and self._recent.has_text(event):
             return
         role = await self._admitted(event)
         if role is None:
             return
-        if event.callback is not None:
-            self._teller.acknowledge(event.callback)
+        if event.callback_query_id is not None:
+            self._teller.answer_callback_query(event.callback_query_id)
         if self._takes_long(event):
             await self._put_aside(event, raw)
         else:
             inbound = await self._composer.compose([event], role, asks=self._asks(event))
             await self._publisher.publish(event, inbound)
         if event.kind in ("message", "edit"):
-            self._recent.said(event)
+            self._recent.record_text(event)
 
-    def _wanted(self, event: Event) -> bool:
+    def _wanted(self, event: UserEvent) -> bool:
         """Return whether it may be published, were its sender let in."""
         gathering = self._open.get(event.address.session)
         # Which part of an album names the bot is known when all are there.
         return (
             self._asks(event)
             or event.private
-            or self._platform.groups.keep_context
-            or event.album is not None
-            or (gathering is not None and gathering.takes(event))
+            or self._platform.group_policy.keep_context
+            or event.media_group_id is not None
+            or (gathering is not None and gathering.accepts(event))
         )
 
-    def _asks(self, event: Event) -> bool:
+    def _asks(self, event: UserEvent) -> bool:
         if event.kind == "reaction":
             return False
         place = f"{self._channel.partition('-')[0]}:{event.address.chat_id}"
-        corrects = event.kind == "edit" and self._recent.asked(event)
-        return event.addressed or corrects or place in self._platform.groups.always
+        corrects = event.kind == "edit" and self._recent.expected_answer(event)
+        return event.addressed or corrects or place in self._platform.group_policy.always_answer
 
-    async def _admitted(self, event: Event) -> Role | None:
+    async def _admitted(self, event: UserEvent) -> Role | None:
         """Return the sender's role; where they have none, tell them what the door says.
 
         Raises:
@@ -178,60 +322,60 @@ class Intake:
         text = event.text if event.private and event.kind == "message" else None
         verdict = await self._judged(event, text)
         if verdict.role is None and verdict.reply is not None and self._asks(event):
-            self._teller.tell(event.address, verdict.reply)
+            self._teller.send(event.address, verdict.reply)
         return verdict.role
 
-    async def _judged(self, event: Event, text: str | None) -> Verdict:
-        knock = Knock(
+    async def _judged(self, event: UserEvent, text: str | None) -> AccessDecision:
+        knock = AccessRequest(
             address=event.address,
             sender=event.sender,
             private=event.private,
             places=(event.address.chat_id,),
             text=text,
         )
-        return await self._platform.access.admit(knock)
+        return await self._platform.access.authorize(knock)
 
-    def _takes_long(self, event: Event) -> bool:
+    def _takes_long(self, event: UserEvent) -> bool:
         lane = event.address.session
-        if event.files or event.album is not None or event.long:
+        if event.files or event.media_group_id is not None or event.is_long_text:
             return True
         # What is no file is there in a moment, and is to be stopped, too.
         overtakes = event.urgent and self._fetching[lane] > 0
-        return self._lanes.busy(lane) and not overtakes
+        return self._lanes.is_busy(lane) and not overtakes
 
-    async def _put_aside(self, event: Event, raw: Any) -> None:
+    async def _put_aside(self, event: UserEvent, raw: Any) -> None:
         asks = self._asks(event)
         if self._waiting[event.address.session] >= _MOST_WAITING:
             if asks:
-                self._teller.refuse(
+                self._teller.report_rejected(
                     event,
                     f"{_MOST_WAITING} messages already wait here, which is the most allowed: "
                     "this one was not taken, please send it again later",
                 )
             return
-        put = partial(self._spool.put, event.update, raw)
-        await self._publisher.told_of(event, put, asks=asks)
+        put = partial(self._spool.put, event.update_id, raw)
+        await self._publisher.notify_on_error(event, put, asks=asks)
         self._queue(event)
 
-    def _queue(self, event: Event) -> None:
+    def _queue(self, event: UserEvent) -> None:
         """Let the chat's lane handle it, together with what it is a part of."""
         lane = event.address.session
         self._waiting[lane] += 1
         if event.files:
             self._fetching[lane] += 1
         gathering = self._open.get(lane)
-        if gathering is not None and gathering.takes(event):
+        if gathering is not None and gathering.accepts(event):
             gathering.add(event)
             return
         if gathering is not None:
             gathering.close()
-        self._open[lane] = gathering = Gathering(event)
-        self._lanes.put(lane, partial(self._handle, lane, gathering))
+        self._open[lane] = gathering = MessageGroup(event)
+        self._lanes.submit(lane, partial(self._handle, lane, gathering))
 
     # In the chat's lane.
 
-    async def _handle(self, lane: str, gathering: Gathering) -> None:
-        events = await gathering.complete(self._timing.gather, self._at_rest)
+    async def _handle(self, lane: str, gathering: MessageGroup) -> None:
+        events = await gathering.complete(self._timing.message_group_wait, self._at_rest)
         if self._open.get(lane) is gathering:
             del self._open[lane]
         try:
@@ -245,7 +389,7 @@ class Intake:
             self._fetching += Counter()
         # The first is the last to go: without its first part, an album would come as another one.
         for event in reversed(events):
-            await self._spool.remove(event.update)
+            await self._spool.remove(event.update_id)
 
     async def _at_rest(self) -> None:
         await self._caught_up.wait()
@@ -253,23 +397,23 @@ class Intake:
         if shared is not None:
             # What another process has received may be read late, where the storage is slow.
             with suppress(BusError):
-                for _, raw in await shared.arrived(wait=False):
-                    await self.take(raw)
+                for _, raw in await shared.fetch_untaken(wait=False):
+                    await self.handle_update(raw)
         async with self._taking:
             pass
 
-    async def _settle(self, events: list[Event]) -> None:
+    async def _settle(self, events: list[UserEvent]) -> None:
         first = events[0]
         # Who was shut out while it waited stays out; what the door tells newcomers, it has told.
-        verdict = await self._publisher.insist(first, partial(self._judged, first, None))
+        verdict = await self._publisher.retry(first, partial(self._judged, first, None))
         asks = any(self._asks(event) for event in events)
-        keeps = asks or first.private or self._platform.groups.keep_context
+        keeps = asks or first.private or self._platform.group_policy.keep_context
         if verdict.role is None or not keeps:
             return
         inbound = await self._composer.compose(events, verdict.role, asks=asks)
         if len(events) > 1:
-            self._recent.gathered(events, asks=asks)
-        await self._publisher.insist(first, partial(self._publisher.publish, first, inbound))
+            self._recent.record_group(events, asks=asks)
+        await self._publisher.retry(first, partial(self._publisher.publish, first, inbound))
 
     def _know(self, number: int) -> None:
         self._known[number] = None

@@ -8,14 +8,51 @@ from typing import Any
 
 from aiogram.methods import DeleteWebhook, TelegramMethod
 
-from bot.bus import BusClosed, BusError
-from channels.delivery.screen import Flooded, ScreenError
-from channels.telegram.api import Api
-from channels.telegram.intake import Intake
-from channels.telegram.reading import ALLOWED_UPDATES
-from channels.telegram.refusals import Conflict
-from channels.telegram.timing import Pause, Timing
-from channels.telegram.updates import update_number
+from bot.bus import BusClosed, BusError, SharedSpool
+from channels.delivery.messenger import MessengerError, RateLimited
+from channels.telegram.api import Backoff, BotApiClient, TelegramTiming, UpdatesConflict
+from channels.telegram.intake import TelegramIntake
+from channels.telegram.updates import read_update_id
+from channels.telegram.user_events import ALLOWED_UPDATES
+
+
+class SpoolConsumer:
+    """Takes updates out of the spool, in order.
+
+    Args:
+        spool: Where receivers put them.
+        intake: Takes them.
+        timing: Waits.
+    """
+
+    def __init__(self, spool: SharedSpool, intake: TelegramIntake, timing: TelegramTiming) -> None:
+        self._spool = spool
+        self._intake = intake
+        self._pause = Backoff(timing)
+
+    async def run(self) -> None:
+        """Take what arrives until cancelled; what is refused stays, with all behind it."""
+        while True:
+            batch = await self._spool.fetch_untaken()
+            done: list[int] = []
+            try:
+                for number, raw in batch:
+                    await self._intake.handle_update(raw)
+                    done.append(number)
+            except BusError as error:
+                if not isinstance(error, BusClosed):
+                    logger.warning("an update was not taken: %s", error)
+            try:
+                # What waits in a lane stays until it is handled.
+                await self._spool.discard_untaken(done)
+            except BusError as error:
+                logger.warning("updates that were taken come again: %s", error)
+                done.clear()
+            if len(done) == len(batch):
+                self._pause.reset()
+            else:
+                await self._pause.wait()
+
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +60,7 @@ _NETWORK_SECONDS = 15
 _WORTH_A_WARNING = 2
 
 
-class RawUpdates(TelegramMethod[list[Any]]):
+class GetRawUpdates(TelegramMethod[list[Any]]):
     """``getUpdates`` whose answer is read one by one, so that a malformed update spoils no other.
 
     https://core.telegram.org/bots/api#getupdates
@@ -37,7 +74,7 @@ class RawUpdates(TelegramMethod[list[Any]]):
     allowed_updates: list[str] | None = None
 
 
-class Polling:
+class UpdatePoller:
     """Asks Telegram for updates, for ever.
 
     Args:
@@ -48,14 +85,18 @@ class Polling:
     """
 
     def __init__(
-        self, api: Api, intake: Intake, announce: Callable[[str], None], timing: Timing
+        self,
+        api: BotApiClient,
+        intake: TelegramIntake,
+        announce: Callable[[str], None],
+        timing: TelegramTiming,
     ) -> None:
         self._api = api
         self._intake = intake
         self._announce = announce
         self._timing = timing
-        self._network = Pause(timing)
-        self._bus = Pause(timing)
+        self._network = Backoff(timing)
+        self._bus = Backoff(timing)
         self._offset: int | None = None
         self._conflict = False
         self._failures = 0
@@ -70,14 +111,14 @@ class Polling:
                     await self._api(DeleteWebhook(drop_pending_updates=False))
                     webhook = False
                 batch = await self._poll()
-            except Conflict as conflict:
+            except UpdatesConflict as conflict:
                 # Whoever set a webhook would get the updates that are polled for here.
                 webhook = "webhook" in str(conflict)
                 self._conflicting(conflict)
                 await self._network.wait()
-            except Flooded as flood:
+            except RateLimited as flood:
                 await self._network.wait(flood.seconds)
-            except ScreenError as error:
+            except MessengerError as error:
                 self._cut_off(error)
                 await self._network.wait()
             else:
@@ -86,7 +127,7 @@ class Polling:
 
     async def _poll(self) -> list[Any]:
         batch: list[Any] = await self._api(
-            RawUpdates(
+            GetRawUpdates(
                 offset=self._offset,
                 # At first, what is there already is wanted at once: parts of albums wait for it.
                 timeout=self._timing.poll if self._begun else 0,
@@ -102,24 +143,24 @@ class Polling:
     async def _take(self, batch: list[Any]) -> None:
         for raw in batch:
             try:
-                await self._intake.take(raw)
+                await self._intake.handle_update(raw)
             except BusError as error:
                 # This update and those after it stay unconfirmed, and come again.
                 if not isinstance(error, BusClosed):
                     logger.warning("an update was not taken: %s", error)
                 await self._bus.wait()
                 return
-            number = update_number(raw)
+            number = read_update_id(raw)
             if number is not None:
                 self._offset = number + 1
         self._begun = True
-        self._intake.caught_up()
+        self._intake.mark_caught_up()
         if batch and self._offset is None:
             await self._bus.wait()
         else:
-            self._bus.over()
+            self._bus.reset()
 
-    def _conflicting(self, conflict: Conflict) -> None:
+    def _conflicting(self, conflict: UpdatesConflict) -> None:
         """Say once that somebody else gets the updates: only a person can end that."""
         if not self._conflict:
             what = (
@@ -130,7 +171,7 @@ class Polling:
             self._announce(what)
         self._conflict = True
 
-    def _cut_off(self, error: ScreenError) -> None:
+    def _cut_off(self, error: MessengerError) -> None:
         self._failures += 1
         # A single broken connection is nothing: Telegram closes those that are old.
         logger.debug("Telegram cannot be reached: %s", error)
@@ -139,7 +180,7 @@ class Polling:
             self._announce("Telegram: no connection, I try again until there is one")
 
     def _mended(self) -> None:
-        self._network.over()
+        self._network.reset()
         if self._failures >= _WORTH_A_WARNING:
             self._announce("Telegram: the connection is there again")
         elif self._conflict:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiogram.types import Update
 from pydantic import ValidationError
 
-from channels.telegram.mending import mended
-from channels.telegram.moves import Migration, moved_ids
-from channels.telegram.people import GROUPS
-from channels.telegram.reading import Event, read_update
-from channels.telegram.words import Me
+from channels.telegram.message_content import GROUP_TYPES, BotIdentity
+from channels.telegram.user_events import SupergroupMigration, UserEvent, migrated_ids, read_update
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +29,16 @@ class UpdateReader:
         announce: Tells whoever runs the program what they have to act on.
     """
 
-    def __init__(self, channel: str, me: Me, announce: Callable[[str], None]) -> None:
+    def __init__(self, channel: str, me: BotIdentity, announce: Callable[[str], None]) -> None:
         self._channel = channel
         self._me = me
         self._announce = announce
         self._news: dict[str, set[str]] = {}
 
-    def read(self, raw: Any) -> Event | Migration | None:
+    def read(self, raw: Any) -> UserEvent | SupergroupMigration | None:
         """Return what somebody did; None where it is nothing to us, or malformed."""
         try:
-            update = validated(raw)
+            update = validate_update(raw)
             self._tell_news(update)
             return read_update(update, self._channel, self._me)
         except ValidationError as exc:
@@ -49,11 +46,11 @@ class UpdateReader:
             places = [".".join(map(str, one["loc"])) for one in exc.errors(include_input=False)]
             logger.warning(
                 "the update %s is skipped, as it is malformed: %s",
-                update_number(raw),
+                read_update_id(raw),
                 ", ".join(places[:3]),
             )
         except (ValueError, OverflowError, OSError):
-            logger.warning("the update %s is skipped: no such time", update_number(raw))
+            logger.warning("the update %s is skipped: no such time", read_update_id(raw))
         return None
 
     def _tell_news(self, update: Update) -> None:
@@ -69,13 +66,13 @@ class UpdateReader:
         self._announce(f"Telegram: {line}")
 
 
-def update_number(raw: Any) -> int | None:
+def read_update_id(raw: Any) -> int | None:
     """Return an update's id; None where it has none."""
     number = raw.get("update_id") if isinstance(raw, dict) else None
     return number if isinstance(number, int) else None
 
 
-def validated(raw: Any) -> Update:
+def validate_update(raw: Any) -> Update:
     """Return an update, if need be without what nobody can read of its message.
 
     Raises:
@@ -85,19 +82,19 @@ def validated(raw: Any) -> Update:
         try:
             return Update.model_validate(raw)
         except ValidationError as error:
-            found = mended(raw, error)
+            found = sanitize_update(raw, error)
             if found is None:
                 raise
             raw, left_out = found
             names = ", ".join(sorted(left_out))
-            logger.info("the update %s is read without its %s", update_number(raw), names)
+            logger.info("the update %s is read without its %s", read_update_id(raw), names)
     return Update.model_validate(raw)
 
 
-def _news_of(update: Update, me: Me) -> tuple[str, str] | None:
+def _news_of(update: Update, me: BotIdentity) -> tuple[str, str] | None:
     """Return what an update tells of a group that somebody has to act on: its kind, and a line."""
     member, message = update.my_chat_member, update.message
-    if member is not None and member.chat.type in GROUPS:
+    if member is not None and member.chat.type in GROUP_TYPES:
         present = ("member", "administrator", "restricted")
         if (
             member.new_chat_member.status in present
@@ -107,10 +104,104 @@ def _news_of(update: Update, me: Me) -> tuple[str, str] | None:
                 f"@{me.username} was added to the group {member.chat.id}. It answers there once "
                 f"an owner writes /pair here in it, or TAPEBOT_ALLOW has telegram:{member.chat.id}"
             )
-    if message is not None and (ids := moved_ids(message)) is not None:
+    if message is not None and (ids := migrated_ids(message)) is not None:
         old, new = ids
         return "moved", (
             f"the group {old} is {new} now: where the settings or /pair name it, "
             f"name telegram:{new}"
         )
     return None
+
+
+Json = dict[str, Any]
+
+_PLACES = (("message",), ("edited_message",), ("callback_query", "message"))
+_NEEDED = frozenset(
+    {
+        "message_id",
+        "message_thread_id",
+        "is_topic_message",
+        "from",
+        "sender_chat",
+        "is_automatic_forward",
+        "chat",
+        "date",
+        "edit_date",
+        "text",
+        "migrate_to_chat_id",
+        "migrate_from_chat_id",
+    }
+)
+_REPLACEMENTS: dict[str, Json] = {
+    "forward_origin": {"type": "hidden_user", "sender_user_name": "somebody", "date": 0},
+    "via_bot": {"id": 0, "is_bot": True, "first_name": "a bot"},
+}
+_TARGET = "reply_to_message"
+
+
+def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] | None:
+    """Return an update without what could not be read of its message, and the names of that.
+
+    Args:
+        raw: The update as it came; it stays as it is.
+        error: What is wrong with it.
+
+    Returns:
+        None where nothing can be left out.
+    """
+    if not isinstance(raw, dict):
+        return None
+    for place in _PLACES:
+        trail: list[Json] = [raw]
+        for name in place:
+            inner = trail[-1].get(name)
+            trail.append(inner if isinstance(inner, dict) else {})
+        message = trail.pop()
+        if not message:
+            continue
+        wrong = [one["loc"][len(place) :] for one in _errors(error) if _below(one["loc"], place)]
+        smaller, left_out = _without(message, wrong)
+        if not left_out:
+            return None
+        for outer, name in zip(reversed(trail), reversed(place), strict=True):
+            smaller = {**outer, name: smaller}
+        return smaller, left_out
+    return None
+
+
+def _errors(error: ValidationError) -> Iterable[Any]:
+    # Without the input: that may be a stranger's.
+    return error.errors(include_url=False, include_context=False, include_input=False)
+
+
+def _below(where: tuple[int | str, ...], place: tuple[str, ...]) -> bool:
+    return where[: len(place)] == place
+
+
+def _without(message: Json, wrong: list[tuple[int | str, ...]]) -> tuple[Json, set[str]]:
+    kept, left_out = dict(message), set()
+    for where in wrong:
+        # The names of a union's members stand in between.
+        name = next((str(one) for one in where if one in message), None)
+        if name is None or name in _NEEDED:
+            continue
+        inner = _inside(message[name], where) if name == _TARGET else None
+        if inner is not None and isinstance(kept.get(name), dict):
+            # Most of what is answered can still be quoted.
+            kept[name] = {one: value for one, value in kept[name].items() if one != inner}
+            left_out.add(f"{name}.{inner}")
+            continue
+        kept.pop(name, None)
+        if name in _REPLACEMENTS and message[name] != _REPLACEMENTS[name]:
+            kept[name] = _REPLACEMENTS[name]
+        left_out.add(name)
+    return kept, left_out
+
+
+def _inside(target: Any, where: tuple[int | str, ...]) -> str | None:
+    """Return what of an answered message is left out; None where all of it must go."""
+    if not isinstance(target, dict):
+        return None
+    below = where[where.index(_TARGET) + 1 :]
+    name = next((str(one) for one in below if one in target), None)
+    return None if name in _NEEDED else name

@@ -18,25 +18,134 @@ from typing import Any
 
 import anyio
 from aiogram.methods import GetWebhookInfo, SetWebhook
+from aiogram.types import Chat, Update
 from aiohttp import web
 
-from bot.bus import BusError, ChannelRefused
-from channels.delivery.screen import Flooded, ScreenError
-from channels.telegram.api import Api
-from channels.telegram.reading import ALLOWED_UPDATES
-from channels.telegram.timing import Pause, Timing
-from channels.telegram.updates import update_number
+from bot.bus import (
+    AccessRequest,
+    Address,
+    Authorizer,
+    BusError,
+    ChannelRefused,
+    Sender,
+    SharedSpool,
+)
+from channels.delivery.messenger import MessengerError, RateLimited
+from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
+from channels.telegram.message_content import message_sender, reaction_sender, user_sender
+from channels.telegram.updates import read_update_id, validate_update
+from channels.telegram.user_events import ALLOWED_UPDATES, migrated_ids
+
+_MOST = 2**63
+
+
+async def receive_updates(
+    channel: str, token: str, *, place: WebhookEndpoint, spool: SharedSpool, access: Authorizer
+) -> None:
+    """Take what Telegram sends for one bot into a spool, until cancelled.
+
+    Whoever runs the channel asks Telegram to send it.
+
+    Args:
+        channel: The channel's name.
+        token: The bot's token.
+        place: Where to listen; bots may share it.
+        spool: Where the channel takes updates from.
+        access: Says who may.
+
+    Raises:
+        ChannelRefused: The port is taken, or the host is not this machine's.
+    """
+    receiver = SpoolReceiver(channel, spool, access)
+    bot_id = int(token.partition(":")[0])
+    async with open_listener(place) as listener:
+        await listener.serve(bot_id, webhook_secret(token), receiver.handle_update)
+
+
+class SpoolReceiver:
+    """Takes one bot's updates into a spool.
+
+    Args:
+        channel: The channel's name.
+        spool: Where the channel takes them from.
+        access: Says who may.
+    """
+
+    def __init__(self, channel: str, spool: SharedSpool, access: Authorizer) -> None:
+        self._channel = channel
+        self._spool = spool
+        self._access = access
+
+    async def handle_update(self, raw: Any) -> None:
+        """Return once an update is in the spool, or is nothing to us.
+
+        Raises:
+            BusError: It has to come again: it could not be kept, or too many wait.
+        """
+        number = read_update_id(raw)
+        if number is None or not 0 <= number < _MOST:
+            logger.warning("an update with no usable id is skipped")
+            return
+        try:
+            update = validate_update(raw)
+            news, knock = _is_about_chat(update), _access_request(update, self._channel)
+        except (ValueError, OverflowError, OSError):
+            logger.warning("the update %s is skipped, as it is malformed", number)
+            return
+        if news:
+            await self._spool.enqueue(number, raw, known=False)
+        elif knock is not None:
+            # Without its text no code is used up by looking.
+            verdict = await self._access.authorize(knock)
+            known = verdict.role is not None
+            if known or knock.private or verdict.reply is not None:
+                await self._spool.enqueue(number, raw, known=known)
+
+
+def _is_about_chat(update: Update) -> bool:
+    """Return whether it tells of a chat rather than of what a person said there."""
+    message = update.message
+    return update.my_chat_member is not None or (
+        message is not None and migrated_ids(message) is not None
+    )
+
+
+def _access_request(update: Update, channel: str) -> AccessRequest | None:
+    """Return who wants something where; None where nobody does to whom a bot listens."""
+    message = update.message or update.edited_message
+    query, reaction = update.callback_query, update.message_reaction
+    if message is not None:
+        return _of(channel, message.chat, message_sender(message))
+    if query is not None and query.message is not None and not query.from_user.is_bot:
+        return _of(channel, query.message.chat, user_sender(query.from_user))
+    if reaction is not None:
+        return _of(channel, reaction.chat, reaction_sender(reaction.user, reaction.actor_chat))
+    return None
+
+
+def _of(channel: str, chat: Chat, sender: Sender | None) -> AccessRequest | None:
+    if sender is None:
+        return None
+    number = str(chat.id)
+    return AccessRequest(
+        Address(channel, number),
+        sender,
+        private=chat.type == "private",
+        places=(number,),
+        text=None,
+    )
+
 
 logger = logging.getLogger(__name__)
 
 _HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _MOST_BYTES = 1024 * 1024
 _STOP_SECONDS = 2.0
-Taker = Callable[[Any], Awaitable[None]]
+UpdateHandler = Callable[[Any], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookPlace:
+class WebhookEndpoint:
     """Where Telegram sends updates to.
 
     Attributes:
@@ -49,27 +158,27 @@ class WebhookPlace:
     host: str
     port: int
 
-    def address(self, bot_id: int) -> str:
+    def url_for(self, bot_id: int) -> str:
         """Return the address for one bot's updates."""
         return f"{self.url.rstrip('/')}{_path(bot_id)}"
 
 
-def webhook_place(url: str, listen: str) -> WebhookPlace:
+def parse_webhook_endpoint(url: str, listen: str) -> WebhookEndpoint:
     """Return the place that two settings name: the public address, and where to listen."""
     host, _, port = listen.rpartition(":")
-    return WebhookPlace(url, host, int(port))
+    return WebhookEndpoint(url, host, int(port))
 
 
-def secret_of(token: str) -> str:
+def webhook_secret(token: str) -> str:
     """Return what Telegram shows with each update: derived, so that it need not be kept."""
     return hmac.new(token.encode(), b"tapebot webhook", hashlib.sha256).hexdigest()
 
 
 @dataclass(slots=True)
-class Listener:
+class WebhookListener:
     """One port and the bots behind it."""
 
-    bots: dict[str, tuple[str, Taker]] = field(default_factory=dict)
+    bots: dict[str, tuple[str, UpdateHandler]] = field(default_factory=dict)
     users: int = 0
     starting: anyio.Lock = field(default_factory=anyio.Lock)
     runner: web.AppRunner | None = None
@@ -88,7 +197,7 @@ class Listener:
             raise
         self.runner = runner
 
-    async def serve(self, bot_id: int, secret: str, take: Taker) -> None:
+    async def serve(self, bot_id: int, secret: str, take: UpdateHandler) -> None:
         """Give one bot's updates to a taker, until cancelled.
 
         Args:
@@ -104,7 +213,7 @@ class Listener:
             if self.bots.get(name) is mine:
                 del self.bots[name]
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         """Give it up; the last one closes the port. Whoever comes meanwhile opens it again."""
         async with self.starting:
             self.users -= 1
@@ -121,7 +230,7 @@ class Listener:
             raw = json.loads(await request.read())
         except ValueError:
             return web.Response(status=400, text="not JSON")
-        if update_number(raw) is None:
+        if read_update_id(raw) is None:
             return web.Response(status=400, text="not an update")
         try:
             await known[1](raw)
@@ -131,18 +240,18 @@ class Listener:
         return web.Response()
 
 
-_listeners: dict[tuple[str, int], Listener] = {}
+_listeners: dict[tuple[str, int], WebhookListener] = {}
 
 
 @asynccontextmanager
-async def listening(place: WebhookPlace) -> AsyncIterator[Listener]:
+async def open_listener(place: WebhookEndpoint) -> AsyncIterator[WebhookListener]:
     """Listen at a place, together with whatever bot of the program does so already.
 
     Raises:
         ChannelRefused: The port is taken, or the host is not this machine's.
     """
     key = (place.host, place.port)
-    listener = _listeners.setdefault(key, Listener())
+    listener = _listeners.setdefault(key, WebhookListener())
     listener.users += 1
     try:
         async with listener.starting:
@@ -157,12 +266,12 @@ async def listening(place: WebhookPlace) -> AsyncIterator[Listener]:
         yield listener
     finally:
         with anyio.CancelScope(shield=True):
-            await listener.leave()
+            await listener.release()
         if listener.users == 0:
             _listeners.pop(key, None)
 
 
-class Webhook:
+class WebhookRegistration:
     """Has Telegram send one bot's updates to an address.
 
     Args:
@@ -175,12 +284,12 @@ class Webhook:
 
     def __init__(
         self,
-        api: Api,
+        api: BotApiClient,
         address: str,
         secret: str,
         *,
         announce: Callable[[str], None],
-        timing: Timing,
+        timing: TelegramTiming,
     ) -> None:
         self._api = api
         self._address = address
@@ -199,7 +308,7 @@ class Webhook:
 
     async def _ask(self) -> None:
         """Ask Telegram for the updates, until it agrees."""
-        pause = Pause(self._timing)
+        pause = Backoff(self._timing)
         while True:
             try:
                 await self._api(
@@ -210,9 +319,9 @@ class Webhook:
                         drop_pending_updates=False,
                     )
                 )
-            except Flooded as flood:
+            except RateLimited as flood:
                 await pause.wait(flood.seconds)
-            except ScreenError as error:
+            except MessengerError as error:
                 self._tell(
                     f"the webhook could not be set, I try again until it is ({error}); "
                     "TAPEBOT_TELEGRAM_WEBHOOK_URL is its address"
@@ -224,10 +333,10 @@ class Webhook:
     async def _watch(self) -> None:
         """Return once updates do not come here any more, as far as Telegram says."""
         while True:
-            await anyio.sleep(self._timing.look)
+            await anyio.sleep(self._timing.webhook_check_interval)
             try:
                 info = await self._api(GetWebhookInfo())
-            except ScreenError as error:
+            except MessengerError as error:
                 logger.debug("the webhook could not be looked at: %s", error)
                 continue
             if info.url != self._address:

@@ -6,21 +6,21 @@ import logging
 
 import anyio
 
-from bot.bus import WEB, ChannelPort, ChannelRefused, Site
-from channels.base import Platform
-from channels.lanes import Lanes
-from channels.web.desk import WebDesk
-from channels.web.notices import Notices
-from channels.web.rooms import Rooms
+from bot.bus import WEB_CHANNEL, ChannelPort, ChannelRefused, WebBackend
+from channels.base import ChannelContext
+from channels.keyed_executor import KeyedExecutor
+from channels.web.conversation import ConversationRegistry
+from channels.web.dispatcher import WebDispatcher
+from channels.web.intake import WebIntake
+from channels.web.notices import NoticeStore
+from channels.web.remote_commands import WebRemoteCommands
 from channels.web.routes import chat_routes
-from channels.web.saying import Saying
-from channels.web.showing import Showing
-from channels.web.socket import CHECK_SECONDS, Lobby, Sockets
-from channels.web.uploads import KEPT_SECONDS, Uploads
+from channels.web.socket import LOGIN_CHECK_SECONDS, ConnectionContext, SocketServer
+from channels.web.uploads import UPLOAD_LIFETIME_SECONDS, UploadStore
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = 20_000_000
+DEFAULT_MAX_FILE_BYTES = 20_000_000
 """Bytes of a file that is sent, where the program says nothing else."""
 
 
@@ -36,11 +36,11 @@ class WebChannel:
 
     def __init__(
         self,
-        platform: Platform,
-        site: Site,
+        platform: ChannelContext,
+        site: WebBackend,
         *,
-        most_bytes: int = MOST_BYTES,
-        check_seconds: float = CHECK_SECONDS,
+        most_bytes: int = DEFAULT_MAX_FILE_BYTES,
+        check_seconds: float = LOGIN_CHECK_SECONDS,
     ) -> None:
         self._platform = platform
         self._site = site
@@ -50,7 +50,7 @@ class WebChannel:
     @property
     def name(self) -> str:
         """The first part of its sessions' keys."""
-        return WEB
+        return WEB_CHANNEL
 
     async def run(self, port: ChannelPort) -> None:
         """Serve until cancelled.
@@ -58,15 +58,15 @@ class WebChannel:
         Raises:
             ChannelRefused: The site cannot listen where it should.
         """
-        notices = Notices(self._platform.folder / "notices")
-        uploads = Uploads(self._platform.folder / "uploads", self._most_bytes)
-        rooms = Rooms(self._site, notices)
-        desk = WebDesk(port)
+        notices = NoticeStore(self._platform.data_dir / "notices")
+        uploads = UploadStore(self._platform.data_dir / "uploads", self._most_bytes)
+        rooms = ConversationRegistry(self._site, notices)
+        desk = WebRemoteCommands(port)
         refused: ChannelRefused | None = None
         async with anyio.create_task_group() as tasks:
-            lanes = Lanes(tasks)
-            saying = Saying(self._platform, port, rooms, uploads, lanes)
-            lobby = Lobby(
+            lanes = KeyedExecutor(tasks)
+            saying = WebIntake(self._platform, port, rooms, uploads, lanes)
+            lobby = ConnectionContext(
                 self._site,
                 rooms,
                 saying,
@@ -74,10 +74,10 @@ class WebChannel:
                 self._most_bytes,
                 self._check_seconds,
             )
-            routes = chat_routes(self._site, Sockets(lobby), uploads, notices)
-            tasks.start_soon(Showing(port, rooms, desk, lanes).run)
+            routes = chat_routes(self._site, SocketServer(lobby), uploads, notices)
+            tasks.start_soon(WebDispatcher(port, rooms, desk, lanes).run)
             tasks.start_soon(_sweep, uploads)
-            tasks.start_soon(rooms.watch)
+            tasks.start_soon(rooms.watch_erasures)
             try:
                 await self._site.serve(routes, desk)
             except ChannelRefused as error:
@@ -88,10 +88,10 @@ class WebChannel:
             raise refused
 
 
-async def _sweep(uploads: Uploads) -> None:
+async def _sweep(uploads: UploadStore) -> None:
     while True:
         try:
-            await uploads.sweep()
+            await uploads.remove_expired()
         except OSError as error:
             logger.warning("old uploads could not be removed: %s", error.strerror)
-        await anyio.sleep(KEPT_SECONDS / 10)
+        await anyio.sleep(UPLOAD_LIFETIME_SECONDS / 10)

@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from bot.bus import Button, Visitor
-from channels.base import CommandMenu
-from channels.text import clean
+from bot.bus import Button, WebUser
+from channels.base import MenuCommand
+from channels.text import clean_text
 
-LONGEST_TEXT = 32_000
+MAX_MESSAGE_CHARACTERS = 32_000
 """Characters of a message."""
 
-MOST_FILES = 10
+MAX_FILES = 10
 """Files of a message."""
 
 _Id = Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{8,64}$")]
@@ -29,7 +29,7 @@ class _Frame(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Say(_Frame):
+class SayFrame(_Frame):
     """A message; repeated with the same id until it is accepted or refused.
 
     Attributes:
@@ -40,11 +40,11 @@ class Say(_Frame):
 
     type: Literal["say"]
     id: _Id
-    text: str = Field(default="", max_length=LONGEST_TEXT)
-    files: list[_Id] = Field(default=[], max_length=MOST_FILES)
+    text: str = Field(default="", max_length=MAX_MESSAGE_CHARACTERS)
+    files: list[_Id] = Field(default=[], max_length=MAX_FILES)
 
 
-class Press(_Frame):
+class PressFrame(_Frame):
     """A button that was pressed: its command, given below an answer.
 
     Attributes:
@@ -55,11 +55,11 @@ class Press(_Frame):
 
     type: Literal["press"]
     id: _Id
-    command: str = Field(pattern=r"^/[A-Za-z]", max_length=LONGEST_TEXT)
+    command: str = Field(pattern=r"^/[A-Za-z]", max_length=MAX_MESSAGE_CHARACTERS)
     message: str = Field(min_length=1, max_length=200)
 
 
-class Older(_Frame):
+class OlderFrame(_Frame):
     """A wish for older lines.
 
     Attributes:
@@ -70,15 +70,15 @@ class Older(_Frame):
     before: int = Field(ge=1, le=999_999_999_999_999)
 
 
-Frame = Say | Press | Older
+PageFrame = SayFrame | PressFrame | OlderFrame
 
 _WORDS = frozenset({"text", "command", "message"})
 """Of a frame, what comes to the tape."""
 
-_FRAMES: TypeAdapter[Frame] = TypeAdapter(Annotated[Frame, Field(discriminator="type")])
+_FRAMES: TypeAdapter[PageFrame] = TypeAdapter(Annotated[PageFrame, Field(discriminator="type")])
 
 
-class BadFrame(Exception):
+class InvalidFrame(Exception):
     """A page said what is none of these.
 
     Attributes:
@@ -90,7 +90,7 @@ class BadFrame(Exception):
         self.id = message
 
 
-def read_frame(text: str) -> Frame:
+def read_frame(text: str) -> PageFrame:
     """Return what a page says.
 
     Raises:
@@ -99,13 +99,15 @@ def read_frame(text: str) -> Frame:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise BadFrame("This page and the bot do not understand each other; load it anew.") from exc
+        raise InvalidFrame(
+            "This page and the bot do not understand each other; load it anew."
+        ) from exc
     message = raw.get("id") if isinstance(raw, dict) else None
     known = message if isinstance(message, str) and len(message) <= 64 else None
     words = raw.get("text") if isinstance(raw, dict) else None
-    if isinstance(words, str) and len(words) > LONGEST_TEXT:
-        raise BadFrame(
-            f"A message has {LONGEST_TEXT:,} characters at most, and this one {len(words):,}. "
+    if isinstance(words, str) and len(words) > MAX_MESSAGE_CHARACTERS:
+        raise InvalidFrame(
+            f"A message has {MAX_MESSAGE_CHARACTERS:,} characters at most, and this one {len(words):,}. "
             "Send it in parts, or as a file.",
             known,
         )
@@ -115,17 +117,17 @@ def read_frame(text: str) -> Frame:
         return _FRAMES.validate_python(raw)
     except ValidationError as exc:
         why = "This page and the bot do not understand each other; load it anew."
-        raise BadFrame(why, known) from exc
+        raise InvalidFrame(why, known) from exc
 
 
 def _writable(key: str, value: object) -> object:
     """Return what comes to the tape without control characters and what cannot be written."""
-    return clean(value) if key in _WORDS and isinstance(value, str) else value
+    return clean_text(value) if key in _WORDS and isinstance(value, str) else value
 
 
-def words_of(frame: Say | Press) -> str:
+def frame_text(frame: SayFrame | PressFrame) -> str:
     """Return what a person said."""
-    return (frame.text if isinstance(frame, Say) else frame.command).strip()
+    return (frame.text if isinstance(frame, SayFrame) else frame.command).strip()
 
 
 def encode(frame: dict[str, Any] | str | bool) -> str:
@@ -157,7 +159,9 @@ def lines_frame(
     return f'{begin}{marked}"lines":[{body}]}}'
 
 
-def welcome(visitor: Visitor, commands: tuple[CommandMenu, ...], most_bytes: int) -> dict[str, Any]:
+def welcome_frame(
+    visitor: WebUser, commands: tuple[MenuCommand, ...], most_bytes: int
+) -> dict[str, Any]:
     """Return the first frame of a connection."""
     return {
         "type": "welcome",
@@ -172,6 +176,6 @@ def welcome(visitor: Visitor, commands: tuple[CommandMenu, ...], most_bytes: int
     }
 
 
-def buttons_of(buttons: tuple[Button, ...]) -> list[dict[str, str]]:
+def buttons_json(buttons: tuple[Button, ...]) -> list[dict[str, str]]:
     """Return buttons as pages read them."""
     return [{"label": one.label, "command": one.command} for one in buttons]

@@ -17,11 +17,11 @@ import anyio.to_thread
 from pydantic import TypeAdapter, ValidationError
 
 from bot.bus import BusError
-from channels.keeping import write_private
+from channels.private_files import write_private
 
 logger = logging.getLogger(__name__)
 
-MOST_KEPT = 20
+MAX_NOTICES = 20
 """Notices of a chat."""
 
 
@@ -49,7 +49,7 @@ class Notice:
 _NOTICE = TypeAdapter(Notice)
 
 
-class Notices:
+class NoticeStore:
     """Keeps notices.
 
     Args:
@@ -59,7 +59,7 @@ class Notices:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def of(self, session: str) -> list[Notice]:
+    async def load(self, session: str) -> list[Notice]:
         """Return a chat's notices, oldest first."""
         kept = await anyio.to_thread.run_sync(_kept, self._of(session))
         return sorted(kept.values(), key=lambda one: one.at)
@@ -85,7 +85,7 @@ def _add(folder: Path, notice: Notice) -> bool:
         return False
     write_private(path, json.dumps(asdict(notice)).encode())
     kept = _kept(folder)
-    for old in sorted(kept, key=lambda one: kept[one].at)[:-MOST_KEPT]:
+    for old in sorted(kept, key=lambda one: kept[one].at)[:-MAX_NOTICES]:
         old.unlink(missing_ok=True)
     return True
 

@@ -19,13 +19,13 @@ from fastapi import APIRouter, Query, Request, WebSocket
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from bot.bus import Line, OutFile, Site
-from channels.outfiles import size_of
-from channels.web.lines import files_of
-from channels.web.notices import Notices
-from channels.web.room import Seen
-from channels.web.socket import Sockets, own_origin
-from channels.web.uploads import UploadRefused, Uploads
+from bot.bus import OutgoingFile, TranscriptMessage, WebBackend
+from channels.outgoing_files import file_size
+from channels.web.conversation import PagePosition
+from channels.web.notices import NoticeStore
+from channels.web.page_messages import notice_files
+from channels.web.socket import SocketServer, is_same_origin
+from channels.web.uploads import UploadRefused, UploadStore
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Images that hold no programs."""
@@ -35,10 +35,10 @@ _BOUND = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Cache-Control": "private, no-store",
 }
-AT_ONCE = 4
+MAX_CONCURRENT_DOWNLOADS = 4
 """Attachments of one visitor that are sent at once: each is held whole meanwhile."""
 
-PIECE = 64_000
+CHUNK_BYTES = 64_000
 """Bytes of an attachment that are sent together."""
 
 _NOBODY = "you are not logged in, or this page is of another site; open it anew"
@@ -48,7 +48,9 @@ _Position = Annotated[int, Query(ge=0, le=999_999_999_999_999)]
 _Number = Annotated[int, Query(ge=0, le=99)]
 
 
-def chat_routes(site: Site, sockets: Sockets, uploads: Uploads, notices: Notices) -> APIRouter:
+def chat_routes(
+    site: WebBackend, sockets: SocketServer, uploads: UploadStore, notices: NoticeStore
+) -> APIRouter:
     """Return the chat's routes.
 
     Args:
@@ -63,7 +65,7 @@ def chat_routes(site: Site, sockets: Sockets, uploads: Uploads, notices: Notices
     @router.websocket("/socket")
     async def socket(websocket: WebSocket, after: str = "0", mark: str = "") -> None:
         fits = after.isascii() and after.isdecimal() and len(after) <= 15
-        await sockets.serve(websocket, Seen(int(after) if fits else 0, mark))
+        await sockets.serve(websocket, PagePosition(int(after) if fits else 0, mark))
 
     @router.post("/uploads")
     async def upload(
@@ -71,7 +73,7 @@ def chat_routes(site: Site, sockets: Sockets, uploads: Uploads, notices: Notices
         name: Annotated[str, Query(max_length=1_000)] = "file",
         mime: Annotated[str | None, Query(max_length=200)] = None,
     ) -> Response:
-        visitor = await site.visitor(request) if own_origin(request) else None
+        visitor = await site.user(request) if is_same_origin(request) else None
         if visitor is None:
             return _refusal(401, "not_logged_in", _NOBODY)
         if _length(request) > uploads.most_bytes:
@@ -79,7 +81,7 @@ def chat_routes(site: Site, sockets: Sockets, uploads: Uploads, notices: Notices
             return _refusal(413, "too_large", f"the file is larger than {most:g} MB")
         kind = mime or request.headers.get("content-type", "")
         try:
-            made = await uploads.keep(visitor.id, name, kind, request.stream())
+            made = await uploads.save(visitor.id, name, kind, request.stream())
         except UploadRefused as error:
             return _refusal(error.status, "refused", str(error))
         except OSError as error:
@@ -103,7 +105,7 @@ def chat_routes(site: Site, sockets: Sockets, uploads: Uploads, notices: Notices
     return router
 
 
-class Slots:
+class UserSlots:
     """Lets so much of one visitor's go on at once, and the rest of theirs wait."""
 
     def __init__(self) -> None:
@@ -111,9 +113,9 @@ class Slots:
         self._users: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def one(self, visitor: str) -> AsyncIterator[None]:
+    async def acquire(self, visitor: str) -> AsyncIterator[None]:
         """Have a slot for the block."""
-        slots = self._of.setdefault(visitor, anyio.Semaphore(AT_ONCE))
+        slots = self._of.setdefault(visitor, anyio.Semaphore(MAX_CONCURRENT_DOWNLOADS))
         self._users[visitor] += 1
         try:
             async with slots:
@@ -124,7 +126,7 @@ class Slots:
                 del self._users[visitor], self._of[visitor]
 
 
-class _Sent(Response):
+class _SlotResponse(Response):
     """A response that is made when it is sent, within a slot of its visitor's."""
 
     def __init__(
@@ -143,37 +145,37 @@ class _Sent(Response):
 class _Downloads:
     """Gives people the files of their conversation."""
 
-    def __init__(self, site: Site, notices: Notices) -> None:
+    def __init__(self, site: WebBackend, notices: NoticeStore) -> None:
         self._site = site
         self._notices = notices
-        self._slots = Slots()
+        self._slots = UserSlots()
 
     async def file(
         self, request: Request, position: int, notice: str | None, number: int
     ) -> Response:
-        visitor = await self._site.visitor(request)
+        visitor = await self._site.user(request)
         if visitor is None:
             return _refusal(401, "not_logged_in", _NOBODY)
         session = visitor.address.session
-        files: tuple[OutFile, ...] = ()
+        files: tuple[OutgoingFile, ...] = ()
         if notice is not None:
-            kept = await self._notices.of(session)
-            files = next((files_of(one) for one in kept if one.id == notice), ())
+            kept = await self._notices.load(session)
+            files = next((notice_files(one) for one in kept if one.id == notice), ())
         elif (line := await self._line(session, position)) is not None:
             files = line.files
         found = files[number] if number < len(files) else None
-        if found is None or await size_of(found) is None:
+        if found is None or await file_size(found) is None:
             return _refusal(404, "not_found", _NOT_THERE)
         headers = {**_BOUND, "Content-Disposition": _saved_as(found.name)}
         return FileResponse(found.path, headers=headers, media_type="application/octet-stream")
 
     async def attachment(self, request: Request, position: int, number: int) -> Response:
-        visitor = await self._site.visitor(request)
+        visitor = await self._site.user(request)
         if visitor is None:
             return _refusal(401, "not_logged_in", _NOBODY)
         session = visitor.address.session
         made = partial(self._attachment, session, position, number)
-        return _Sent(self._slots.one(visitor.id), made)
+        return _SlotResponse(self._slots.acquire(visitor.id), made)
 
     async def _attachment(self, session: str, position: int, number: int) -> Response:
         line = await self._line(session, position)
@@ -191,14 +193,14 @@ class _Downloads:
         headers["Content-Length"] = str(len(data))
         return StreamingResponse(_pieces(data), headers=headers, media_type=mime)
 
-    async def _line(self, session: str, position: int) -> Line | None:
-        return await self._site.transcript.line(session, position) if position else None
+    async def _line(self, session: str, position: int) -> TranscriptMessage | None:
+        return await self._site.transcript.message(session, position) if position else None
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
     """Yield content in pieces: what is sent whole counts as sent while nobody took any of it."""
-    for at in range(0, len(data), PIECE):
-        yield data[at : at + PIECE]
+    for at in range(0, len(data), CHUNK_BYTES):
+        yield data[at : at + CHUNK_BYTES]
 
 
 def _length(request: Request) -> int:

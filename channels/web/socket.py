@@ -14,26 +14,24 @@ import anyio.lowlevel
 from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from bot.bus import Site, Visitor
-from channels.base import CommandMenu
-from channels.web.frames import BadFrame, Older, encode, read_frame, welcome
-from channels.web.room import Room, Seen
-from channels.web.rooms import Rooms
-from channels.web.saying import Saying
-from channels.web.tab import Tab
+from bot.bus import WebBackend, WebUser
+from channels.base import MenuCommand
+from channels.web.conversation import ConversationRegistry, PagePosition, PageQueue, WebConversation
+from channels.web.frames import InvalidFrame, OlderFrame, encode, read_frame, welcome_frame
+from channels.web.intake import WebIntake
 
 logger = logging.getLogger(__name__)
 
-MOST_SOCKETS = 8
+MAX_PAGES_PER_USER = 8
 """Pages of one visitor that may be open at once."""
 
-NOBODY, WRONG_ORIGIN, TOO_SLOW, TOO_MANY, BROKEN = 4401, 4403, 4408, 4429, 1011
+NOT_LOGGED_IN, WRONG_ORIGIN, TOO_SLOW, TOO_MANY, BROKEN = 4401, 4403, 4408, 4429, 1011
 """Codes with which connections are closed. A page comes back by itself but for the first two."""
 
-CHECK_SECONDS = 10.0
+LOGIN_CHECK_SECONDS = 10.0
 """How often it is asked whether the login of an open page still counts."""
 
-SEND_SECONDS = 60.0
+SEND_TIMEOUT_SECONDS = 60.0
 """The most that a page may take to take in what it is sent: one that is gone takes nothing for good."""
 
 _CLOSE_SECONDS = 2.0
@@ -41,38 +39,38 @@ _LOGGED_OUT = "You are not logged in any more. Log in to go on."
 
 
 @dataclass(frozen=True, slots=True)
-class Lobby:
+class ConnectionContext:
     """What connections share.
 
     Attributes:
         site: Knows who is logged in.
-        rooms: What is shown.
-        saying: Takes what is said.
+        conversations: What is shown.
+        intake: Takes what is said.
         commands: For completion.
         most_bytes: The most that a file may have.
         check_seconds: How often a login is looked at.
     """
 
-    site: Site
-    rooms: Rooms
-    saying: Saying
-    commands: tuple[CommandMenu, ...]
+    site: WebBackend
+    conversations: ConversationRegistry
+    intake: WebIntake
+    commands: tuple[MenuCommand, ...]
     most_bytes: int
-    check_seconds: float = CHECK_SECONDS
+    check_seconds: float = LOGIN_CHECK_SECONDS
 
 
-class Sockets:
+class SocketServer:
     """Serves pages' connections.
 
     Args:
         lobby: What they share.
     """
 
-    def __init__(self, lobby: Lobby) -> None:
+    def __init__(self, lobby: ConnectionContext) -> None:
         self._lobby = lobby
         self._open: Counter[str] = Counter()
 
-    async def serve(self, socket: WebSocket, seen: Seen) -> None:
+    async def serve(self, socket: WebSocket, seen: PagePosition) -> None:
         """Serve a connection until one of both ends it.
 
         Args:
@@ -81,20 +79,23 @@ class Sockets:
         """
         # Codes reach a page only on a connection that was accepted.
         await socket.accept()
-        if not own_origin(socket):
+        if not is_same_origin(socket):
             await socket.close(WRONG_ORIGIN, "this page is of another site")
             return
-        visitor = await self._lobby.site.visitor(socket)
+        visitor = await self._lobby.site.user(socket)
         if visitor is None:
-            await socket.close(NOBODY, "nobody is logged in")
+            await socket.close(NOT_LOGGED_IN, "nobody is logged in")
             return
         with self._counted(visitor.id) as fits:
             if not fits:
-                await socket.close(TOO_MANY, f"{MOST_SOCKETS} pages are open already")
+                await socket.close(TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already")
                 return
-            tab = Tab()
-            with self._lobby.rooms.using(visitor.address.session) as room, room.joined(tab):
-                connection = Connection(self._lobby, socket, visitor, room, tab)
+            tab = PageQueue()
+            with (
+                self._lobby.conversations.acquire(visitor.address.session) as room,
+                room.detach_on_exit(tab),
+            ):
+                connection = PageConnection(self._lobby, socket, visitor, room, tab)
                 await _close(socket, await connection.run(seen))
 
     @contextmanager
@@ -102,13 +103,13 @@ class Sockets:
         """Count a connection; False where there are too many."""
         self._open[visitor] += 1
         try:
-            yield self._open[visitor] <= MOST_SOCKETS
+            yield self._open[visitor] <= MAX_PAGES_PER_USER
         finally:
             self._open[visitor] -= 1
             self._open += Counter()
 
 
-class Connection:
+class PageConnection:
     """One page that is served.
 
     Args:
@@ -120,7 +121,12 @@ class Connection:
     """
 
     def __init__(
-        self, lobby: Lobby, socket: WebSocket, visitor: Visitor, room: Room, tab: Tab
+        self,
+        lobby: ConnectionContext,
+        socket: WebSocket,
+        visitor: WebUser,
+        room: WebConversation,
+        tab: PageQueue,
     ) -> None:
         self._lobby = lobby
         self._socket = socket
@@ -128,9 +134,11 @@ class Connection:
         self._room = room
         self._tab = tab
 
-    async def run(self, seen: Seen) -> int:
+    async def run(self, seen: PagePosition) -> int:
         """Serve it; return the code to close it with."""
-        self._tab.put(encode(welcome(self._visitor, self._lobby.commands, self._lobby.most_bytes)))
+        self._tab.put(
+            encode(welcome_frame(self._visitor, self._lobby.commands, self._lobby.most_bytes))
+        )
         ended: list[int] = []
 
         async def until_end(part: Callable[[], Awaitable[int]]) -> None:
@@ -141,7 +149,7 @@ class Connection:
             async with anyio.create_task_group() as tasks:
                 for part in (self._send, self._look_after, self._slow):
                     tasks.start_soon(until_end, part)
-                await self._room.enter(self._tab, seen)
+                await self._room.attach(self._tab, seen)
                 await until_end(self._listen)
         except Exception:  # one page's trouble is no other's
             logger.exception("a page's connection broke down")
@@ -152,7 +160,7 @@ class Connection:
         while True:
             frame = await self._tab.get()
             try:
-                with anyio.fail_after(SEND_SECONDS):
+                with anyio.fail_after(SEND_TIMEOUT_SECONDS):
                     await self._socket.send_text(frame)
             except TimeoutError:
                 return TOO_SLOW
@@ -160,7 +168,7 @@ class Connection:
                 return 1000
 
     async def _slow(self) -> int:
-        await self._tab.slow.wait()
+        await self._tab.overflowed.wait()
         return TOO_SLOW
 
     async def _look_after(self) -> int:
@@ -168,11 +176,11 @@ class Connection:
         while True:
             await anyio.sleep(self._lobby.check_seconds)
             if not await self._counts():
-                return NOBODY
+                return NOT_LOGGED_IN
 
     async def _counts(self) -> bool:
         """Ask whether the login counts, and as what; tell the page where it does not."""
-        visitor = await self._lobby.site.visitor(self._socket)
+        visitor = await self._lobby.site.user(self._socket)
         if visitor is not None and visitor.id == self._visitor.id:
             self._visitor = visitor
             return True
@@ -188,21 +196,21 @@ class Connection:
             # What came at once is given without a pause: however much that is, others have theirs.
             await anyio.lowlevel.checkpoint()
             if not await self._heard(message.get("text")):
-                return NOBODY
+                return NOT_LOGGED_IN
 
     async def _heard(self, text: str | None) -> bool:
         """Act on a frame; False where the login has ended."""
         try:
             frame = read_frame(text or "")
-        except BadFrame as error:
+        except InvalidFrame as error:
             self._refused(error.id, str(error))
             return True
         if not await self._counts():
             return False
-        if isinstance(frame, Older):
-            await self._room.older(self._tab, frame.before)
+        if isinstance(frame, OlderFrame):
+            await self._room.send_older(self._tab, frame.before)
         else:
-            self._lobby.saying.take(self._visitor, frame, self._accepted, self._refused)
+            self._lobby.intake.submit(self._visitor, frame, self._accepted, self._refused)
         return True
 
     def _accepted(self, message: str, duplicate: bool) -> None:
@@ -212,7 +220,7 @@ class Connection:
         self._tab.put(encode({"type": "refused", "id": message, "text": why}))
 
 
-def own_origin(connection: HTTPConnection) -> bool:
+def is_same_origin(connection: HTTPConnection) -> bool:
     """Say whether a browser's request comes from a page of the host that it asks; programs say nothing."""
     origin = connection.headers.get("origin")
     if origin is None:

@@ -26,17 +26,17 @@ import anyio
 import anyio.to_thread
 from pydantic import TypeAdapter, ValidationError
 
-from bot.bus import File, FileUnavailable
-from channels.keeping import write_private
-from channels.text import clean
-from channels.web.frames import MOST_FILES
+from bot.bus import FileUnavailable, RemoteFile
+from channels.private_files import write_private
+from channels.text import clean_text
+from channels.web.frames import MAX_FILES
 
 logger = logging.getLogger(__name__)
 
-KEPT_SECONDS = 600
+UPLOAD_LIFETIME_SECONDS = 600
 """How long an upload is kept."""
 
-AT_ONCE = 4
+MAX_CONCURRENT_UPLOADS = 4
 """Uploads of one visitor that may run at once."""
 
 _PORTION = 1_000_000
@@ -60,7 +60,7 @@ class UploadRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class UploadedFile:
     """A file that waits for its message.
 
     Attributes:
@@ -78,10 +78,10 @@ class Upload:
     size: int
 
 
-_UPLOAD = TypeAdapter(Upload)
+_UPLOAD = TypeAdapter(UploadedFile)
 
 
-class Uploads:
+class UploadStore:
     """Keeps uploads.
 
     Args:
@@ -95,9 +95,9 @@ class Uploads:
         self._running: Counter[str] = Counter()
         self._taken: set[str] = set()
 
-    async def keep(
+    async def save(
         self, visitor: str, name: str, mime: str, chunks: AsyncIterable[bytes]
-    ) -> Upload:
+    ) -> UploadedFile:
         """Keep a file; what is not whole is not kept.
 
         Raises:
@@ -112,7 +112,7 @@ class Uploads:
             try:
                 size = await self._write(path, chunks)
                 kind, mime = _kind(mime)
-                made = Upload(upload, _name(name), kind, mime, size)
+                made = UploadedFile(upload, _name(name), kind, mime, size)
                 data = json.dumps(asdict(made)).encode()
                 await anyio.to_thread.run_sync(write_private, path.with_suffix(".json"), data)
             except BaseException:
@@ -121,25 +121,25 @@ class Uploads:
                 raise
         return made
 
-    async def find(self, visitor: str, upload: str) -> Upload | None:
+    async def find(self, visitor: str, upload: str) -> UploadedFile | None:
         """Return a visitor's upload; None where there is none of this id any more."""
         if not _ID.fullmatch(upload):
             return None
         return await anyio.to_thread.run_sync(_read, self._of(visitor) / upload)
 
-    def file(self, visitor: str, upload: Upload) -> File:
+    def remote_file(self, visitor: str, upload: UploadedFile) -> RemoteFile:
         """Return an upload as what the media desk takes."""
         path = self._of(visitor) / upload.id
         fetch = partial(self._fetch, path)
-        return File(upload.kind, upload.name, upload.mime, upload.size, fetch)
+        return RemoteFile(upload.kind, upload.name, upload.mime, upload.size, fetch)
 
-    def taken(self, upload: Upload) -> None:
+    def mark_taken(self, upload: UploadedFile) -> None:
         """Learn that an upload's message is accepted: it counts no longer."""
         self._taken.add(upload.id)
 
-    async def sweep(self) -> None:
+    async def remove_expired(self) -> None:
         """Remove what is too old."""
-        gone = await anyio.to_thread.run_sync(self._sweep, time.time() - KEPT_SECONDS)
+        gone = await anyio.to_thread.run_sync(self._sweep, time.time() - UPLOAD_LIFETIME_SECONDS)
         self._taken.difference_update(gone)
 
     async def _fetch(self, path: Path, most: int) -> bytes:
@@ -157,9 +157,10 @@ class Uploads:
 
     @contextmanager
     def _running_one(self, visitor: str) -> Iterator[None]:
-        if self._running[visitor] >= AT_ONCE:
+        if self._running[visitor] >= MAX_CONCURRENT_UPLOADS:
             raise UploadRefused(
-                429, f"{AT_ONCE} files are on their way already; wait for one of them"
+                429,
+                f"{MAX_CONCURRENT_UPLOADS} files are on their way already; wait for one of them",
             )
         self._running[visitor] += 1
         try:
@@ -171,9 +172,9 @@ class Uploads:
     def _check_room(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         waiting = [one for one in folder.iterdir() if _ID.fullmatch(one.name)]
-        if sum(one.name not in self._taken for one in waiting) >= MOST_FILES:
+        if sum(one.name not in self._taken for one in waiting) >= MAX_FILES:
             raise UploadRefused(
-                429, f"{MOST_FILES} files wait for their message already; send that first"
+                429, f"{MAX_FILES} files wait for their message already; send that first"
             )
 
     async def _write(self, path: Path, chunks: AsyncIterable[bytes]) -> int:
@@ -218,7 +219,7 @@ def _remove(path: Path) -> None:
     path.with_suffix(".json").unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Upload | None:
+def _read(path: Path) -> UploadedFile | None:
     try:
         return _UPLOAD.validate_json(path.with_suffix(".json").read_bytes())
     except (OSError, ValidationError):
@@ -227,7 +228,7 @@ def _read(path: Path) -> Upload | None:
 
 def _name(name: str) -> str:
     """Return a file's own name, whatever a browser says of where it lies."""
-    last = clean(name).replace("\\", "/").rpartition("/")[2].strip()
+    last = clean_text(name).replace("\\", "/").rpartition("/")[2].strip()
     return " ".join(last.split())[:_LONGEST_NAME] or "file"
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import anyio
 
-from testkit.discord.hub import Hub
-from testkit.discord.rate_limits import DISCORDS_OWN, Fault, Limit
+from testkit.discord.backend import DiscordBackend
+from testkit.discord.rate_limits import DISCORD_RATE_LIMITS, RateLimit, RestFault
 
 POSTING = ("message.create", "message.edit")
 """The routes by which a bot shows something."""
 
 
-class Mischief:
+class DiscordFaults:
     r"""Faults; each lasts for the given calls or seconds, or until ``heal``.
 
     ``where`` is a regular expression looked for in "METHOD /path" of REST calls, as in
@@ -26,7 +26,7 @@ class Mischief:
         hub: The server's parts.
     """
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: DiscordBackend) -> None:
         self._hub = hub
 
     def drop(self, code: int | None = None) -> None:
@@ -62,8 +62,8 @@ class Mischief:
 
     def pace_sessions(self, apart: float = 5.0, concurrency: int = 1) -> None:
         """Refuse sessions that begin within so many seconds of another of their bucket."""
-        rule = self._hub.gateway.beginnings
-        rule.apart, rule.concurrency = apart, concurrency
+        rule = self._hub.gateway.session_starts
+        rule.interval, rule.concurrency = apart, concurrency
 
     def down(self, seconds: float) -> None:
         """Be away: connections break, new ones and all calls are broken for some seconds."""
@@ -81,15 +81,15 @@ class Mischief:
     ) -> None:
         """Limit what the bot may do in a channel: so many requests in so many seconds."""
         for route in routes:
-            self._hub.limiter.channels[(route, str(channel))] = Limit(requests, per)
+            self._hub.limiter.channels[(route, str(channel))] = RateLimit(requests, per)
 
     def limit_all(self, requests: int = 50, per: float = 1.0) -> None:
         """Limit all routes together."""
-        self._hub.limiter.everywhere = Limit(requests, per)
+        self._hub.limiter.everywhere = RateLimit(requests, per)
 
     def real_limits(self) -> None:
         """Limit every route as Discord does."""
-        self._hub.limiter.routes = dict(DISCORDS_OWN)
+        self._hub.limiter.routes = dict(DISCORD_RATE_LIMITS)
         self.limit_all()
 
     def limit_once(
@@ -135,7 +135,7 @@ class Mischief:
         *,
         times: float = math.inf,
         gate: anyio.Event | None = None,
-    ) -> Fault:
+    ) -> RestFault:
         """Answer late: after some seconds, or once an event is set; ``times`` tells who waits."""
         options: dict[str, Any] = {"seconds": seconds, "where": where, "times": times}
         return self._hub.faults.add("slow", gate=gate, **options)
@@ -152,6 +152,6 @@ class Mischief:
         self.pace_sessions(0.0)
 
     @property
-    def planned(self) -> list[Fault]:
+    def planned(self) -> list[RestFault]:
         """Faults that have not met their calls yet."""
         return self._hub.faults.waiting

@@ -17,15 +17,64 @@ from typing import Any
 import anyio
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from testkit.discord.links import Link
+from testkit.discord.gateway_socket import GatewaySocket
 from testkit.discord.serialization import (
     application_flags,
     guild_json,
     member_json,
     user_json,
 )
-from testkit.discord.shards import WHOLE, Beginnings, Shard, belongs, concerns, shard_of
-from testkit.discord.world import Guild, World
+from testkit.discord.world import DiscordWorld, Guild
+
+Shard = tuple[int, int]
+"""A shard's number and how many there are."""
+UNSHARDED: Shard = (0, 1)
+
+
+def shard_of(identify: dict[str, Any]) -> Shard | None:
+    """Return the shard that an IDENTIFY asks for; None for one that Discord closes with 4010."""
+    asked = identify.get("shard", list(UNSHARDED))
+    match asked:
+        case [int(number), int(count)] if 0 <= number < count:
+            return number, count
+    return None
+
+
+def shard_receives_guild(guild_id: int | None, shard: Shard) -> bool:
+    """Whether a shard gets what happens in a guild, or in direct conversations (None)."""
+    number, count = shard
+    return number == (0 if guild_id is None else (guild_id >> 22) % count)
+
+
+def shard_receives_event(event: Any, shard: Shard) -> bool:
+    """Whether a shard gets an event, by the guild that it names."""
+    guild = event.get("guild_id")
+    return shard_receives_guild(None if guild is None else int(guild), shard)
+
+
+@dataclass(slots=True)
+class SessionStartLimiter:
+    """How fast sessions may begin.
+
+    Attributes:
+        interval: Seconds between two of one bucket; Discord's are 5, and 0 lets all begin.
+        concurrency: ``max_concurrency``: how many buckets there are.
+        recommended: How many shards ``/gateway/bot`` recommends.
+    """
+
+    interval: float = 0.0
+    concurrency: int = 1
+    recommended: int = 1
+    _begun: dict[int, float] = field(default_factory=dict)
+
+    def too_soon(self, shard: Shard) -> bool:
+        """Count one; say whether it comes too soon."""
+        now, bucket = time.monotonic(), shard[0] % self.concurrency
+        if now - self._begun.get(bucket, -self.interval) < self.interval:
+            return True
+        self._begun[bucket] = now
+        return False
+
 
 GUILDS, GUILD_MEMBERS, GUILD_PRESENCES = 1 << 0, 1 << 1, 1 << 8
 GUILD_MESSAGES, GUILD_REACTIONS, GUILD_TYPING = 1 << 9, 1 << 10, 1 << 11
@@ -42,7 +91,7 @@ _ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 
 
 
 @dataclass(slots=True)
-class Session:
+class GatewaySession:
     """One identified client.
 
     Attributes:
@@ -56,10 +105,10 @@ class Session:
 
     id: str
     intents: int
-    shard: Shard = WHOLE
+    shard: Shard = UNSHARDED
     seq: int = 0
     log: list[dict[str, Any]] = field(default_factory=list)
-    link: Link | None = None
+    link: GatewaySocket | None = None
 
     def push(self, event: str, data: Any) -> None:
         """Number an event, keep it, and send it where there is a connection."""
@@ -102,18 +151,18 @@ class Gateway:
         address: Where clients connect, known once the server listens.
         heartbeat: Milliseconds between heartbeats.
         faults: What goes wrong.
-        beginnings: How fast sessions may begin.
+        session_starts: How fast sessions may begin.
         sessions: By id.
     """
 
-    world: World
+    world: DiscordWorld
     token: Callable[[], str]
     address: str = ""
     heartbeat: int = 41_250
     faults: GatewayFaults = field(default_factory=GatewayFaults)
-    beginnings: Beginnings = field(default_factory=Beginnings)
-    sessions: dict[str, Session] = field(default_factory=dict)
-    _links: set[Link] = field(default_factory=set)
+    session_starts: SessionStartLimiter = field(default_factory=SessionStartLimiter)
+    sessions: dict[str, GatewaySession] = field(default_factory=dict)
+    _links: set[GatewaySocket] = field(default_factory=set)
 
     @property
     def connected(self) -> int:
@@ -143,7 +192,7 @@ class Gateway:
         for session in self.sessions.values():
             if intent and not session.intents & intent:
                 continue
-            if not everywhere and not concerns(data, session.shard):
+            if not everywhere and not shard_receives_event(data, session.shard):
                 continue
             whole = content or bare is None or session.intents & MESSAGE_CONTENT
             session.push(event, data if whole else bare)
@@ -151,7 +200,7 @@ class Gateway:
     def tell_joined(self, guild: Guild) -> None:
         """Tell the sessions of its shard that the bot has joined a guild."""
         for session in self.sessions.values():
-            if session.intents & GUILDS and belongs(guild.id, session.shard):
+            if session.intents & GUILDS and shard_receives_guild(guild.id, session.shard):
                 self._tell_guild(session, guild, joined=True)
 
     def drop(self, code: int | None = None) -> None:
@@ -180,7 +229,7 @@ class Gateway:
             return web.Response(status=503, text="no gateway is available")
         socket = web.WebSocketResponse(timeout=1.0, max_msg_size=0)
         await socket.prepare(request)
-        link = Link(socket, request, request.query.get("compress", ""))
+        link = GatewaySocket(socket, request, request.query.get("compress", ""))
         self._links.add(link)
         try:
             async with anyio.create_task_group() as group:
@@ -193,7 +242,7 @@ class Gateway:
             self._detach(link, socket.close_code)
         return socket
 
-    async def _read(self, socket: web.WebSocketResponse, link: Link) -> None:
+    async def _read(self, socket: web.WebSocketResponse, link: GatewaySocket) -> None:
         async for message in socket:
             if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY}:
                 continue
@@ -203,7 +252,7 @@ class Gateway:
             except (ValueError, KeyError, TypeError):
                 link.close(_DECODE)
 
-    def _receive(self, link: Link, op: int, data: Any) -> None:
+    def _receive(self, link: GatewaySocket, op: int, data: Any) -> None:
         session = self._session_of(link)
         match op:
             case 1:
@@ -224,7 +273,7 @@ class Gateway:
             case _:
                 link.close(_UNKNOWN_OP)
 
-    def _identify(self, link: Link, data: dict[str, Any]) -> None:
+    def _identify(self, link: GatewaySocket, data: dict[str, Any]) -> None:
         intents = int(data.get("intents", 0))
         self._note("identify", intents)
         if data.get("token") != self.token():
@@ -237,14 +286,14 @@ class Gateway:
         if shard is None:
             link.close(_WRONG_SHARD)
             return
-        if self.beginnings.too_soon(shard):
+        if self.session_starts.too_soon(shard):
             self._note("too soon", shard)
             link.send({"op": _INVALID, "d": False})
             return
-        session = Session(secrets.token_hex(16), intents, shard, link=link)
+        session = GatewaySession(secrets.token_hex(16), intents, shard, link=link)
         self.sessions[session.id] = session
-        guilds = [each for each in self.world.guilds.values() if self.world.joined(each)]
-        guilds = [each for each in guilds if belongs(each.id, shard)]
+        guilds = [each for each in self.world.guilds.values() if self.world.has_bot(each)]
+        guilds = [each for each in guilds if shard_receives_guild(each.id, shard)]
         flags = application_flags(self.world.portal_intents)
         ready = {
             "v": 10,
@@ -261,7 +310,7 @@ class Gateway:
                 self._tell_guild(session, guild)
         self._note("ready", session.id)
 
-    def _tell_guild(self, session: Session, guild: Guild, *, joined: bool = False) -> None:
+    def _tell_guild(self, session: GatewaySession, guild: Guild, *, joined: bool = False) -> None:
         # Discord lists the members at once only to those who may see who is online.
         everybody = bool(session.intents & GUILD_PRESENCES)
         shape = guild_json(self.world, guild, everybody=everybody)
@@ -269,7 +318,7 @@ class Gateway:
             del shape["unavailable"]
         session.push("GUILD_CREATE", shape)
 
-    def _resume(self, link: Link, data: dict[str, Any]) -> None:
+    def _resume(self, link: GatewaySocket, data: dict[str, Any]) -> None:
         session = self.sessions.get(str(data.get("session_id")))
         self._note("resume", data.get("seq"))
         if session is None or data.get("token") != self.token():
@@ -287,17 +336,17 @@ class Gateway:
         session.push("RESUMED", {"_trace": []})
         self._note("resumed", session.id)
 
-    def _members(self, session: Session, data: dict[str, Any]) -> None:
+    def _members(self, session: GatewaySession, data: dict[str, Any]) -> None:
         guild = self.world.guilds[int(data["guild_id"])]
         users = [self.world.users[member] for member in guild.members]
         members = [member_json(user) for user in users]
         chunk = {"guild_id": str(guild.id), "members": members, "chunk_index": 0, "chunk_count": 1}
         session.push("GUILD_MEMBERS_CHUNK", chunk | {"nonce": data.get("nonce"), "not_found": []})
 
-    def _session_of(self, link: Link) -> Session | None:
+    def _session_of(self, link: GatewaySocket) -> GatewaySession | None:
         return next((each for each in self.sessions.values() if each.link is link), None)
 
-    def _detach(self, link: Link, code: int | None) -> None:
+    def _detach(self, link: GatewaySocket, code: int | None) -> None:
         session = self._session_of(link)
         self._note("disconnect", code)
         if session is None:
@@ -306,8 +355,8 @@ class Gateway:
         if code in {WSCloseCode.OK, WSCloseCode.GOING_AWAY} and not link.closed_here:
             self._forget(session)
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: GatewaySession) -> None:
         self.sessions.pop(session.id, None)
 
     def _note(self, what: str, subject: object = "") -> None:
-        self.world.books.note(self.world.books.gateway, what, subject)
+        self.world.records.note(self.world.records.gateway, what, subject)

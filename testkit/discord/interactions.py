@@ -11,11 +11,16 @@ from typing import Any
 
 from aiohttp import web
 
-from testkit.discord.hub import Hub
-from testkit.discord.posting import ApiError, Draft, invalid, rewrite, write
-from testkit.discord.records import LOADING, Interaction, Message
-from testkit.discord.rest import NO_CONTENT, Arrival, Door
-from testkit.discord.rules import fault_in_choices
+from testkit.discord.backend import DiscordBackend
+from testkit.discord.messages import (
+    DiscordApiError,
+    MessagePayload,
+    invalid,
+    rewrite,
+    write,
+)
+from testkit.discord.records import LOADING, DiscordMessage, InteractionRecord
+from testkit.discord.rest_router import NO_CONTENT, RestRequest, RestRouter
 from testkit.discord.serialization import (
     ALL_PERMISSIONS,
     SLASH_ANSWER,
@@ -23,7 +28,8 @@ from testkit.discord.serialization import (
     member_json,
     user_json,
 )
-from testkit.discord.world import Channel
+from testkit.discord.validation import fault_in_choices
+from testkit.discord.world import ChannelState
 
 COMMAND, COMPONENT, AUTOCOMPLETE = 2, 3, 4
 """Types of interactions."""
@@ -31,7 +37,7 @@ _MESSAGE, _DEFER, _DEFER_UPDATE, _UPDATE, _CHOICES, _MODAL = 4, 5, 6, 7, 8, 9
 _WEBHOOK = "/webhooks/{application}/{token}"
 
 
-class Interactions:
+class InteractionServer:
     """Sends interactions and serves their answers.
 
     Args:
@@ -39,7 +45,7 @@ class Interactions:
         door: What guards the routes.
     """
 
-    def __init__(self, hub: Hub, door: Door) -> None:
+    def __init__(self, hub: DiscordBackend, door: RestRouter) -> None:
         self.hub, self.world, self.door = hub, hub.world, door
 
     def register(self, router: web.UrlDispatcher) -> None:
@@ -58,13 +64,13 @@ class Interactions:
     def send(
         self,
         kind: int,
-        channel: Channel,
+        channel: ChannelState,
         user: int,
         name: str,
         data: dict[str, Any],
         *,
-        message: Message | None = None,
-    ) -> Interaction:
+        message: DiscordMessage | None = None,
+    ) -> InteractionRecord:
         """Send INTERACTION_CREATE.
 
         Args:
@@ -75,9 +81,9 @@ class Interactions:
             data: What was chosen.
             message: The message whose component was pressed.
         """
-        known = self.world.books.interactions
+        known = self.world.records.interactions
         number = self.world.ids.next()
-        made = Interaction(number, secrets.token_urlsafe(48), kind, channel.id, user, name)
+        made = InteractionRecord(number, secrets.token_urlsafe(48), kind, channel.id, user, name)
         made.message_id = message.id if message else None
         known[number] = made
         who = self.world.users[user]
@@ -108,46 +114,48 @@ class Interactions:
         if message is not None:
             shape["message"] = self.hub.json(message)
         self.hub.gateway.dispatch("INTERACTION_CREATE", shape)
-        self.world.books.touch()
+        self.world.records.touch()
         return made
 
-    def _known(self, call: Arrival) -> Interaction:
+    def _known(self, call: RestRequest) -> InteractionRecord:
         token = call.text("token")
-        for each in self.world.books.interactions.values():
+        for each in self.world.records.interactions.values():
             if each.token == token:
                 return each
-        raise ApiError(404, 10015, "Unknown Webhook")
+        raise DiscordApiError(404, 10015, "Unknown Webhook")
 
-    def _alive(self, call: Arrival) -> Interaction:
+    def _alive(self, call: RestRequest) -> InteractionRecord:
         interaction = self._known(call)
         if time.monotonic() - interaction.created > self.hub.interaction_life:
             interaction.refused.append(50027)
-            raise ApiError(401, 50027, "Invalid Webhook Token")
+            raise DiscordApiError(401, 50027, "Invalid Webhook Token")
         if interaction.acknowledged is None:
-            raise ApiError(404, 10015, "Unknown Webhook")
+            raise DiscordApiError(404, 10015, "Unknown Webhook")
         return interaction
 
-    async def _callback(self, call: Arrival) -> Any:
-        known = self.world.books.interactions.get(call.number("interaction"))
+    async def _callback(self, call: RestRequest) -> Any:
+        known = self.world.records.interactions.get(call.number("interaction"))
         if known is None or known.token != call.text("token"):
-            raise ApiError(404, 10062, "Unknown interaction")
+            raise DiscordApiError(404, 10062, "Unknown interaction")
         if known.acknowledged is not None:
             known.refused.append(40060)
-            raise ApiError(400, 40060, "Interaction has already been acknowledged.")
+            raise DiscordApiError(400, 40060, "Interaction has already been acknowledged.")
         if time.monotonic() - known.created > self.hub.interaction_deadline:
             known.refused.append(10062)
-            raise ApiError(404, 10062, "Unknown interaction")
+            raise DiscordApiError(404, 10062, "Unknown interaction")
         kind = int((call.body or {}).get("type", 0))
         data = (call.body or {}).get("data") or {}
-        shown = self._apply(known, kind, Draft(data, call.uploads))
+        shown = self._apply(known, kind, MessagePayload(data, call.uploads))
         known.acknowledged, known.answer = time.monotonic(), kind
-        self.world.books.touch()
+        self.world.records.touch()
         if call.request.query.get("with_response") not in {"1", "true", "True"}:
             return NO_CONTENT
         return self._resource(known, kind, shown)
 
-    def _apply(self, known: Interaction, kind: int, draft: Draft) -> Message | None:
-        on_message = self.world.books.messages.get(known.message_id or 0)
+    def _apply(
+        self, known: InteractionRecord, kind: int, draft: MessagePayload
+    ) -> DiscordMessage | None:
+        on_message = self.world.records.messages.get(known.message_id or 0)
         match kind:
             case 4:
                 draft.check()
@@ -172,15 +180,17 @@ class Interactions:
             case 9:
                 return None
             case _:
-                raise ApiError(400, 50035, "Invalid Form Body", {"type": {"_errors": []}})
+                raise DiscordApiError(400, 50035, "Invalid Form Body", {"type": {"_errors": []}})
 
-    def _respond(self, known: Interaction, draft: Draft, flags: int) -> Message:
+    def _respond(
+        self, known: InteractionRecord, draft: MessagePayload, flags: int
+    ) -> DiscordMessage:
         message = self._write(known, draft, flags)
         known.response_id = message.id
         self.hub.announce("MESSAGE_CREATE", message)
         return message
 
-    def _write(self, known: Interaction, draft: Draft, flags: int) -> Message:
+    def _write(self, known: InteractionRecord, draft: MessagePayload, flags: int) -> DiscordMessage:
         channel = self.world.channels[known.channel_id]
         more: dict[str, Any] = {"interaction_id": known.id}
         if known.kind == COMMAND and known.response_id is None:
@@ -189,7 +199,7 @@ class Interactions:
         message.flags |= flags
         return message
 
-    def _resource(self, known: Interaction, kind: int, shown: Message | None) -> Any:
+    def _resource(self, known: InteractionRecord, kind: int, shown: DiscordMessage | None) -> Any:
         told: dict[str, Any] = {"id": str(known.id), "type": known.kind}
         answer: dict[str, Any] = {"interaction": told}
         if shown is not None:
@@ -199,35 +209,35 @@ class Interactions:
             answer["resource"] = {"type": kind, "message": self.hub.json(shown)}
         return answer
 
-    def _message(self, call: Arrival) -> tuple[Interaction, Message]:
+    def _message(self, call: RestRequest) -> tuple[InteractionRecord, DiscordMessage]:
         known = self._alive(call)
         wanted = call.text("message")
         number = known.response_id if wanted == "@original" else int(wanted)
-        message = self.world.books.messages.get(number or 0)
+        message = self.world.records.messages.get(number or 0)
         mine = message is not None and message.id in {known.response_id, *known.followups}
         if message is None or not mine or message.deleted is not None:
-            raise ApiError(404, 10008, "Unknown Message")
+            raise DiscordApiError(404, 10008, "Unknown Message")
         return known, message
 
-    async def _get(self, call: Arrival) -> Any:
+    async def _get(self, call: RestRequest) -> Any:
         return self.hub.json(self._message(call)[1])
 
-    async def _patch(self, call: Arrival) -> Any:
+    async def _patch(self, call: RestRequest) -> Any:
         _, message = self._message(call)
         call.draft.check(message)
         rewrite(self.world, message, call.draft)
         self.hub.announce("MESSAGE_UPDATE", message)
         return self.hub.json(message)
 
-    async def _delete(self, call: Arrival) -> Any:
+    async def _delete(self, call: RestRequest) -> Any:
         _, message = self._message(call)
         self.hub.delete(message)
         return NO_CONTENT
 
-    async def _follow_up(self, call: Arrival) -> Any:
+    async def _follow_up(self, call: RestRequest) -> Any:
         known, draft = self._alive(call), call.draft
         draft.check()
-        response = self.world.books.messages.get(known.response_id or 0)
+        response = self.world.records.messages.get(known.response_id or 0)
         if response is not None and response.loading and response.deleted is None:
             # Discord lets the first follow-up after a deferral take the deferred answer's place.
             rewrite(self.world, response, draft)

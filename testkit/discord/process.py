@@ -70,7 +70,7 @@ class DiscordProcess:
             raise RuntimeError(f"{action}: {answer['error']}")
         return answer["result"]
 
-    async def books(self) -> dict[str, Any]:
+    async def records(self) -> dict[str, Any]:
         """Return the books as JSON values."""
         async with self._session.get("/control/books") as response:
             books: dict[str, Any] = await response.json()
@@ -89,7 +89,7 @@ async def _serve(options: argparse.Namespace) -> None:
             async for _ in signals:
                 break
     if options.books is not None:
-        text = json.dumps(server.books.to_json(), indent=1)
+        text = json.dumps(server.records.to_json(), indent=1)
         await anyio.Path(options.books).write_text(text, encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ from aiohttp import web
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RateLimit:
     """So many requests in so many seconds."""
 
     requests: int
@@ -33,7 +33,7 @@ class _Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RateLimitDecision:
     """What a limit says to a request.
 
     Attributes:
@@ -45,7 +45,7 @@ class Verdict:
         everywhere: Whether it was the limit over all routes.
     """
 
-    limit: Limit
+    limit: RateLimit
     bucket: str
     remaining: int
     reset_after: float
@@ -66,21 +66,21 @@ class Verdict:
         return told | ({"X-RateLimit-Scope": "user"} if self.refused else {})
 
 
-ROOMY = Limit(1000, 1.0)
+UNLIMITED = RateLimit(1000, 1.0)
 """So wide that tests do not meet it."""
-DISCORDS_OWN = {
-    "message.create": Limit(5, 5.0),
-    "message.edit": Limit(5, 5.0),
-    "message.delete": Limit(5, 1.0),
-    "typing": Limit(5, 5.0),
-    "reaction": Limit(1, 0.25),
-    "webhook": Limit(5, 2.0),
+DISCORD_RATE_LIMITS = {
+    "message.create": RateLimit(5, 5.0),
+    "message.edit": RateLimit(5, 5.0),
+    "message.delete": RateLimit(5, 1.0),
+    "typing": RateLimit(5, 5.0),
+    "reaction": RateLimit(1, 0.25),
+    "webhook": RateLimit(5, 2.0),
 }
 """What Discord's servers are seen to say in their headers."""
 
 
 @dataclass(slots=True)
-class Limiter:
+class RestRateLimiter:
     """Counts requests.
 
     Attributes:
@@ -89,21 +89,21 @@ class Limiter:
         everywhere: The limit over all routes but interactions'; Discord's is 50 in a second.
     """
 
-    routes: dict[str, Limit] = field(default_factory=dict)
-    channels: dict[tuple[str, str], Limit] = field(default_factory=dict)
-    everywhere: Limit = ROOMY
+    routes: dict[str, RateLimit] = field(default_factory=dict)
+    channels: dict[tuple[str, str], RateLimit] = field(default_factory=dict)
+    everywhere: RateLimit = UNLIMITED
     _windows: dict[tuple[str, str], _Window] = field(default_factory=dict)
 
-    def take(self, route: str, major: str) -> Verdict:
+    def take(self, route: str, major: str) -> RateLimitDecision:
         """Count a request and say whether it may pass."""
         if route not in {"interaction", "webhook"}:
             whole = self._count("*", "", self.everywhere)
             if whole.refused:
                 return whole
-        limit = self.channels.get((route, major)) or self.routes.get(route, ROOMY)
+        limit = self.channels.get((route, major)) or self.routes.get(route, UNLIMITED)
         return self._count(route, major, limit)
 
-    def _count(self, route: str, major: str, limit: Limit) -> Verdict:
+    def _count(self, route: str, major: str, limit: RateLimit) -> RateLimitDecision:
         now = time.monotonic()
         window = self._windows.get((route, major))
         if window is None or now >= window.start + limit.per:
@@ -114,7 +114,7 @@ class Limiter:
         left = max(0, limit.requests - window.used)
         rest = window.start + limit.per - now
         bucket = hashlib.sha256(route.encode()).hexdigest()[:32]
-        return Verdict(limit, bucket, left, rest, refused, everywhere=route == "*")
+        return RateLimitDecision(limit, bucket, left, rest, refused, everywhere=route == "*")
 
 
 def json_answer(
@@ -136,7 +136,7 @@ _HTML = "<html><head><title>{0} error</title></head><body><h1>{0}</h1>cloudflare
 
 
 @dataclass(slots=True)
-class Fault:
+class RestFault:
     """Something that goes wrong with calls.
 
     Attributes:
@@ -186,18 +186,18 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Faults:
+class RestFaults:
     """What goes wrong now, in the order in which it was asked for."""
 
-    waiting: list[Fault] = field(default_factory=list)
+    waiting: list[RestFault] = field(default_factory=list)
 
-    def add(self, kind: str, **options: Any) -> Fault:
+    def add(self, kind: str, **options: Any) -> RestFault:
         """Plan a fault (see ``Fault``)."""
-        fault = Fault(kind, **options)
+        fault = RestFault(kind, **options)
         self.waiting.append(fault)
         return fault
 
-    def take(self, method: str, path: str) -> Fault | None:
+    def take(self, method: str, path: str) -> RestFault | None:
         """Return the fault that meets this call, and count it."""
         now = time.monotonic()
         self.waiting = [each for each in self.waiting if each.times > 0 and each.until > now]

@@ -19,7 +19,7 @@ LOADING = 1 << 7
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class DiscordUpload:
     """A file.
 
     Attributes:
@@ -38,7 +38,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MessageRevision:
     """What a message showed from a moment on."""
 
     content: str
@@ -47,7 +47,7 @@ class Shown:
 
 
 @dataclass(slots=True)
-class Message:
+class DiscordMessage:
     """A message and all that ever happened to it.
 
     Attributes:
@@ -81,7 +81,7 @@ class Message:
     content: str
     kind: int = 0
     reference: int | None = None
-    uploads: tuple[Upload, ...] = ()
+    uploads: tuple[DiscordUpload, ...] = ()
     embeds: tuple[Any, ...] = ()
     components: tuple[Any, ...] = ()
     allowed_mentions: dict[str, Any] | None = None
@@ -94,7 +94,7 @@ class Message:
     created: float = field(default_factory=time.monotonic)
     edited: float | None = None
     deleted: float | None = None
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[MessageRevision] = field(default_factory=list)
     reactions: dict[str, list[int]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -109,13 +109,13 @@ class Message:
         return bool(self.flags & LOADING)
 
     @property
-    def edits(self) -> list[Shown]:
+    def edits(self) -> list[MessageRevision]:
         """What it showed after each edit."""
         return self.shown[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RestCall:
     """A REST call.
 
     Attributes:
@@ -138,7 +138,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Interaction:
+class InteractionRecord:
     """A command, a press of a button or an autocompletion, and what became of it.
 
     Attributes:
@@ -180,7 +180,7 @@ class Interaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RecordedEvent:
     """Something that happened: on the gateway, typing, a download, a change to a thread."""
 
     what: str
@@ -189,7 +189,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Books:
+class DiscordRecords:
     """Everything, in order.
 
     Attributes:
@@ -202,12 +202,12 @@ class Books:
         commands: Registered commands: by 0 for everywhere, or by guild.
     """
 
-    messages: dict[int, Message] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
-    interactions: dict[int, Interaction] = field(default_factory=dict)
-    typing: list[Note] = field(default_factory=list)
-    gateway: list[Note] = field(default_factory=list)
-    downloads: list[Note] = field(default_factory=list)
+    messages: dict[int, DiscordMessage] = field(default_factory=dict)
+    calls: list[RestCall] = field(default_factory=list)
+    interactions: dict[int, InteractionRecord] = field(default_factory=dict)
+    typing: list[RecordedEvent] = field(default_factory=list)
+    gateway: list[RecordedEvent] = field(default_factory=list)
+    downloads: list[RecordedEvent] = field(default_factory=list)
     commands: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
@@ -220,12 +220,12 @@ class Books:
         """Wait for the next change."""
         await self._changed.wait()
 
-    def note(self, where: list[Note], what: str, subject: object = "") -> None:
+    def note(self, where: list[RecordedEvent], what: str, subject: object = "") -> None:
         """Append a note to one of the lists."""
-        where.append(Note(what, str(subject), time.monotonic()))
+        where.append(RecordedEvent(what, str(subject), time.monotonic()))
         self.touch()
 
-    def of(self, channel: int, *, author: int | None = None) -> list[Message]:
+    def messages_in(self, channel: int, *, author: int | None = None) -> list[DiscordMessage]:
         """Return a channel's standing messages, oldest first; ephemeral ones too."""
         return [
             message
@@ -237,13 +237,13 @@ class Books:
 
     def texts(self, channel: int, *, author: int | None = None) -> list[str]:
         """Return what a channel's standing messages say, oldest first."""
-        return [message.content for message in self.of(channel, author=author)]
+        return [message.content for message in self.messages_in(channel, author=author)]
 
-    def requests(self, method: str, ending: str = "") -> list[Call]:
+    def requests(self, method: str, ending: str = "") -> list[RestCall]:
         """Return the calls with a method whose path ends in a text."""
         return [c for c in self.calls if c.method == method and c.path.endswith(ending)]
 
-    def happened(self, what: str) -> int:
+    def count_gateway_events(self, what: str) -> int:
         """Count the gateway's notes of one kind."""
         return sum(note.what == what for note in self.gateway)
 
@@ -254,11 +254,11 @@ class Books:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Upload):
+    if isinstance(value, DiscordUpload):
         return {"id": value.id, "name": value.name, "mime": value.mime, "size": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
         plain = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        if isinstance(value, Interaction):
+        if isinstance(value, InteractionRecord):
             plain["time_to_ack"] = value.time_to_ack
         return plain
     if isinstance(value, dict):

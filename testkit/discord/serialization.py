@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from testkit.discord.records import Message, Upload
-from testkit.discord.world import DM, Channel, Guild, Snowflakes, User, World
+from testkit.discord.records import DiscordMessage, DiscordUpload
+from testkit.discord.world import DM, ChannelState, DiscordUser, DiscordWorld, Guild, Snowflakes
 
 ALL_PERMISSIONS = (1 << 50) - 1
 SLASH_ANSWER, THREAD_STARTER = 20, 21
@@ -32,20 +32,20 @@ def moment(snowflake: int, later: float = 0.0) -> str:
     return datetime.fromtimestamp(Snowflakes.moment(snowflake) + later, UTC).isoformat()
 
 
-def user_json(user: User) -> dict[str, Any]:
+def user_json(user: DiscordUser) -> dict[str, Any]:
     """Return a user object."""
     return {
         "id": str(user.id),
         "username": user.name,
         "discriminator": "0",
-        "global_name": user.shown,
+        "global_name": user.display_name,
         "avatar": None,
         "bot": user.bot,
         "public_flags": 0,
     }
 
 
-def member_json(user: User) -> dict[str, Any]:
+def member_json(user: DiscordUser) -> dict[str, Any]:
     """Return a guild member object."""
     return bare_member() | {"user": user_json(user)}
 
@@ -69,7 +69,7 @@ def application_flags(portal_intents: int) -> int:
     return sum(flag for intent, flag in _LIMITED_FLAGS.items() if portal_intents & intent)
 
 
-def application_json(world: World) -> dict[str, Any]:
+def application_json(world: DiscordWorld) -> dict[str, Any]:
     """Return an application object with its owner."""
     owner = next((user for user in world.users.values() if not user.bot), world.bot)
     return {
@@ -86,9 +86,9 @@ def application_json(world: World) -> dict[str, Any]:
     }
 
 
-def thread_json(world: World, thread: Channel) -> dict[str, Any]:
+def thread_json(world: DiscordWorld, thread: ChannelState) -> dict[str, Any]:
     """Return a thread's channel object, the bot's membership included."""
-    count = len(world.standing(thread.id))
+    count = len(world.visible_messages(thread.id))
     return {
         "id": str(thread.id),
         "type": thread.kind,
@@ -112,7 +112,7 @@ def thread_json(world: World, thread: Channel) -> dict[str, Any]:
     }
 
 
-def channel_json(world: World, channel: Channel) -> dict[str, Any]:
+def channel_json(world: DiscordWorld, channel: ChannelState) -> dict[str, Any]:
     """Return a channel object of any kind."""
     if channel.is_thread:
         return thread_json(world, channel)
@@ -143,7 +143,7 @@ def channel_json(world: World, channel: Channel) -> dict[str, Any]:
     }
 
 
-def guild_json(world: World, guild: Guild, *, everybody: bool = True) -> dict[str, Any]:
+def guild_json(world: DiscordWorld, guild: Guild, *, everybody: bool = True) -> dict[str, Any]:
     """Return a guild as GUILD_CREATE does: with channels, threads, members and the default role.
 
     Args:
@@ -180,7 +180,7 @@ def guild_json(world: World, guild: Guild, *, everybody: bool = True) -> dict[st
     }
 
 
-def attachment_json(base: str, channel_id: int, upload: Upload) -> dict[str, Any]:
+def attachment_json(base: str, channel_id: int, upload: DiscordUpload) -> dict[str, Any]:
     """Return an attachment object whose address the server serves."""
     address = f"{base}/attachments/{channel_id}/{upload.id}/{upload.name}"
     shape = {
@@ -196,7 +196,9 @@ def attachment_json(base: str, channel_id: int, upload: Upload) -> dict[str, Any
     return shape
 
 
-def message_json(world: World, base: str, message: Message, *, deep: bool = True) -> dict[str, Any]:
+def message_json(
+    world: DiscordWorld, base: str, message: DiscordMessage, *, deep: bool = True
+) -> dict[str, Any]:
     """Return a message object.
 
     Args:
@@ -245,7 +247,7 @@ def without_content(shape: dict[str, Any]) -> dict[str, Any]:
     return bare
 
 
-def readable(world: World, message: Message) -> bool:
+def readable(world: DiscordWorld, message: DiscordMessage) -> bool:
     """Whether a message's content needs no intent: direct, the bot's own, or mentioning it."""
     direct = world.channels[message.channel_id].guild_id is None
     return direct or message.author_id == world.bot.id or world.bot.id in message.mentions
@@ -255,13 +257,13 @@ def _id(value: int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _edited(message: Message) -> str | None:
+def _edited(message: DiscordMessage) -> str | None:
     if message.edited is None:
         return None
     return moment(message.id, message.edited - message.created)
 
 
-def _reactions(world: World, message: Message) -> list[dict[str, Any]]:
+def _reactions(world: DiscordWorld, message: DiscordMessage) -> list[dict[str, Any]]:
     return [
         {
             "emoji": {"id": None, "name": emoji},
@@ -276,8 +278,8 @@ def _reactions(world: World, message: Message) -> list[dict[str, Any]]:
     ]
 
 
-def _origin(world: World, message: Message) -> dict[str, Any]:
-    interaction = world.books.interactions[message.interaction_id or 0]
+def _origin(world: DiscordWorld, message: DiscordMessage) -> dict[str, Any]:
+    interaction = world.records.interactions[message.interaction_id or 0]
     user = user_json(world.users[interaction.user_id])
     meta: dict[str, Any] = {"id": str(interaction.id), "type": interaction.kind, "user": user}
     meta["authorizing_integration_owners"] = {}
@@ -285,8 +287,10 @@ def _origin(world: World, message: Message) -> dict[str, Any]:
     return {"webhook_id": bot, "application_id": bot, "interaction_metadata": meta}
 
 
-def _reference(world: World, base: str, message: Message, deep: bool) -> dict[str, Any]:
-    target = world.books.messages.get(message.reference or 0)
+def _reference(
+    world: DiscordWorld, base: str, message: DiscordMessage, deep: bool
+) -> dict[str, Any]:
+    target = world.records.messages.get(message.reference or 0)
     place = world.channels[target.channel_id if target else message.channel_id]
     pointer = {"type": 0, "message_id": str(message.reference), "channel_id": str(place.id)}
     if place.guild_id is not None:

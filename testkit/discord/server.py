@@ -16,22 +16,22 @@ from typing import Self
 
 from aiohttp import web
 
-from testkit.discord.actions import Actions
-from testkit.discord.control import Control
-from testkit.discord.faults import Mischief
+from testkit.discord.backend import DiscordBackend
+from testkit.discord.control_api import DiscordControlApi
+from testkit.discord.faults import DiscordFaults
 from testkit.discord.gateway import PRIVILEGED, Gateway
-from testkit.discord.hub import Hub
-from testkit.discord.interactions import Interactions
-from testkit.discord.rest import API, Door
-from testkit.discord.routes import Routes
-from testkit.discord.world import World
+from testkit.discord.interactions import InteractionServer
+from testkit.discord.rest_router import API, RestRouter
+from testkit.discord.rest_routes import RestRoutes
+from testkit.discord.user_actions import DiscordUserActions
+from testkit.discord.world import DiscordWorld
 
 TEST_TOKEN = "MTA.test.discord-token"  # noqa: S105 - a server that knows no secrets
 """The bot's token unless told otherwise."""
 _MAX_BODY = 64 * 1024 * 1024
 
 
-class DiscordServer(Actions):
+class DiscordServer(DiscordUserActions):
     """The server; an async context manager.
 
     Limits are so wide that tests do not meet them until ``faults.flood`` or ``faults.real_limits``.
@@ -58,22 +58,22 @@ class DiscordServer(Actions):
             portal_intents: The privileged intents that the application's portal has enabled.
             port: 0 picks a free one.
         """
-        world = World.create(bot_name, portal_intents)
-        hub = Hub(world, Gateway(world, lambda: self.token))
-        door = Door(hub, lambda: self.token)
-        interactions = Interactions(hub, door)
+        world = DiscordWorld.create(bot_name, portal_intents)
+        hub = DiscordBackend(world, Gateway(world, lambda: self.token))
+        door = RestRouter(hub, lambda: self.token)
+        interactions = InteractionServer(hub, door)
         super().__init__(hub, interactions)
         self.token, self.port = token, port
-        self.faults = Mischief(hub)
+        self.faults = DiscordFaults(hub)
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_get("/gateway/", hub.gateway.handle)
         app.router.add_get("/gateway", hub.gateway.handle)
         app.router.add_get("/gateway/resume", hub.gateway.handle)
         app.router.add_get("/attachments/{channel}/{file}/{name}", self._attachment)
-        Routes(hub, door).register(app.router)
+        RestRoutes(hub, door).register(app.router)
         interactions.register(app.router)
         door.unknown(app.router)
-        Control(self, self.faults).register(app.router)
+        DiscordControlApi(self, self.faults).register(app.router)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         self._site: web.TCPSite
 
@@ -149,8 +149,8 @@ class DiscordServer(Actions):
 
     async def _attachment(self, request: web.Request) -> web.Response:
         number = request.match_info["file"]
-        self.books.note(self.books.downloads, request.path, number)
-        for message in self.books.messages.values():
+        self.records.note(self.records.downloads, request.path, number)
+        for message in self.records.messages.values():
             for upload in message.uploads:
                 if str(upload.id) == number and message.deleted is None:
                     return web.Response(body=upload.data, content_type=upload.mime)

@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from testkit.discord import gateway as intents
-from testkit.discord.hub import Hub
-from testkit.discord.records import Books
+from testkit.discord.backend import DiscordBackend
+from testkit.discord.gateway import Shard, shard_receives_guild
+from testkit.discord.records import DiscordRecords
 from testkit.discord.serialization import member_json
-from testkit.discord.shards import Shard, belongs
 from testkit.discord.world import (
     READ_MESSAGE_HISTORY,
     SEND_MESSAGES,
     TEXT,
     VIEW_CHANNEL,
-    Channel,
+    ChannelState,
+    DiscordUser,
+    DiscordWorld,
     Guild,
-    User,
-    World,
 )
 
 
-class Stage:
+class DiscordSetup:
     """Who is there and where; ids are integers.
 
     Args:
         hub: The server's parts.
     """
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: DiscordBackend) -> None:
         self.hub = hub
 
     @property
-    def world(self) -> World:
+    def world(self) -> DiscordWorld:
         """Users, guilds and channels."""
         return self.hub.world
 
     @property
-    def books(self) -> Books:
+    def records(self) -> DiscordRecords:
         """What happened."""
-        return self.hub.world.books
+        return self.hub.world.records
 
     @property
     def bot_id(self) -> int:
@@ -48,7 +48,7 @@ class Stage:
 
     def user(self, name: str, *, shown: str | None = None, bot: bool = False) -> int:
         """Add a user; returns the id."""
-        user = User(self.world.ids.next(), name, shown, bot)
+        user = DiscordUser(self.world.ids.next(), name, shown, bot)
         self.world.users[user.id] = user
         return user.id
 
@@ -70,7 +70,7 @@ class Stage:
         """
         people = list(members)
         number = self.world.ids.next()
-        while shard is not None and not belongs(number, shard):
+        while shard is not None and not shard_receives_guild(number, shard):
             number = self.world.ids.next()
         self.world.guilds[number] = Guild(number, name, (people or [self.bot_id])[0], people)
         if joined:
@@ -92,7 +92,7 @@ class Stage:
 
     def channel(self, guild: int, name: str) -> int:
         """Add a text channel; returns the id."""
-        channel = Channel(self.world.ids.next(), TEXT, name, guild)
+        channel = ChannelState(self.world.ids.next(), TEXT, name, guild)
         self.world.channels[channel.id] = channel
         if self.world.visible(channel):
             self.hub.tell_channel("CHANNEL_CREATE", channel)
@@ -114,7 +114,7 @@ class Stage:
             from_message: The message that it starts from; the thread gets its id.
         """
         parent = self.world.channels[channel]
-        source = None if from_message is None else self.books.messages[from_message]
+        source = None if from_message is None else self.records.messages[from_message]
         owner = user or self.world.guilds[parent.guild_id or 0].owner_id
         return self.hub.open_thread(parent, name, owner, source).id
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from testkit.discord.records import Books, Message
+from testkit.discord.records import DiscordMessage, DiscordRecords
 
 TEXT, DM, ANNOUNCEMENT_THREAD, PUBLIC_THREAD, PRIVATE_THREAD = 0, 1, 10, 11, 12
 """Channel types."""
@@ -34,20 +34,20 @@ class Snowflakes:
 
 
 @dataclass(slots=True)
-class User:
+class DiscordUser:
     """A user.
 
     Attributes:
         id: The id.
         name: The unique name.
-        shown: The display name; None shows the name.
+        display_name: The display name; None shows the name.
         bot: Whether it is a bot.
         blocks: Whether direct messages from the bot are refused.
     """
 
     id: int
     name: str
-    shown: str | None = None
+    display_name: str | None = None
     bot: bool = False
     blocks: bool = False
 
@@ -70,7 +70,7 @@ class Guild:
 
 
 @dataclass(slots=True)
-class Channel:
+class ChannelState:
     """A channel, thread or direct conversation.
 
     Attributes:
@@ -104,12 +104,12 @@ class Channel:
 
 
 @dataclass(slots=True)
-class World:
+class DiscordWorld:
     """Everybody and every place.
 
     Attributes:
         bot: The bot's user; its id is also the application's.
-        books: What happened, with the messages.
+        records: What happened, with the messages.
         ids: The source of ids.
         users: By id.
         guilds: By id.
@@ -117,50 +117,50 @@ class World:
         portal_intents: The privileged intents that are enabled for the application.
     """
 
-    bot: User
-    books: Books
+    bot: DiscordUser
+    records: DiscordRecords
     ids: Snowflakes
-    users: dict[int, User] = field(default_factory=dict)
+    users: dict[int, DiscordUser] = field(default_factory=dict)
     guilds: dict[int, Guild] = field(default_factory=dict)
-    channels: dict[int, Channel] = field(default_factory=dict)
+    channels: dict[int, ChannelState] = field(default_factory=dict)
     portal_intents: int = 0
 
     @classmethod
-    def create(cls, bot_name: str, portal_intents: int) -> World:
+    def create(cls, bot_name: str, portal_intents: int) -> DiscordWorld:
         """Make a world with a bot and nothing else."""
         ids = Snowflakes()
-        bot = User(ids.next(), bot_name, bot=True)
-        return cls(bot, Books(), ids, {bot.id: bot}, portal_intents=portal_intents)
+        bot = DiscordUser(ids.next(), bot_name, bot=True)
+        return cls(bot, DiscordRecords(), ids, {bot.id: bot}, portal_intents=portal_intents)
 
-    def joined(self, guild: Guild) -> bool:
+    def has_bot(self, guild: Guild) -> bool:
         """Whether the bot is a member."""
         return self.bot.id in guild.members
 
-    def visible(self, channel: Channel) -> bool:
+    def visible(self, channel: ChannelState) -> bool:
         """Whether the bot may know of a channel."""
         if channel.guild_id is None:
             return channel.recipient_id is not None
         place = self.parent(channel)
-        return self.joined(self.guilds[channel.guild_id]) and not place.denied & VIEW_CHANNEL
+        return self.has_bot(self.guilds[channel.guild_id]) and not place.denied & VIEW_CHANNEL
 
-    def parent(self, channel: Channel) -> Channel:
+    def parent(self, channel: ChannelState) -> ChannelState:
         """Return the channel whose permissions count: a thread's parent, else itself."""
         return self.channels[channel.parent_id] if channel.parent_id else channel
 
-    def direct(self, user_id: int) -> tuple[Channel, bool]:
+    def direct(self, user_id: int) -> tuple[ChannelState, bool]:
         """Return the bot's conversation with a user, and whether it is new."""
         for channel in self.channels.values():
             if channel.recipient_id == user_id:
                 return channel, False
-        channel = Channel(self.ids.next(), DM, recipient_id=user_id)
+        channel = ChannelState(self.ids.next(), DM, recipient_id=user_id)
         self.channels[channel.id] = channel
         return channel, True
 
-    def standing(self, channel_id: int) -> list[Message]:
+    def visible_messages(self, channel_id: int) -> list[DiscordMessage]:
         """Return what a channel's history shows to all, oldest first."""
-        return [each for each in self.books.of(channel_id) if not each.ephemeral]
+        return [each for each in self.records.messages_in(channel_id) if not each.ephemeral]
 
     def last_message(self, channel_id: int) -> int | None:
         """Return the id of a channel's newest message."""
-        standing = self.standing(channel_id)
+        standing = self.visible_messages(channel_id)
         return standing[-1].id if standing else None

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
 import anyio
 from aiohttp import web
 from anyio.abc import TaskGroup
 
 from testkit.endless import endless
-from testkit.telegram.account import allow
-from testkit.telegram.faults import Fault, Faults
-from testkit.telegram.methods import METHODS, NAMES, canonical
-from testkit.telegram.records import Call, Download, Json
-from testkit.telegram.rules import Params, Refused
-from testkit.telegram.webhook import deliver
-from testkit.telegram.wire import BROKEN, CLOSED, Outcome, page, read, respond
-from testkit.telegram.world import Bot, World
+from testkit.telegram import account_methods as account
+from testkit.telegram import message_methods as posting
+from testkit.telegram.account_methods import allow
+from testkit.telegram.faults import BotApiFault, TelegramFaults
+from testkit.telegram.http_messages import (
+    BROKEN,
+    CLOSED,
+    BotApiResponse,
+    page,
+    read,
+    respond,
+)
+from testkit.telegram.records import BotApiCall, Download, Json, TelegramRecords, UpdateDelivery
+from testkit.telegram.validation import BotApiError, Params
+from testkit.telegram.world import BotAccount, TelegramWorld
 
 _SECOND_POLL = (
     "Conflict: terminated by other getUpdates request; "
@@ -42,7 +51,7 @@ class _Called:
     chat: int | None
 
 
-class TelegramApi:
+class BotApiHandler:
     """The handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``.
 
     Attributes:
@@ -51,12 +60,12 @@ class TelegramApi:
         webhook_pause: Seconds before a webhook that failed is called again.
     """
 
-    def __init__(self, world: World, faults: Faults) -> None:
+    def __init__(self, world: TelegramWorld, faults: TelegramFaults) -> None:
         self.tasks: TaskGroup
         self.missing: set[str] = set()
         self.webhook_pause = 0.05
         self._world = world
-        self._books = world.books
+        self._books = world.records
         self._faults = faults
 
     async def call(self, request: web.Request) -> web.StreamResponse:
@@ -64,12 +73,12 @@ class TelegramApi:
         at = time.monotonic()
         called = await self._called(request)
         values = called.params.values
-        early = self._faults.early(called.method, called.chat)
+        early = self._faults.is_before_retry_after(called.method, called.chat)
         fault = self._faults.take(called.bot, called.method, called.chat, values)
         if fault is not None and fault.kind == "endless":
             return await endless(request, packed=fault.packed)
         outcome = await self._outcome(request, called, fault)
-        call = Call(
+        call = BotApiCall(
             bot=called.bot,
             method=called.method,
             chat=called.chat,
@@ -97,11 +106,11 @@ class TelegramApi:
         elif fault is not None and fault.kind != "slow":
             outcome = BROKEN
         elif bot is None or bot.revoked:
-            outcome = Outcome(401, Refused(401, "Unauthorized").as_json())
+            outcome = BotApiResponse(401, BotApiError(401, "Unauthorized").as_json())
         elif stored is None:
-            outcome = Outcome(404, Refused(404, "Not Found").as_json())
+            outcome = BotApiResponse(404, BotApiError(404, "Not Found").as_json())
         else:
-            outcome = Outcome(200, "")
+            outcome = BotApiResponse(200, "")
         fact = Download(number, path, time.monotonic(), outcome.status)
         self._books.downloads.append(fact)
         self._books.note("download", fact)
@@ -129,7 +138,9 @@ class TelegramApi:
                 return room.chat.id
         return int(name) if name.lstrip("-").isdecimal() else None
 
-    async def _outcome(self, request: web.Request, called: _Called, fault: Fault | None) -> Outcome:
+    async def _outcome(
+        self, request: web.Request, called: _Called, fault: BotApiFault | None
+    ) -> BotApiResponse:
         kind = None if fault is None else fault.kind
         await _pause(fault)
         if kind == "hang_up":
@@ -138,18 +149,20 @@ class TelegramApi:
             return page(fault.status)
         try:
             result = await self._perform(request, called, fault)
-        except Refused as exc:
-            return Outcome(exc.status, exc.as_json())
+        except BotApiError as exc:
+            return BotApiResponse(exc.status, exc.as_json())
         if kind == "lost":
-            return Outcome(0, CLOSED, performed=True)
+            return BotApiResponse(0, CLOSED, performed=True)
         if kind == "odd":
             strange = {"reply_to_message": {"kind": "of next year"}}
             result = {**result, **strange} if isinstance(result, dict) else strange
         body: Json = {"ok": True, "result": result}
         cut = json.dumps(body)[:-5] if kind == "garbage" else body
-        return Outcome(200, cut, performed=True)
+        return BotApiResponse(200, cut, performed=True)
 
-    async def _perform(self, request: web.Request, called: _Called, fault: Fault | None) -> Any:
+    async def _perform(
+        self, request: web.Request, called: _Called, fault: BotApiFault | None
+    ) -> Any:
         bot = self._world.bot_of(called.token)
         method = canonical(called.method, self.missing)
         if fault is not None and fault.kind == "refuse":
@@ -162,9 +175,9 @@ class TelegramApi:
             self.tasks.start_soon(deliver, bot, self._books, self.webhook_pause)
         return result
 
-    async def _updates(self, request: web.Request, bot: Bot, params: Params) -> list[Json]:
+    async def _updates(self, request: web.Request, bot: BotAccount, params: Params) -> list[Json]:
         if bot.webhook is not None:
-            raise Refused(409, _HAS_WEBHOOK)
+            raise BotApiError(409, _HAS_WEBHOOK)
         allow(bot, params)
         bot.poll, bot.poll_ended = bot.poll + 1, _SECOND_POLL
         mine = bot.poll
@@ -175,7 +188,11 @@ class TelegramApi:
         bot.confirm(offset, self._books)
         await self._wait_for_updates(bot, params.integer("timeout") or 0)
         if bot.poll != mine:
-            raise Refused(401, "Unauthorized") if bot.revoked else Refused(409, bot.poll_ended)
+            raise (
+                BotApiError(401, "Unauthorized")
+                if bot.revoked
+                else BotApiError(409, bot.poll_ended)
+            )
         limit = params.integer("limit") or 100
         given = bot.queue[: max(1, min(limit, 100))]
         if request.transport is None:
@@ -186,7 +203,7 @@ class TelegramApi:
             self._books.note("handed", {"bot": bot.user.id, "updates": [one.id for one in given]})
         return [one.update for one in given]
 
-    async def _wait_for_updates(self, bot: Bot, seconds: int) -> None:
+    async def _wait_for_updates(self, bot: BotAccount, seconds: int) -> None:
         mine = bot.poll
         self._books.polling.append(bot.user.id)
         self._books.note("polling", {"bot": bot.user.id})
@@ -198,6 +215,99 @@ class TelegramApi:
             self._books.polling.remove(bot.user.id)
 
 
-async def _pause(fault: Fault | None) -> None:
+async def _pause(fault: BotApiFault | None) -> None:
     if fault is not None and fault.kind == "slow":
         await (fault.gate.wait() if fault.gate is not None else anyio.sleep(fault.seconds))
+
+
+Method = Callable[[TelegramWorld, BotAccount, Params], Any]
+
+METHODS: dict[str, Method] = {
+    "getMe": account.get_me,
+    "sendMessage": posting.send_message,
+    "editMessageText": posting.edit_text,
+    "editMessageReplyMarkup": posting.edit_buttons,
+    "deleteMessage": posting.delete_message,
+    "sendChatAction": posting.chat_action,
+    "sendMessageDraft": posting.draft,
+    "answerCallbackQuery": account.answer_callback,
+    "setMyCommands": account.set_commands,
+    "getMyCommands": account.get_commands,
+    "deleteMyCommands": account.delete_commands,
+    "getFile": account.get_file,
+    "getChat": account.get_chat,
+    "getChatMember": account.get_member,
+    "leaveChat": account.leave,
+    "setMessageReaction": posting.react,
+    "setWebhook": account.set_webhook,
+    "deleteWebhook": account.delete_webhook,
+    "getWebhookInfo": account.webhook_info,
+    **{
+        f"send{kind.title()}": posting.send_media(kind)
+        for kind in ("photo", "document", "audio", "voice", "video")
+    },
+}
+NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
+"""The methods by their names in lower case, since Telegram minds no case."""
+
+
+def canonical(name: str, missing: Collection[str] = ()) -> str:
+    """A method's name as documented.
+
+    Args:
+        name: In any case.
+        missing: Methods that there shall not be.
+
+    Raises:
+        Refused: There is no such method.
+    """
+    if name.lower() not in NAMES or NAMES[name.lower()] in missing:
+        raise BotApiError(404, "Not Found")
+    return NAMES[name.lower()]
+
+
+_SECRET = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
+_PATIENCE = aiohttp.ClientTimeout(total=60)
+
+
+async def deliver(bot: BotAccount, books: TelegramRecords, pause: float) -> None:
+    """Post the bot's updates to its webhook, each until a 2xx confirms it, one at a time.
+
+    Ends when the webhook is removed or replaced.
+
+    Args:
+        bot: Whose.
+        books: Where hand-overs are noted.
+        pause: Seconds before an update that was not taken is posted again.
+    """
+    webhook = bot.webhook
+    async with aiohttp.ClientSession(timeout=_PATIENCE) as session:
+        while webhook is not None and bot.webhook is webhook:
+            if not bot.queue:
+                await bot.changed.wait()
+                continue
+            update = bot.queue[0]
+            update.handed_at.append(time.monotonic())
+            fault = await _post(session, webhook, update)
+            if fault:
+                bot.webhook_error = (int(time.time()), fault)
+                await anyio.sleep(pause)
+                continue
+            bot.webhook_error = None
+            update.confirmed_at = time.monotonic()
+            if update in bot.queue:
+                bot.queue.remove(update)
+            books.note("confirmed", {"bot": bot.user.id, "update_id": update.id})
+
+
+async def _post(session: aiohttp.ClientSession, webhook: Json, update: UpdateDelivery) -> str:
+    """Post one; returns why it was not taken, or nothing."""
+    headers = {_SECRET: webhook["secret"]} if webhook["secret"] else {}
+    try:
+        async with session.post(webhook["url"], json=update.update, headers=headers) as answer:
+            await answer.read()
+            if answer.ok and answer.status < 300:
+                return ""
+            return f"Wrong response from the webhook: {answer.status} {answer.reason}"
+    except (aiohttp.ClientError, TimeoutError) as exc:
+        return f"Connection failed: {type(exc).__name__}"

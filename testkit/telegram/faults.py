@@ -15,15 +15,15 @@ from typing import Literal
 import anyio
 
 from testkit.telegram.records import Json
-from testkit.telegram.rules import Refused
+from testkit.telegram.validation import BotApiError
 
-Kind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd", "endless"]
+FaultKind = Literal["refuse", "html", "hang_up", "lost", "slow", "garbage", "odd", "endless"]
 FOR_EVER = 1_000_000_000
 _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
 
 @dataclass(slots=True)
-class Fault:
+class BotApiFault:
     """Something that goes wrong.
 
     Attributes:
@@ -46,7 +46,7 @@ class Fault:
         gate: What ``slow`` waits for instead.
     """
 
-    kind: Kind
+    kind: FaultKind
     method: str | None = None
     chat: int | None = None
     text: str = ""
@@ -73,10 +73,10 @@ class Fault:
             and (marked or not self.entities)
         )
 
-    def refusal(self) -> Refused:
+    def refusal(self) -> BotApiError:
         """The error that ``refuse`` answers with."""
         extra = {} if self.retry_after is None else {"retry_after": self.retry_after}
-        return Refused(self.status, self.description, extra)
+        return BotApiError(self.status, self.description, extra)
 
 
 @dataclass(slots=True)
@@ -89,14 +89,14 @@ class _Flood:
 
 
 @dataclass(slots=True)
-class Faults:
+class TelegramFaults:
     """The faults that are in force; every method may be called while bots run."""
 
-    _faults: list[Fault] = field(default_factory=list)
+    _faults: list[BotApiFault] = field(default_factory=list)
     _floods: dict[int | None, _Flood] = field(default_factory=dict)
     _penalties: dict[int | None, float] = field(default_factory=dict)
 
-    def add(self, fault: Fault) -> Fault:
+    def add(self, fault: BotApiFault) -> BotApiFault:
         """Put a fault in force; ``times = 0`` on it ends it."""
         self._faults.append(fault)
         return fault
@@ -133,10 +133,12 @@ class Faults:
         self._floods.pop(chat, None)
         self._penalties.pop(chat, None)
 
-    def flood_once(self, chat: int | None = None, retry_after: int = 1, times: int = 1) -> Fault:
+    def flood_once(
+        self, chat: int | None = None, retry_after: int = 1, times: int = 1
+    ) -> BotApiFault:
         """Answer the next call in a chat with 429."""
         why = f"Too Many Requests: retry after {retry_after}"
-        fault = Fault("refuse", chat=chat, status=429, description=why, times=times)
+        fault = BotApiFault("refuse", chat=chat, status=429, description=why, times=times)
         fault.retry_after = retry_after
         return self.add(fault)
 
@@ -148,10 +150,10 @@ class Faults:
         method: str | None = None,
         chat: int | None = None,
         times: int = 1,
-    ) -> Fault:
+    ) -> BotApiFault:
         """Answer the next calls with an API error."""
         return self.add(
-            Fault(
+            BotApiFault(
                 "refuse",
                 method=method,
                 chat=chat,
@@ -161,31 +163,33 @@ class Faults:
             )
         )
 
-    def html(self, status: int = 502, *, method: str | None = None, times: int = 1) -> Fault:
+    def html(self, status: int = 502, *, method: str | None = None, times: int = 1) -> BotApiFault:
         """Answer as a broken proxy: an error with an HTML page."""
-        return self.add(Fault("html", method=method, status=status, times=times))
+        return self.add(BotApiFault("html", method=method, status=status, times=times))
 
-    def hang_up(self, *, method: str | None = None, times: int = 1) -> Fault:
+    def hang_up(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
         """Take the connection, do nothing, break it."""
-        return self.add(Fault("hang_up", method=method, times=times))
+        return self.add(BotApiFault("hang_up", method=method, times=times))
 
     def lose_answer(
         self, *, method: str | None = "sendMessage", chat: int | None = None, times: int = 1
-    ) -> Fault:
+    ) -> BotApiFault:
         """Carry the call out, then break the connection instead of answering."""
-        return self.add(Fault("lost", method=method, chat=chat, times=times))
+        return self.add(BotApiFault("lost", method=method, chat=chat, times=times))
 
-    def garbage(self, *, method: str | None = None, times: int = 1) -> Fault:
+    def garbage(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
         """Carry the call out, then answer with JSON that is cut off."""
-        return self.add(Fault("garbage", method=method, times=times))
+        return self.add(BotApiFault("garbage", method=method, times=times))
 
-    def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> Fault:
+    def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> BotApiFault:
         """Carry the call out, then answer with what no client knows yet; a message keeps its id."""
-        return self.add(Fault("odd", method=method, times=times))
+        return self.add(BotApiFault("odd", method=method, times=times))
 
-    def endless(self, *, method: str | None = None, packed: bool = False, times: int = 1) -> Fault:
+    def endless(
+        self, *, method: str | None = None, packed: bool = False, times: int = 1
+    ) -> BotApiFault:
         """Do nothing, and answer without end."""
-        return self.add(Fault("endless", method=method, packed=packed, times=times))
+        return self.add(BotApiFault("endless", method=method, packed=packed, times=times))
 
     def slow(
         self,
@@ -195,25 +199,25 @@ class Faults:
         chat: int | None = None,
         times: int = 1,
         gate: anyio.Event | None = None,
-    ) -> Fault:
+    ) -> BotApiFault:
         """Let the next calls wait, for a time or for an event, before they are carried out."""
         return self.add(
-            Fault("slow", method=method, chat=chat, times=times, seconds=seconds, gate=gate)
+            BotApiFault("slow", method=method, chat=chat, times=times, seconds=seconds, gate=gate)
         )
 
-    def refuse_entities(self, chat: int | None = None, times: int = FOR_EVER) -> Fault:
+    def refuse_entities(self, chat: int | None = None, times: int = FOR_EVER) -> BotApiFault:
         """Refuse texts with entities or markup, as if they were malformed."""
-        fault = Fault("refuse", chat=chat, times=times, status=400, entities=True)
+        fault = BotApiFault("refuse", chat=chat, times=times, status=400, entities=True)
         fault.description = "Bad Request: can't parse entities: Can't find end of the entity"
         return self.add(fault)
 
     def forbid(
         self, chat: int, description: str = "Forbidden: bot was blocked by the user"
-    ) -> Fault:
+    ) -> BotApiFault:
         """Answer 403 in a chat until the fault is ended."""
         return self.refuse(403, description, chat=chat, times=FOR_EVER)
 
-    def take(self, bot: int, method: str, chat: int | None, params: Json) -> Fault | None:
+    def take(self, bot: int, method: str, chat: int | None, params: Json) -> BotApiFault | None:
         """The fault that meets this call, if any; it is used up by that. The server's."""
         for fault in self._faults:
             if fault.meets(bot, method, chat, params):
@@ -223,7 +227,7 @@ class Faults:
                 return fault
         return None
 
-    def early(self, method: str, chat: int | None) -> bool:
+    def is_before_retry_after(self, method: str, chat: int | None) -> bool:
         """Whether a call to show something comes before the last ``retry_after`` has passed."""
         limits = (self._penalties.get(chat, 0.0), self._penalties.get(None, 0.0))
         return method in _SHOWING and time.monotonic() < max(limits)
@@ -250,4 +254,4 @@ class Faults:
                 self._penalties[key] = limit.until
             seconds = max(1, math.ceil(limit.until - now))
             why = f"Too Many Requests: retry after {seconds}"
-            raise Refused(429, why, {"retry_after": seconds})
+            raise BotApiError(429, why, {"retry_after": seconds})

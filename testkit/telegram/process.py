@@ -73,7 +73,7 @@ class TelegramProcess:
             raise RuntimeError(f"{act}: {answer['error']}")
         return answer["result"]
 
-    async def books(self) -> dict[str, Any]:
+    async def records(self) -> dict[str, Any]:
         """Everything that happened, as ``Books.as_json`` has it."""
         async with self._session.get("/control/books") as response:
             books: dict[str, Any] = await response.json()
@@ -81,7 +81,7 @@ class TelegramProcess:
 
     async def texts(self, chat: int) -> list[str]:
         """What the bots' messages of a chat say now."""
-        shown = (await self.books())["shown"]
+        shown = (await self.records())["shown"]
         return [
             one["versions"][-1]["text"]
             for one in shown
@@ -97,7 +97,7 @@ class TelegramProcess:
         books: dict[str, Any] = {}
         with anyio.move_on_after(within):
             while True:
-                books = await self.books()
+                books = await self.records()
                 if claim(books):
                     return
                 await self.do("until_changed", within=within)

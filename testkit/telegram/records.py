@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class MessageVersion:
     """How a message looked from one moment on.
 
     Attributes:
@@ -33,7 +33,7 @@ class Version:
 
 
 @dataclass(slots=True)
-class Shown:
+class BotMessage:
     """A message of a bot, as people in the chat saw it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Shown:
     reply_to: int | None
     kind: str
     silent: bool
-    versions: list[Version]
+    versions: list[MessageVersion]
     deleted_at: float | None = None
 
     @property
@@ -74,13 +74,13 @@ class Shown:
         return self.versions[-1].buttons
 
     @property
-    def edits(self) -> list[Version]:
+    def edits(self) -> list[MessageVersion]:
         """The versions after the first."""
         return self.versions[1:]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class BotApiCall:
     """A call of the Bot API.
 
     Attributes:
@@ -118,7 +118,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MessageDraft:
     """A state of a message that streams into a private chat."""
 
     bot: int
@@ -130,7 +130,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressed:
+class CallbackAnswer:
     """A bot's answer to a callback query; ``text`` is the toast."""
 
     bot: int
@@ -141,7 +141,7 @@ class Pressed:
 
 
 @dataclass(slots=True)
-class Delivery:
+class UpdateDelivery:
     """An update on its way to a bot.
 
     Attributes:
@@ -174,7 +174,7 @@ class Download:
 
 
 @dataclass(slots=True)
-class Books:
+class TelegramRecords:
     """All that happened; read it freely, ``note`` is the server's.
 
     Attributes:
@@ -185,19 +185,19 @@ class Books:
 
     file: Path | None = None
     changed: Callable[[], None] = lambda: None
-    shown: list[Shown] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    shown: list[BotMessage] = field(default_factory=list)
+    calls: list[BotApiCall] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
-    drafts: list[Draft] = field(default_factory=list)
-    pressed: list[Pressed] = field(default_factory=list)
-    updates: list[Delivery] = field(default_factory=list)
+    drafts: list[MessageDraft] = field(default_factory=list)
+    pressed: list[CallbackAnswer] = field(default_factory=list)
+    updates: list[UpdateDelivery] = field(default_factory=list)
     downloads: list[Download] = field(default_factory=list)
     reactions: list[Json] = field(default_factory=list)
     polling: list[int] = field(default_factory=list)
 
     def messages(
         self, chat: int, *, topic: int | None = None, deleted: bool = False
-    ) -> list[Shown]:
+    ) -> list[BotMessage]:
         """The bots' messages of a chat, oldest first.
 
         Args:
@@ -217,19 +217,19 @@ class Books:
         """What the bots' messages of a chat say now."""
         return [one.text for one in self.messages(chat, topic=topic)]
 
-    def called(self, method: str, *, chat: int | None = None) -> list[Call]:
+    def called(self, method: str, *, chat: int | None = None) -> list[BotApiCall]:
         """The calls of a method."""
         return [
             one for one in self.calls if one.method == method and (chat is None or one.chat == chat)
         ]
 
     @property
-    def rejected(self) -> list[Call]:
+    def rejected(self) -> list[BotApiCall]:
         """The calls that were answered with an error, or not at all."""
         return [one for one in self.calls if one.status != 200]
 
     @property
-    def unconfirmed(self) -> list[Delivery]:
+    def unconfirmed(self) -> list[UpdateDelivery]:
         """The updates that a bot was or will be given again."""
         return [one for one in self.updates if one.confirmed_at is None and not one.dropped]
 

@@ -7,7 +7,7 @@ The unmodified client of a bot runs against it, by polling or webhook::
         chat = telegram.private(ada)
         telegram.say(chat, ada, "Hello?")
         await telegram.until_messages(chat, 1)
-        assert telegram.books.texts(chat.id) == ["Hello!"]
+        assert telegram.records.texts(chat.id) == ["Hello!"]
 
 ``telegram.url`` is the server's base (aiogram: ``TelegramAPIServer.from_base``), ``telegram.token``
 the bot's token, ``telegram.faults`` what goes wrong. Runs as a process too, so that bots can be
@@ -29,18 +29,18 @@ import anyio
 from aiohttp import web
 from anyio.abc import TaskGroup
 
-from testkit.telegram import control
-from testkit.telegram.api import TelegramApi
-from testkit.telegram.driver import TelegramDriver
-from testkit.telegram.faults import Faults
-from testkit.telegram.records import Books
-from testkit.telegram.world import Chat
+from testkit.telegram import control_api as control
+from testkit.telegram.api import BotApiHandler
+from testkit.telegram.faults import TelegramFaults
+from testkit.telegram.records import TelegramRecords
+from testkit.telegram.user_actions import TelegramUserActions
+from testkit.telegram.world import TelegramChat
 
-TOKEN = "4200001:TEST-TOKEN-of-the-test-server"  # noqa: S105 - opens nothing
+TELEGRAM_TEST_TOKEN = "4200001:TEST-TOKEN-of-the-test-server"  # noqa: S105 - opens nothing
 _MAX_BODY = 64 * 1024 * 1024
 
 
-class TelegramServer(TelegramDriver):
+class TelegramServer(TelegramUserActions):
     """The server; an async context manager.
 
     Attributes:
@@ -60,7 +60,7 @@ class TelegramServer(TelegramDriver):
 
     def __init__(
         self,
-        token: str = TOKEN,
+        token: str = TELEGRAM_TEST_TOKEN,
         *,
         port: int = 0,
         books: Path | None = None,
@@ -72,11 +72,11 @@ class TelegramServer(TelegramDriver):
         self.me = self.bot(token)
         self.port = port
         self.control_port = control_port
-        self.faults = Faults()
-        self._api = TelegramApi(self.world, self.faults)
+        self.faults = TelegramFaults()
+        self._api = BotApiHandler(self.world, self.faults)
         self.missing = self._api.missing
-        self.books.file = books
-        self.books.changed = self._wake
+        self.records.file = books
+        self.records.changed = self._wake
         self._changed = anyio.Event()
         self._stack = AsyncExitStack()
         self._tasks: TaskGroup
@@ -120,7 +120,7 @@ class TelegramServer(TelegramDriver):
         assert self._site is not None, "the server is down already"
         await self._site.stop()
         self._site = None
-        self.books.note("down", {"port": self.port})
+        self.records.note("down", {"port": self.port})
         for handler in self._runner.server.connections if self._runner.server else ():
             transport = handler.transport
             if transport is not None and transport.get_extra_info("sockname")[1] == self.port:
@@ -132,7 +132,7 @@ class TelegramServer(TelegramDriver):
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await self._site.start()
         self.port = self.port or self._runner.addresses[-1][1]
-        self.books.note("up", {"port": self.port})
+        self.records.note("up", {"port": self.port})
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
@@ -144,7 +144,7 @@ class TelegramServer(TelegramDriver):
             with anyio.CancelScope(shield=True):
                 await self.up()
 
-    async def until(self, claim: Callable[[Books], Any], within: float = 60.0) -> None:
+    async def until(self, claim: Callable[[TelegramRecords], Any], within: float = 60.0) -> None:
         """Wait until something holds of the books.
 
         Args:
@@ -155,14 +155,16 @@ class TelegramServer(TelegramDriver):
             TimeoutError: It did not come true; the message says what did.
         """
         with anyio.move_on_after(within):
-            while not claim(self.books):
+            while not claim(self.records):
                 await self._changed.wait()
             return
-        raise TimeoutError(f"not within {within} s: {self.books.statistics()}")
+        raise TimeoutError(f"not within {within} s: {self.records.statistics()}")
 
-    async def until_messages(self, chat: Chat | int, count: int, within: float = 60.0) -> None:
+    async def until_messages(
+        self, chat: TelegramChat | int, count: int, within: float = 60.0
+    ) -> None:
         """Wait until the bots have shown so many messages in a chat."""
-        number = chat.id if isinstance(chat, Chat) else chat
+        number = chat.id if isinstance(chat, TelegramChat) else chat
         await self.until(lambda books: len(books.messages(number)) >= count, within)
 
     async def until_changed(self, within: float = 60.0) -> None:
@@ -198,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--control-port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--token", default=TOKEN, help="the first bot's token")
+    parser.add_argument("--token", default=TELEGRAM_TEST_TOKEN, help="the first bot's token")
     parser.add_argument("--colliding-ids", action="store_true", help="each chat counts from 1")
     parser.add_argument("--books", type=Path, help="each fact is appended here, a line of JSON")
     try:

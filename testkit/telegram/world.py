@@ -13,15 +13,15 @@ from typing import Any
 
 import anyio
 
-from testkit.telegram.records import Books, Delivery, Json
-from testkit.telegram.rules import Refused, bad
+from testkit.telegram.records import Json, TelegramRecords, UpdateDelivery
+from testkit.telegram.validation import BotApiError, bad
 
 _ASKED_FOR = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
 """Kinds that a bot gets only by naming them: https://core.telegram.org/bots/api#getupdates."""
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class TelegramUser:
     """A person, or a bot as others see it."""
 
     id: int
@@ -38,13 +38,13 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class TelegramChat:
     """A chat; ``user`` is the person of a private one."""
 
     id: int
     type: str
     title: str | None = None
-    user: User | None = None
+    user: TelegramUser | None = None
     forum: bool = False
     username: str | None = None
 
@@ -72,7 +72,7 @@ class StoredFile:
 
 
 @dataclass(slots=True)
-class Room:
+class ChatState:
     """A chat and its state.
 
     Attributes:
@@ -85,17 +85,17 @@ class Room:
         last_bot: The bot that spoke last.
     """
 
-    chat: Chat
+    chat: TelegramChat
     away: dict[int, str] = field(default_factory=dict)
     topics: dict[int, Json] = field(default_factory=dict)
     messages: dict[int, Json] = field(default_factory=dict)
     moved_to: int | None = None
-    members: dict[int, User] = field(default_factory=dict)
+    members: dict[int, TelegramUser] = field(default_factory=dict)
     last_bot: int | None = None
 
 
 @dataclass(slots=True)
-class Bot:
+class BotAccount:
     """A bot's account.
 
     Attributes:
@@ -112,10 +112,10 @@ class Bot:
     """
 
     token: str
-    user: User
+    user: TelegramUser
     privacy: bool = False
     revoked: bool = False
-    queue: list[Delivery] = field(default_factory=list)
+    queue: list[UpdateDelivery] = field(default_factory=list)
     allowed: frozenset[str] | None = None
     webhook: Json | None = None
     webhook_error: tuple[int, str] | None = None
@@ -135,7 +135,7 @@ class Bot:
         """Whether an update of this kind is queued for it."""
         return kind not in _ASKED_FOR if not self.allowed else kind in self.allowed
 
-    def confirm(self, below: int, books: Books) -> None:
+    def confirm(self, below: int, books: TelegramRecords) -> None:
         """Forget the updates with a smaller id."""
         while self.queue and self.queue[0].id < below:
             done = self.queue.pop(0)
@@ -143,7 +143,7 @@ class Bot:
             books.note("confirmed", {"bot": self.user.id, "update_id": done.id})
 
 
-class World:
+class TelegramWorld:
     """Who and what there is.
 
     Args:
@@ -152,17 +152,17 @@ class World:
             names one message of one chat.
     """
 
-    def __init__(self, books: Books, *, colliding_ids: bool = False) -> None:
-        self.books = books
-        self.bots: dict[str, Bot] = {}
-        self.users: dict[int, User] = {}
-        self.rooms: dict[int, Room] = {}
+    def __init__(self, books: TelegramRecords, *, colliding_ids: bool = False) -> None:
+        self.records = books
+        self.bots: dict[str, BotAccount] = {}
+        self.users: dict[int, TelegramUser] = {}
+        self.rooms: dict[int, ChatState] = {}
         self.files: dict[str, StoredFile] = {}
         self._colliding = colliding_ids
         self._numbers = itertools.count(1)
         self.callback_ids = itertools.count(4_000_000_000_000_001)
 
-    def bot_of(self, token: str) -> Bot:
+    def bot_of(self, token: str) -> BotAccount:
         """The bot with this token.
 
         Raises:
@@ -170,17 +170,17 @@ class World:
         """
         bot = self.bots.get(token)
         if bot is None or bot.revoked:
-            raise Refused(401, "Unauthorized")
+            raise BotApiError(401, "Unauthorized")
         return bot
 
-    def bot_by_id(self, bot: int) -> Bot:
+    def bot_by_id(self, bot: int) -> BotAccount:
         """The bot with this id; KeyError without one."""
         for one in self.bots.values():
             if one.user.id == bot:
                 return one
         raise KeyError(f"no bot {bot} on this server")
 
-    def room_for(self, bot: Bot, chat: str) -> Room:
+    def room_for(self, bot: BotAccount, chat: str) -> ChatState:
         """The chat that a bot names, if it may speak there.
 
         Raises:
@@ -194,21 +194,23 @@ class World:
             raise bad("chat_id is empty" if not chat else "chat not found")
         if room.moved_to is not None:
             why = "Bad Request: group chat was upgraded to a supergroup chat"
-            raise Refused(400, why, {"migrate_to_chat_id": room.moved_to})
+            raise BotApiError(400, why, {"migrate_to_chat_id": room.moved_to})
         match room.away.get(bot.user.id):
             case "blocked":
-                raise Refused(403, "Forbidden: bot was blocked by the user")
+                raise BotApiError(403, "Forbidden: bot was blocked by the user")
             case "kicked":
-                raise Refused(403, f"Forbidden: bot was kicked from the {room.chat.type} chat")
+                raise BotApiError(403, f"Forbidden: bot was kicked from the {room.chat.type} chat")
             case "left":
-                raise Refused(403, f"Forbidden: bot is not a member of the {room.chat.type} chat")
+                raise BotApiError(
+                    403, f"Forbidden: bot is not a member of the {room.chat.type} chat"
+                )
         return room
 
-    def next_id(self, room: Room) -> int:
+    def next_id(self, room: ChatState) -> int:
         """The id of a room's next message."""
         return max(room.messages, default=0) + 1 if self._colliding else next(self._numbers)
 
-    def base(self, room: Room, sender: User, topic: int | None) -> Json:
+    def base(self, room: ChatState, sender: TelegramUser, topic: int | None) -> Json:
         """A message's head: id, sender, chat, date and topic."""
         head: Json = {
             "message_id": self.next_id(room),
@@ -224,7 +226,7 @@ class World:
                 head |= {"reply_to_message": opened}
         return head
 
-    def replied(self, room: Room, head: Json, target: int) -> Json:
+    def replied(self, room: ChatState, head: Json, target: int) -> Json:
         """The fields of a reply, with the thread that a supergroup gives to replies."""
         original = room.messages[target]
         bare = {name: value for name, value in original.items() if name != "reply_to_message"}
@@ -234,36 +236,38 @@ class World:
             fields |= {"message_thread_id": original.get("message_thread_id", target)}
         return fields
 
-    def queue(self, bot: Bot, kind: str, content: Json) -> Delivery:
+    def queue(self, bot: BotAccount, kind: str, content: Json) -> UpdateDelivery:
         """Queue an update for a bot, or drop it as Telegram does with kinds not asked for."""
         delivery = self._delivery(bot, {kind: copy.deepcopy(content)})
         delivery.dropped = not bot.wants(kind)
         self._enqueue(bot, delivery)
         return delivery
 
-    def raw(self, bot: Bot, content: Json) -> Delivery:
+    def raw(self, bot: BotAccount, content: Json) -> UpdateDelivery:
         """Queue an update as it is, whatever it is."""
         delivery = self._delivery(bot, content)
         self._enqueue(bot, delivery)
         return delivery
 
-    def _enqueue(self, bot: Bot, delivery: Delivery) -> None:
+    def _enqueue(self, bot: BotAccount, delivery: UpdateDelivery) -> None:
         """Write an update down, and queue it unless it was dropped."""
-        self.books.updates.append(delivery)
+        self.records.updates.append(delivery)
         if not delivery.dropped:
             bot.queue.append(delivery)
             bot.wake()
-        self.books.note("update", delivery)
+        self.records.note("update", delivery)
 
-    def _delivery(self, bot: Bot, content: Json) -> Delivery:
+    def _delivery(self, bot: BotAccount, content: Json) -> UpdateDelivery:
         number = next(bot.ids)
-        return Delivery(bot.user.id, number, {"update_id": number, **content}, time.monotonic())
+        return UpdateDelivery(
+            bot.user.id, number, {"update_id": number, **content}, time.monotonic()
+        )
 
-    def present(self, room: Room) -> list[Bot]:
+    def present(self, room: ChatState) -> list[BotAccount]:
         """The bots in a room."""
         return [bot for bot in self.bots.values() if bot.user.id not in room.away]
 
-    def hears(self, bot: Bot, room: Room, message: Json) -> bool:
+    def hears(self, bot: BotAccount, room: ChatState, message: Json) -> bool:
         """Whether a bot is given a person's message, by its privacy mode."""
         if not bot.privacy or room.chat.type == "private":
             return True

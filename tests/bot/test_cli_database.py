@@ -17,9 +17,9 @@ import pytest
 from databases import drop, fresh_database, server
 
 from bot.bus import Address
-from bot.bus.access.book import encode
-from bot.bus.access.file_book import FILE
-from bot.bus.access.roster import Person, Request, Roster
+from bot.bus.access.access_list import AccessList, AllowedPerson, PairingRequest
+from bot.bus.access.file_store import FILE
+from bot.bus.access.store import encode
 from bot.cli.main import main
 from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
@@ -66,10 +66,10 @@ async def _said(home: Path) -> None:
 def moved(home, url, capsys) -> str:
     """The database, with two tapes and a roster that were moved into it; the home is gone."""
     anyio.run(_said, home)
-    people = (Person("telegram:7", "owner", "Ada", SINCE),)
+    people = (AllowedPerson("telegram:7", "owner", "Ada", SINCE),)
     now = SystemClock().now()
-    ask = Request("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), now, now)
-    replace_file(home / FILE, encode(Roster(people, (), (ask,))))
+    ask = PairingRequest("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), now, now)
+    replace_file(home / FILE, encode(AccessList(people, (), (ask,))))
     assert main(["migrate", "files", "postgres"]) == 0
     capsys.readouterr()
     home.rename(home.with_name("elsewhere"))

@@ -9,16 +9,16 @@ import pytest
 from bot.cli.main import main
 from bot.cli.tape import list_tapes, printable, show_tape, show_turn
 from bot.core.errors import TapeNotFound
-from bot.memory.spoken import TURN_START
-from bot.runtime.app.tapes import build_tape_store
-from bot.runtime.control import serve_control
+from bot.memory.conversation_entries import TURN_START
+from bot.runtime.app.tape_stores import build_tape_store
+from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import load_settings
 from bot.tape.entries import message
+from bot.tape.http_protocol import hit_record
 from bot.tape.search import SearchQuery
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.tape.wire import hit_record
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 
 async def _talk(home, model):
@@ -31,7 +31,7 @@ async def _talk(home, model):
 
 @pytest.fixture
 async def talk(tmp_path):
-    model = ScriptedModel(lambda _: says("fine"))
+    model = ScriptedModel(lambda _: text_reply("fine"))
     return await _talk(tmp_path, model), model
 
 

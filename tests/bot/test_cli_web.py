@@ -9,11 +9,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bot.bus.access.door import open_door
+from bot.bus.access.control import open_access_control
 from bot.cli.main import main
-from bot.inspector.access.control import web_handlers
-from bot.inspector.access.logins import Logins
-from bot.runtime.control import serve_control
+from bot.inspector.access.control_handlers import web_handlers
+from bot.inspector.access.logins import LoginService
+from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import PREFIX
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -34,8 +34,8 @@ def home(tmp_path, monkeypatch):
 async def logins(home):
     """Logins of a bot that runs."""
     clock = ManualClock()
-    async with open_door(home, clock=clock) as door, anyio.create_task_group() as tasks:
-        made = Logins(MemoryTapeStore(), door, clock, "http://127.0.0.1:8020")
+    async with open_access_control(home, clock=clock) as door, anyio.create_task_group() as tasks:
+        made = LoginService(MemoryTapeStore(), door, clock, "http://127.0.0.1:8020")
         await tasks.start(serve_control, home, web_handlers(made, "Ada"))
         yield made
         tasks.cancel_scope.cancel()
@@ -50,13 +50,13 @@ async def test_a_link_from_the_shell_logs_in_who_runs_the_bot_once(logins, capsy
     assert await shell("link") == 0
     link = capsys.readouterr().out.strip()
     assert re.fullmatch(r"http://127\.0\.0\.1:8020/enter#[\w-]{43}", link)
-    opened = await logins.enter_by_link(link.partition("#")[2])
+    opened = await logins.log_in_with_link(link.partition("#")[2])
     assert (opened.visitor.id, opened.visitor.name, opened.visitor.role) == (
         "local",
         "Ada",
         "owner",
     )
-    assert await logins.ledger.offered(link.partition("#")[2]) is None
+    assert await logins.login_store.find_one_time_login(link.partition("#")[2]) is None
 
 
 async def test_tokens_are_made_listed_and_taken_back(logins, capsys):
@@ -64,7 +64,7 @@ async def test_tokens_are_made_listed_and_taken_back(logins, capsys):
     assert "no tokens" in capsys.readouterr().out
     assert await shell("token", "backup") == 0
     token = capsys.readouterr().out.strip()
-    found = await logins.ledger.token(token)
+    found = await logins.login_store.token(token)
     assert found is not None
     assert found.visitor == "local"
     assert await shell("tokens") == 0
@@ -72,7 +72,7 @@ async def test_tokens_are_made_listed_and_taken_back(logins, capsys):
     assert "backup  since 2026-02-10" in listed
     assert token not in listed
     assert await shell("revoke", "backup") == 0
-    assert await logins.ledger.token(token) is None
+    assert await logins.login_store.token(token) is None
     assert await shell("revoke", "backup") == 1
     assert "there is no token backup" in capsys.readouterr().err
 
@@ -83,7 +83,7 @@ async def test_a_name_that_is_taken_or_none_is_refused_with_a_reason(logins, cap
     assert "already" in capsys.readouterr().err
     assert await shell("token", "\x1b[31m") == 1
     assert "letters and digits" in capsys.readouterr().err
-    assert len(await logins.ledger.tokens()) == 1
+    assert len(await logins.login_store.tokens()) == 1
 
 
 async def test_without_a_bot_or_a_site_it_says_so(home, capsys, monkeypatch):

@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from bot.core.errors import BusError, TapebotError
-from bot.runtime import control
-from bot.runtime.control import SOCKET, call_control, serve_control
+from bot.runtime import control_socket as control
+from bot.runtime.control_socket import SOCKET, call_control, serve_control
 
 
 async def echo(request):

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bot.cli.doctor import Finding, examine, exit_code, report
+from bot.cli.doctor import CheckResult, exit_code, report, run_checks
 from bot.core.errors import ModelAuthError, SettingsError
 from bot.runtime.settings import PREFIX, load_settings
 from testkit.telegram.server import TelegramServer
@@ -43,12 +43,12 @@ def made_home():
 
 async def found(area, probe=None, **settings):
     """Return what the doctor finds in one area, as pairs of level and text with remedy."""
-    findings = await examine(load_settings(**settings), probe=probe)
+    findings = await run_checks(load_settings(**settings), probe=probe)
     return [(each.level, f"{each.text} {each.remedy}") for each in findings if each.area == area]
 
 
 async def test_a_fresh_machine_is_well_and_nothing_is_made_on_it(tmp_path):
-    findings = await examine(load_settings())
+    findings = await run_checks(load_settings())
     assert exit_code(findings) == 0
     assert {each.level for each in findings if each.area not in {"terminal", "disk"}} == {"ok"}
     assert list(tmp_path.iterdir()) == []
@@ -56,12 +56,12 @@ async def test_a_fresh_machine_is_well_and_nothing_is_made_on_it(tmp_path):
 
 async def test_looking_at_a_home_leaves_it_as_it_was():
     home = made_home()
-    await examine(load_settings())
+    await run_checks(load_settings())
     assert list(home.iterdir()) == []
 
 
 async def test_wrong_settings_are_told_line_by_line_and_are_bad():
-    findings = await examine(SettingsError("one is wrong\nanother is wrong"))
+    findings = await run_checks(SettingsError("one is wrong\nanother is wrong"))
     texts = [each.text for each in findings if each.area == "settings"]
     assert texts == ["one is wrong", "another is wrong"]
     assert exit_code(findings) == 1
@@ -207,16 +207,16 @@ async def test_no_secret_is_in_the_report(monkeypatch):
         raise ModelAuthError("the server said some-secret-value and another-secret")
 
     settings = load_settings(model="openai/a", model_api_key="some-secret-value")
-    text = report(await examine(settings, probe=fails))
+    text = report(await run_checks(settings, probe=fails))
     assert "the server said" in text
     assert "-secret" not in text
 
 
 def test_the_report_shows_each_finding_its_remedy_and_the_verdict():
     findings = [
-        Finding("home", "ok", "fine"),
-        Finding("disk", "warn", "little", "Free some."),
-        Finding("model", "bad", "gone", "Bring it back."),
+        CheckResult("home", "ok", "fine"),
+        CheckResult("disk", "warn", "little", "Free some."),
+        CheckResult("model", "bad", "gone", "Bring it back."),
     ]
     lines = report(findings).splitlines()
     assert lines[0].split() == ["ok", "home", "fine"]
@@ -230,18 +230,18 @@ async def test_a_platform_is_asked_about_its_token_only_when_probed(tmp_path, mo
     async with TelegramServer() as telegram:
         good = {"home": tmp_path, "telegram_api_base": telegram.url}
         settings = load_settings(**good, telegram_token=telegram.token)
-        texts = [each.text for each in await examine(settings)]
-        assert not telegram.books.calls
+        texts = [each.text for each in await run_checks(settings)]
+        assert not telegram.records.calls
 
         async def answer() -> str:
             return "ready"
 
-        found = {each.text: each.level for each in await examine(settings, probe=answer)}
+        found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
         assert found["Telegram, as telegram: @tape_bot is known there"] == "ok"
         wrong = load_settings(**good, telegram_token="123456789:AAwrongwrongwrongwrongwrongwr")
-        found = {each.text: each.level for each in await examine(wrong, probe=answer)}
+        found = {each.text: each.level for each in await run_checks(wrong, probe=answer)}
         assert found["Telegram, as telegram does not know the token"] == "bad"
         assert "wrongwrong" not in str(found)
     assert any("doctor --probe" in text for text in texts)
-    found = {each.text: each.level for each in await examine(settings, probe=answer)}
+    found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
     assert found["Telegram, as telegram cannot be reached"] == "warn"

@@ -14,7 +14,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bot.core.files import AppendFile, private_directory, reason, replace_file, write_synced
+from bot.core.files import (
+    AppendFile,
+    disk_error_text,
+    private_directory,
+    replace_file,
+    write_synced,
+)
 
 
 @pytest.fixture
@@ -275,7 +281,7 @@ async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_af
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])
 def test_what_is_wrong_is_said_without_the_path(number):
-    said = reason(OSError(number, os.strerror(number), "/home/ada/secret"))
+    said = disk_error_text(OSError(number, os.strerror(number), "/home/ada/secret"))
     assert said
     assert "secret" not in said
 

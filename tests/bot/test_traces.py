@@ -18,13 +18,13 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import Command, CommandReply
 from bot.bus import Address, BusClosed, Inbound, Sender
 from bot.bus.local import LocalBus
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.core.errors import ModelRejected, TapeWriteError
 from bot.core.telemetry.logging import configure_logging
-from bot.runtime.app.traces import Traces
-from bot.runtime.app.wording import Wording, file_holds
+from bot.runtime.app.residual_files import ResidualFiles
+from bot.runtime.app.text_search import WordMatcher, file_contains
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 from channels.console.prompt import open_history
 
 SECRET = "Xyzzy-Plugh"
@@ -44,13 +44,13 @@ async def bus(home: Path) -> AsyncIterator[LocalBus]:
 
 
 @pytest.fixture
-def blobs(home: Path) -> BlobStore:
-    return BlobStore(home / "blobs")
+def blobs(home: Path) -> FolderBlobs:
+    return FolderBlobs(home / "blobs")
 
 
 @pytest.fixture
-def traces(home: Path, bus: LocalBus, blobs: BlobStore) -> Traces:
-    return Traces(home, bus, blobs)
+def traces(home: Path, bus: LocalBus, blobs: FolderBlobs) -> ResidualFiles:
+    return ResidualFiles(home, bus, blobs)
 
 
 @pytest.fixture
@@ -108,25 +108,25 @@ async def test_of_a_conversation_nothing_is_left_beside_the_tapes_once_its_reque
     home, log
 ):
     """The request to forget runs as a command does; its own words go with its acknowledgement."""
-    blobs = BlobStore(home / "blobs")
+    blobs = FolderBlobs(home / "blobs")
     picture = await blobs.put(SECRET.encode())
-    found: list[Traces] = []
+    found: list[ResidualFiles] = []
 
     async def forget(arguments: str, _: object) -> CommandReply:
         gone = await found[0].erase(arguments.split(), [picture])
         return CommandReply(f"{gone} places were cleaned.")
 
     commands = builtin_commands([Command("lose", "forget words", (), forget)])
-    model = ScriptedModel(lambda _: says(f"So {SECRET} it is."))
+    model = ScriptedModel(lambda _: text_reply(f"So {SECRET} it is."))
     typed = open_history(home / "console" / "history")
     async with session_host(home, model, commands=commands) as host:
-        found.append(Traces(home, host.bus, blobs))
+        found.append(ResidualFiles(home, host.bus, blobs))
         for text in (f"my word is {SECRET}", f"/memory add my word is {SECRET}", "/memory export"):
             typed.append_string(text)
             await host.channel.ask(text)
         # The bot's own doing writes no words of people to the log, though it writes all it has.
         logging.getLogger("bot.test").debug("the log is written")
-        await host.until(lambda: "the log is written" in _log(home))
+        await host.wait_until(lambda: "the log is written" in _log(home))
         before = holding(home)
         assert {"bus/inbox.jsonl", "console/history"} < before
         assert not any(name.startswith("logs/") for name in before)
@@ -137,7 +137,7 @@ async def test_of_a_conversation_nothing_is_left_beside_the_tapes_once_its_reque
         answer = await host.channel.ask(request)
         assert answer == "5 places were cleaned."
         # The acknowledgement comes after the word that the answer was shown.
-        await host.until(lambda: not holding(home))
+        await host.wait_until(lambda: not holding(home))
     assert [line async for line in open_history(home / "console" / "history").load()] == [
         "/memory export"
     ]
@@ -149,7 +149,7 @@ def _log(home: Path) -> str:
 
 async def test_a_conversation_leaves_no_words_in_the_log_at_any_level(home, log):
     """Faults included: answers that the provider refuses and workers that break down."""
-    steps = [ModelRejected("it was too long"), says("fine")]
+    steps = [ModelRejected("it was too long"), text_reply("fine")]
 
     def answers(_: object):
         return steps.pop() if len(steps) > 1 else steps[0]
@@ -159,8 +159,8 @@ async def test_a_conversation_leaves_no_words_in_the_log_at_any_level(home, log)
             await host.channel.ask(text)
         steps[:] = [RuntimeError("broken")]
         await host.channel.send(f"{SECRET} breaks it")
-        await host.until(lambda: "the worker of session" in _log(home))
-        await host.until(lambda: "broken" in _log(home))
+        await host.wait_until(lambda: "the worker of session" in _log(home))
+        await host.wait_until(lambda: "broken" in _log(home))
     assert "it was too long" in _log(home)
     assert not {name for name in holding(home) if name.startswith("logs")}
 
@@ -234,8 +234,8 @@ async def test_exports_that_are_packed_are_looked_into_and_others_stay(home, tra
 def test_words_across_the_portions_of_a_large_file_are_found(tmp_path):
     for cut in range(7):
         data = b"." * ((1 << 20) - cut) + b"xyzzy plugh" + b"." * 5_000_000
-        assert file_holds(write(tmp_path / "large", data), Wording(["Xyzzy Plugh"]))
-    assert not file_holds(tmp_path / "large", Wording(["plugh xyzzy"]))
+        assert file_contains(write(tmp_path / "large", data), WordMatcher(["Xyzzy Plugh"]))
+    assert not file_contains(tmp_path / "large", WordMatcher(["plugh xyzzy"]))
 
 
 async def test_without_words_nothing_is_looked_at(home, traces):

@@ -19,7 +19,6 @@ import anyio
 import anyio.lowlevel
 
 from bot.bus import (
-    Accepted,
     Activity,
     Address,
     Answer,
@@ -28,6 +27,7 @@ from bot.bus import (
     Inbound,
     Outbound,
     Partial,
+    PublishResult,
     SessionFull,
 )
 from channels.console import ConsoleChannel
@@ -42,7 +42,7 @@ class EchoPort:
         self._to_person, self._from_bot = anyio.create_memory_object_stream[Outbound](100)
         self._stop = anyio.Event()
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         if inbound.text == "full":
             raise SessionFull("too many messages wait")
         if inbound.text == "closed":
@@ -59,12 +59,12 @@ class EchoPort:
         if inbound.text == "/stop":
             self._stop.set()
         await self._to_bot.send(inbound)
-        return Accepted()
+        return PublishResult()
 
     async def receive(self) -> Outbound:
         return await self._from_bot.receive()
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         await anyio.lowlevel.checkpoint()
 
     async def report(self, report: DeliveryReport) -> None:

@@ -14,19 +14,19 @@ from anyio.abc import TaskGroup
 from discord_rig import COMMANDS, Doors, Shelf
 
 from bot.bus import (
-    Accepted,
     Answer,
     BusError,
     ChannelPort,
     DeliveryReport,
     Inbound,
     Outbound,
+    PublishResult,
 )
 from bot.bus.local import LocalBus
-from channels.base import Groups, Platform
+from channels.base import ChannelContext, GroupPolicy
 from channels.discord import DiscordChannel
-from channels.discord.marks import Row
-from channels.discord.turns import Reserve
+from channels.discord.read_positions import PositionRow
+from channels.discord.shards import ReserveIdentify
 from testkit.discord.server import DiscordServer
 
 
@@ -34,16 +34,16 @@ class SharedMarks:
     """A store of marks that all machines reach."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, PositionRow] = {}
         self.failures = 0
 
-    async def read(self) -> Iterable[Row]:
+    async def read(self) -> Iterable[PositionRow]:
         if self.failures:
             self.failures -= 1
             raise BusError("the database cannot be reached.")
         return tuple(self.rows.values())
 
-    async def write(self, moved: Sequence[Row], dropped: Sequence[int]) -> None:
+    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
         for row in moved:
             self.rows[row[0]] = max(row, self.rows.get(row[0], row), key=lambda each: each[1])
         for channel in dropped:
@@ -57,10 +57,10 @@ class Machine:
         self._marks = marks
         self.dead = False
 
-    async def read(self) -> Iterable[Row]:
+    async def read(self) -> Iterable[PositionRow]:
         return await self._marks.read()
 
-    async def write(self, moved: Sequence[Row], dropped: Sequence[int]) -> None:
+    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
         if self.dead:
             raise OSError("the machine is gone")
         await self._marks.write(moved, dropped)
@@ -103,7 +103,7 @@ class ShardPort:
         self._port, self._post, self._fleet, self._machine = port, post, fleet, machine
         self.published: list[str] = []
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         self.published.append(inbound.text)
         return await self._port.publish(inbound)
 
@@ -118,14 +118,16 @@ class ShardPort:
         self._fleet.reports.append(report)
         self._fleet.touch()
 
-    async def drained(self) -> None:
-        await self._port.drained()
+    async def wait_drained(self) -> None:
+        await self._port.wait_drained()
 
 
 class Gateway:
     """One shard on one machine."""
 
-    def __init__(self, fleet: Fleet, tasks: TaskGroup, shard: int, reserve: Reserve | None) -> None:
+    def __init__(
+        self, fleet: Fleet, tasks: TaskGroup, shard: int, reserve: ReserveIdentify | None
+    ) -> None:
         self._fleet, self._tasks, self.shard = fleet, tasks, shard
         self._reserve = reserve
         self._machine = Machine(fleet.marks)
@@ -148,8 +150,8 @@ class Gateway:
 
     async def run(self, folder: Path) -> None:
         fleet = self._fleet
-        platform = Platform(
-            fleet.doors, fleet.shelf, COMMANDS, Groups(), folder, self.announced.append
+        platform = ChannelContext(
+            fleet.doors, fleet.shelf, COMMANDS, GroupPolicy(), folder, self.announced.append
         )
         channel = DiscordChannel(
             "discord",
@@ -195,7 +197,7 @@ class Fleet:
                 tasks.cancel_scope.cancel()
         await self.bus.aclose()
 
-    def begin(self, shard: int, reserve: Reserve | None = None) -> Gateway:
+    def begin(self, shard: int, reserve: ReserveIdentify | None = None) -> Gateway:
         """Let another machine run a shard; it is given what was not reported on."""
         self.posts[shard].hand_back()
         gateway = Gateway(self, self._tasks, shard, reserve)

@@ -14,7 +14,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from bot.bus import (
-    Accepted,
+    AccessDecision,
+    AccessRequest,
     Address,
     Answer,
     Attachment,
@@ -22,22 +23,21 @@ from bot.bus import (
     Button,
     ChannelPort,
     DeliveryReport,
-    File,
     FileUnavailable,
     Inbound,
-    Knock,
     Outbound,
+    PublishResult,
+    RemoteFile,
     Role,
-    Verdict,
 )
 from bot.bus.local import LocalBus
-from channels.base import CommandMenu, Groups, Platform
+from channels.base import ChannelContext, GroupPolicy, MenuCommand
 from channels.discord import DiscordChannel
 from testkit.discord.server import DiscordServer
 
 COMMANDS = (
-    CommandMenu("memory", "show what I remember here", (("undo", "go back"), ("add TEXT", "keep"))),
-    CommandMenu("stop", "end what I am doing"),
+    MenuCommand("memory", "show what I remember here", (("undo", "go back"), ("add TEXT", "keep"))),
+    MenuCommand("stop", "end what I am doing"),
 )
 MOST_BYTES = 1000
 
@@ -50,10 +50,10 @@ class Doors:
     places: set[str] = field(default_factory=set)
     reply: str | None = None
     replies_in_public: bool = False
-    knocks: list[Knock] = field(default_factory=list)
+    knocks: list[AccessRequest] = field(default_factory=list)
     failures: int = 0
 
-    async def admit(self, knock: Knock) -> Verdict:
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
         self.knocks.append(knock)
         if self.failures:
             self.failures -= 1
@@ -62,18 +62,18 @@ class Doors:
         if role is None and self.places & {*knock.places}:
             role = "member"
         told = role is None and (knock.private or self.replies_in_public)
-        return Verdict(role, self.reply if told else None)
+        return AccessDecision(role, self.reply if told else None)
 
 
 @dataclass
 class Shelf:
     """Fetches what it is given, and waits at the gate first where one is shut."""
 
-    taken: list[tuple[File, bytes]] = field(default_factory=list)
+    taken: list[tuple[RemoteFile, bytes]] = field(default_factory=list)
     gate: anyio.Event | None = None
     arrived: anyio.Event = field(default_factory=anyio.Event)
 
-    async def take(self, file: File) -> Attachment:
+    async def receive(self, file: RemoteFile) -> Attachment:
         self.arrived.set()
         if file.name == "break.png":
             raise RuntimeError("a fault of our own")
@@ -96,7 +96,7 @@ class Port:
         self._port = port
         self._refusals = refusals
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         if self._refusals:
             raise self._refusals.pop(0)
         return await self._port.publish(inbound)
@@ -107,8 +107,8 @@ class Port:
     async def report(self, report: DeliveryReport) -> None:
         await self._port.report(report)
 
-    async def drained(self) -> None:
-        await self._port.drained()
+    async def wait_drained(self) -> None:
+        await self._port.wait_drained()
 
 
 class Rig:
@@ -119,7 +119,7 @@ class Rig:
         self.folder = folder
         self.doors, self.shelf = Doors(), Shelf()
         self.announced: list[str] = []
-        self.groups = Groups(**groups)
+        self.groups = GroupPolicy(**groups)
         self.heard: list[Inbound] = []
         self.reports: list[DeliveryReport] = []
         self.refusals: list[BusError] = []
@@ -145,14 +145,14 @@ class Rig:
 
         Of a life before, the server may still hold the connection.
         """
-        before = self.server.books.happened("ready")
+        before = self.server.records.count_gateway_events("ready")
         async with self.running():
-            await self.server.until(lambda books: books.happened("ready") > before)
+            await self.server.until(lambda books: books.count_gateway_events("ready") > before)
             yield self
 
     async def serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run the channel."""
-        platform = Platform(
+        platform = ChannelContext(
             self.doors,
             self.shelf,
             COMMANDS,

@@ -10,7 +10,7 @@ from telegram_rig import QUICK, Desk, Door
 
 from bot.bus import Answer, DeliveryReport
 from bot.bus.local import LocalBus
-from channels.base import Groups, Platform
+from channels.base import ChannelContext, GroupPolicy
 from channels.telegram import TelegramChannel
 
 
@@ -32,7 +32,9 @@ async def main(url: str, token: str, folder: Path) -> None:
     bus = LocalBus(folder / "bus", session_limit=50)
     door = Door()
     door.roles["7"] = "owner"
-    platform = Platform(door, Desk(), (), Groups(), folder / "telegram", lambda line: None)
+    platform = ChannelContext(
+        door, Desk(), (), GroupPolicy(), folder / "telegram", lambda line: None
+    )
     channel = TelegramChannel("telegram", token, platform, api_base=url, webhook=None, timing=QUICK)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work, bus)

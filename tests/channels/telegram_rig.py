@@ -12,28 +12,30 @@ import anyio
 from waiting import until
 
 from bot.bus import (
-    Accepted,
+    AccessDecision,
+    AccessRequest,
     Answer,
     Attachment,
     BusError,
     ChannelPort,
     DeliveryReport,
-    File,
     FileUnavailable,
     Inbound,
-    Knock,
     Outbound,
+    PublishResult,
+    RemoteFile,
     Role,
     SharedSpool,
-    Verdict,
 )
 from bot.bus.local import LocalBus
-from channels.base import CommandMenu, Groups, Platform
-from channels.telegram import TelegramChannel, WebhookPlace
-from channels.telegram.timing import Timing
+from channels.base import ChannelContext, GroupPolicy, MenuCommand
+from channels.telegram import TelegramChannel, WebhookEndpoint
+from channels.telegram.api import TelegramTiming
 from testkit.telegram.server import TelegramServer
 
-QUICK = Timing(poll=5, gather=0.15, first_retry=0.02, longest_retry=0.1, look=0.1)
+QUICK = TelegramTiming(
+    poll=5, message_group_wait=0.15, first_retry=0.02, longest_retry=0.1, webhook_check_interval=0.1
+)
 SECONDS = 20.0
 REFUSAL = "This bot is _private_."
 
@@ -44,13 +46,13 @@ class Door:
     def __init__(self) -> None:
         self.roles: dict[str, Role] = {}
         self.chats: set[str] = set()
-        self.knocks: list[Knock] = []
+        self.knocks: list[AccessRequest] = []
         self.broken = False
         self.silent_in_groups = True
         self.holds: dict[int, anyio.Event] = {}
         self.held = anyio.Event()
 
-    async def admit(self, knock: Knock) -> Verdict:
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
         if self.broken:
             raise BusError("the list of people cannot be written")
         self.knocks.append(knock)
@@ -58,10 +60,12 @@ class Door:
             self.held.set()
             await self.holds[len(self.knocks)].wait()
         if knock.sender.id in self.roles:
-            return Verdict(self.roles[knock.sender.id])
+            return AccessDecision(self.roles[knock.sender.id])
         if self.chats & set(knock.places):
-            return Verdict("member")
-        return Verdict(None, None if not knock.private and self.silent_in_groups else REFUSAL)
+            return AccessDecision("member")
+        return AccessDecision(
+            None, None if not knock.private and self.silent_in_groups else REFUSAL
+        )
 
 
 class Desk:
@@ -69,9 +73,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.most = 25 * 1024 * 1024
-        self.taken: list[tuple[File, bytes]] = []
+        self.taken: list[tuple[RemoteFile, bytes]] = []
 
-    async def take(self, file: File) -> Attachment:
+    async def receive(self, file: RemoteFile) -> Attachment:
         try:
             data = await file.fetch(self.most)
         except FileUnavailable as gone:
@@ -93,7 +97,7 @@ class Port:
         self.reports: list[DeliveryReport] = []
         self.reported = anyio.Event()
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         self.tries.append(inbound)
         self.tried.set()
         self.tried = anyio.Event()
@@ -112,8 +116,8 @@ class Port:
         self.reported.set()
         self.reported = anyio.Event()
 
-    async def drained(self) -> None:
-        await self._port.drained()
+    async def wait_drained(self) -> None:
+        await self._port.wait_drained()
 
 
 @dataclass
@@ -133,9 +137,9 @@ class Rig:
     desk: Desk = field(default_factory=Desk)
     said: list[str] = field(default_factory=list)
     inbounds: list[Inbound] = field(default_factory=list)
-    commands: tuple[CommandMenu, ...] = ()
-    groups: Groups = field(default_factory=Groups)
-    timing: Timing = QUICK
+    commands: tuple[MenuCommand, ...] = ()
+    groups: GroupPolicy = field(default_factory=GroupPolicy)
+    timing: TelegramTiming = QUICK
     answering: bool = True
     spool: SharedSpool | None = None
     ports: dict[str, Port] = field(default_factory=dict)
@@ -155,15 +159,15 @@ class Rig:
         name: str = "telegram",
         *,
         token: str | None = None,
-        webhook: WebhookPlace | None = None,
+        webhook: WebhookEndpoint | None = None,
         url: str | None = None,
     ) -> TelegramChannel:
-        platform = Platform(
+        platform = ChannelContext(
             access=self.door,
             media=self.desk,
             commands=self.commands,
-            groups=self.groups,
-            folder=self.folder / name,
+            group_policy=self.groups,
+            data_dir=self.folder / name,
             announce=self.announce,
             spool=self.spool,
         )
@@ -196,7 +200,7 @@ class Rig:
             return
         raise TimeoutError(
             f"not within {within} s: {self.inbounds=} {self.said=} "
-            f"{self.telegram.books.statistics()=}"
+            f"{self.telegram.records.statistics()=}"
         )
 
     async def arrived(self, count: int) -> list[Inbound]:
@@ -216,7 +220,7 @@ class Rig:
 
     async def shown(self, chat: Any, count: int) -> list[str]:
         await self.telegram.until_messages(chat, count)
-        return self.telegram.books.texts(chat.id)
+        return self.telegram.records.texts(chat.id)
 
     async def until_reported(self, count: int = 1) -> list[DeliveryReport]:
         """Return the last words on answers, once there are so many.
@@ -241,7 +245,7 @@ class Rig:
                 continue
             inbound = item.inbound
             self.inbounds.append(inbound)
-            if self.answering and inbound.asks:
+            if self.answering and inbound.expects_answer:
                 target = inbound.id if inbound.id.isdecimal() else None
                 number = f"a{inbound.address.session}/{inbound.id}"
                 await self.bus.send(

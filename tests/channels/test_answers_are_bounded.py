@@ -9,8 +9,8 @@ import pytest
 from discord_rig import Rig
 from telegram_rig import rigged
 
-from channels.bounds import MOST_ANSWER
 from channels.discord import channel as channel_module
+from channels.response_limits import MAX_RESPONSE_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.family("answers without an end")]
 
@@ -44,7 +44,7 @@ async def test_telegrams_answer_that_does_not_end_is_broken_off_and_asked_for_ag
 async def test_discords_answer_that_does_not_end_is_broken_off_and_asked_for_again(
     server, ada, place, tmp_path, monkeypatch, where, packed
 ):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
     rig = Rig(server, tmp_path)
     rig.doors.people[str(ada)] = "owner"
     server.faults.endless(where, packed=packed)
@@ -58,12 +58,12 @@ async def test_discords_answer_that_does_not_end_is_broken_off_and_asked_for_aga
 async def test_a_message_of_discords_gateway_that_is_too_large_costs_the_connection_alone(
     server, ada, place, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
     rig = Rig(server, tmp_path)
     rig.doors.people[str(ada)] = "owner"
     async with rig.connected():
-        server.faults.shout(2 * MOST_ANSWER)
-        await server.until(lambda books: books.happened("connect") == 2)
+        server.faults.shout(2 * MAX_RESPONSE_BYTES)
+        await server.until(lambda books: books.count_gateway_events("connect") == 2)
         server.say(place, ada, "Hello?")
         [heard] = await rig.hear()
     assert heard.text == "Hello?"

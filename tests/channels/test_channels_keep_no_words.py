@@ -11,8 +11,8 @@ from discord_rig import Rig
 from telegram_rig import rigged
 
 from bot.bus import BusError, SessionFull
-from channels.telegram.spool import FolderSpool
-from testkit.discord.records import Upload
+from channels.telegram.intake import FolderSpool
+from testkit.discord.records import DiscordUpload
 
 WORDS = "xyzzy plugh"
 
@@ -63,7 +63,7 @@ async def test_discord_keeps_none(tmp_path, server, ada, eve, home, caplog):
         place = server.direct(ada)
         rig.refusals[:] = [SessionFull("too many wait")]
         for number in range(2):
-            server.say(place, ada, f"{WORDS} {number}", attachments=[Upload("a.txt", b"x")])
+            server.say(place, ada, f"{WORDS} {number}", attachments=[DiscordUpload("a.txt", b"x")])
         server.say(server.direct(eve), eve, f"{WORDS} of a stranger")
         server.say(server.channel(home, "general"), ada, f"<@{server.bot_id}> {WORDS}")
         await rig.hear(2)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.history import FileHistory
 
-from channels.console.history import forget_typed, locked, without
-from channels.console.prompt import TypedLines, open_history
+from channels.console.history import erase_history_entries, file_lock, remove_entries
+from channels.console.prompt import ReloadingFileHistory, open_history
 
 # Lone surrogates are written as question marks, and so are not what was typed.
 TYPED = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=12)
@@ -45,7 +45,7 @@ def test_entries_that_hold_a_word_go_and_others_stay_byte_for_byte(
             at = data.draw(st.integers(0, len(line)))
             lines[number] = line[:at] + MARK + line[at:]
     parts = write(file, lines)
-    gone = forget_typed(file, lambda text: MARK in text)
+    gone = erase_history_entries(file, lambda text: MARK in text)
     kept = [index for index, line in enumerate(lines) if MARK not in line]
     assert gone == len(lines) - len(kept)
     if lines:
@@ -55,22 +55,25 @@ def test_entries_that_hold_a_word_go_and_others_stay_byte_for_byte(
 
 @given(st.binary(max_size=200))
 def test_a_damaged_file_loses_nothing_that_holds_no_word(data):
-    assert without(data, lambda _: False) == (data, 0)
+    assert remove_entries(data, lambda _: False) == (data, 0)
 
 
 def test_what_is_no_entry_goes_with_its_words(tmp_path):
     data = b"stray xyzzy\n# 2026-01-01\n+one\n\n# 2026-01-02\n+two\n+torn xyz"
-    assert without(data, lambda text: MARK in text) == (b"\n# 2026-01-02\n+two\n+torn xyz", 1)
+    assert remove_entries(data, lambda text: MARK in text) == (
+        b"\n# 2026-01-02\n+two\n+torn xyz",
+        1,
+    )
 
 
 def test_a_time_is_no_word_of_a_person(tmp_path):
     file = tmp_path / "history"
     write(file, ["said in some year"])
-    assert forget_typed(file, lambda text: "20" in text) == 0
+    assert erase_history_entries(file, lambda text: "20" in text) == 0
 
 
 def test_where_there_is_no_file_none_is_made(tmp_path):
-    assert forget_typed(tmp_path / "none", lambda _: True) == 0
+    assert erase_history_entries(tmp_path / "none", lambda _: True) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -79,25 +82,25 @@ def test_the_rewritten_file_is_its_owners_alone_and_nothing_is_left_beside_it(tm
     history = open_history(file)
     for line in ("keep", MARK):
         history.append_string(line)
-    assert forget_typed(file, lambda text: MARK in text) == 1
+    assert erase_history_entries(file, lambda text: MARK in text) == 1
     assert file.stat().st_mode & 0o777 == 0o600
     assert list(file.parent.iterdir()) == [file]
 
 
 async def test_a_prompt_that_is_open_brings_back_what_the_file_still_has(tmp_path):
     history = open_history(tmp_path / "history")
-    assert isinstance(history, TypedLines)
+    assert isinstance(history, ReloadingFileHistory)
     for line in ("first", f"a {MARK}", "last"):
         history.append_string(line)
     assert [line async for line in history.load()] == ["last", f"a {MARK}", "first"]
-    assert not history.outdated
-    forget_typed(tmp_path / "history", lambda text: MARK in text)
-    assert history.outdated
+    assert not history.is_outdated
+    erase_history_entries(tmp_path / "history", lambda text: MARK in text)
+    assert history.is_outdated
     history.append_string("later")
     assert [line async for line in history.load()] == ["later", "last", "first"]
-    assert not history.outdated
+    assert not history.is_outdated
     history.append_string("latest")
-    assert not history.outdated
+    assert not history.is_outdated
 
 
 def test_lines_typed_while_words_are_taken_out_are_all_there(tmp_path):
@@ -115,9 +118,9 @@ def test_lines_typed_while_words_are_taken_out_are_all_there(tmp_path):
     typist.start()
     begun.wait()
     while typist.is_alive():
-        forget_typed(file, lambda text: MARK in text)
+        erase_history_entries(file, lambda text: MARK in text)
     typist.join()
-    forget_typed(file, lambda text: MARK in text)
+    erase_history_entries(file, lambda text: MARK in text)
     assert typed(file) == [f"line {number}" for number in range(200)]
 
 
@@ -143,10 +146,10 @@ def test_the_lock_is_that_of_the_file_which_has_the_name(tmp_path):
     file.write_bytes(b"old")
 
     def append() -> None:
-        with locked(file), file.open("ab") as out:
+        with file_lock(file), file.open("ab") as out:
             out.write(b" and more")
 
-    with locked(file):
+    with file_lock(file):
         writer = threading.Thread(target=append)
         writer.start()
         # It waits for this file's lock once it has opened it, too.

@@ -15,7 +15,7 @@ import pexpect
 import pytest
 from terminals import end
 
-from channels.console.history import forget_typed
+from channels.console.history import erase_history_entries
 
 ROOT = Path(__file__).parents[2]
 HOST = Path(__file__).with_name("console_host.py")
@@ -348,7 +348,7 @@ def test_what_was_taken_out_of_the_history_is_not_brought_back_by_an_open_prompt
     console.send(UP)
     console.expect_exact("slow")
     console.send("\x1b[B")
-    assert forget_typed(file, lambda text: "secret" in text) == 1
+    assert erase_history_entries(file, lambda text: "secret" in text) == 1
     console.send(CTRL_C)
     console.expect_exact("and no more")
     console.expect_exact("you>")

@@ -15,19 +15,19 @@ from sampling import examples
 from waiting import until
 
 from bot.bus import Activity, Address, Answer, Button, DeliveryReport, Outbound, Partial
-from channels.delivery.courier import Courier
-from channels.delivery.room import Room
-from channels.delivery.screen import (
-    Flooded,
-    FormatRefused,
+from channels.delivery.answer_stream import AnswerStream
+from channels.delivery.dispatcher import OutboundDispatcher
+from channels.delivery.messenger import (
+    FormattingRejected,
     MessageGone,
-    Outgoing,
+    MessageRejected,
+    MessengerError,
+    OutgoingMessage,
     Pace,
-    Refused,
-    ScreenError,
-    Unreachable,
+    PlatformUnreachable,
+    RateLimited,
+    RateLimitState,
 )
-from channels.delivery.stream import Stream
 
 LIMIT = 40
 HERE = Address("paper", "1")
@@ -43,7 +43,7 @@ class Paper:
     buttons: dict[str, tuple[Button, ...]] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
     calls: list[tuple[str, str, float]] = field(default_factory=list)
-    faults: dict[str, list[ScreenError]] = field(default_factory=lambda: defaultdict(list))
+    faults: dict[str, list[MessengerError]] = field(default_factory=lambda: defaultdict(list))
     drafts: list[str] | None = None
     seen: list[str] = field(default_factory=list)
     interval: float = 0.0
@@ -53,19 +53,19 @@ class Paper:
     def shown(self, address: Address = HERE) -> list[str]:
         return list(self.pages[address.chat_id].values())
 
-    def room(self, address: Address) -> str:
+    def rate_limit_key(self, address: Address) -> str:
         return address.chat_id
 
     def pace(self, _: Address) -> Pace:
-        return Pace(edit=self.interval, typing=0.01, first=0.0)
+        return Pace(edit=self.interval, typing=0.01, first_edit=0.0)
 
     def render(self, text: str) -> list[str]:
         return [text[at : at + LIMIT] for at in range(0, len(text), LIMIT)]
 
-    def plain(self, text: str) -> list[str]:
+    def render_plain(self, text: str) -> list[str]:
         return self.render(text.replace("*", ""))
 
-    async def send(self, message: Outgoing[str]) -> str:
+    async def send(self, message: OutgoingMessage[str]) -> str:
         await self._called("send", message.address, message.piece)
         self.numbers += 1
         page = str(self.numbers)
@@ -103,7 +103,7 @@ class Paper:
         self.calls.append((call, address.chat_id, anyio.current_time()))
         self.seen.append(piece)
         if self.refuses_markup and "*" in piece:
-            raise FormatRefused("can't parse entities")
+            raise FormattingRejected("can't parse entities")
         if self.faults[address.chat_id]:
             raise self.faults[address.chat_id].pop(0)
 
@@ -131,7 +131,7 @@ class Port:
         self._reported.set()
         self._reported = anyio.Event()
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         raise AssertionError("nobody waits for it here")
 
     def finals(self) -> list[DeliveryReport]:
@@ -153,7 +153,7 @@ class Running:
     def __init__(self, paper: Paper | None = None) -> None:
         self.paper = paper or Paper()
         self.port = Port()
-        self.courier = Courier(self.port, self.paper)
+        self.courier = OutboundDispatcher(self.port, self.paper)
 
     async def __aenter__(self) -> Self:
         self._tasks = anyio.create_task_group()
@@ -259,7 +259,7 @@ async def test_a_flood_during_a_stream_delays_its_edits_and_the_final_text_arriv
     async with Running(paper) as run:
         run.port.give(Partial(HERE, "t1", "once upon a time there was a"))
         await until(lambda: bool(paper.shown()))
-        paper.faults["1"] = [Flooded(0.2)]
+        paper.faults["1"] = [RateLimited(0.2)]
         run.port.give(Partial(HERE, "t1", "once upon a time there was a king"))
         await until(lambda: not paper.faults["1"])
         run.port.give(answer("once upon a time there was a queen"))
@@ -272,7 +272,7 @@ async def test_a_flood_during_a_stream_delays_its_edits_and_the_final_text_arriv
 
 async def test_a_flooded_chat_delays_no_other():
     paper = Paper()
-    paper.faults["1"] = [Flooded(30)]
+    paper.faults["1"] = [RateLimited(30)]
     async with Running(paper) as run:
         run.port.give(answer("slow"), answer("quick", "t2", THERE))
         await run.port.until_final(1, within=20)
@@ -306,7 +306,7 @@ async def test_formatting_that_the_platform_refuses_is_sent_plain():
 
 async def test_an_answer_that_is_refused_for_good_is_reported_with_the_reason():
     paper = Paper()
-    paper.faults["1"] = [Refused("bot was blocked by the user")]
+    paper.faults["1"] = [MessageRejected("bot was blocked by the user")]
     async with Running(paper) as run:
         run.port.give(answer("hello"), answer("again", "t2"))
         await run.port.until_final(2)
@@ -371,7 +371,7 @@ async def test_an_error_of_the_adapters_own_costs_one_answer_and_no_other():
 
 async def test_an_answer_to_a_message_that_is_gone_is_sent_without_it_once():
     class Gone(Paper):
-        async def send(self, message: Outgoing[str]) -> str:
+        async def send(self, message: OutgoingMessage[str]) -> str:
             await self._called("send", message.address, message.piece)
             if message.reply_to is not None or message.piece == "never":
                 raise MessageGone("message to be replied not found")
@@ -388,7 +388,7 @@ async def test_an_answer_to_a_message_that_is_gone_is_sent_without_it_once():
 async def test_an_edit_that_is_refused_becomes_a_message():
     paper = Paper(numbers=1)
     paper.pages["1"] = {"1": "page 1"}
-    paper.faults["1"] = [Refused("message can't be edited")]
+    paper.faults["1"] = [MessageRejected("message can't be edited")]
     async with Running(paper) as run:
         run.port.give(answer("page 2", replaces="1"))
         await run.port.until_final(1)
@@ -399,7 +399,7 @@ async def test_an_edit_that_is_refused_becomes_a_message():
 async def test_topics_of_a_chat_share_its_flood():
     """Asking again in another topic makes it longer for all."""
     paper = Paper()
-    paper.faults["1"] = [Flooded(0.3)]
+    paper.faults["1"] = [RateLimited(0.3)]
     topics = [Address("paper", "1", str(number)) for number in range(3)]
     async with Running(paper) as run:
         run.port.give(answer("one", "t1", topics[0]))
@@ -412,9 +412,9 @@ async def test_topics_of_a_chat_share_its_flood():
 
 
 async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeypatch):
-    monkeypatch.setattr("channels.delivery.stream._DRAFT_STANDS", 0.05)
-    monkeypatch.setattr("channels.delivery.stream._DRAFTS_APART", 0.0)
-    monkeypatch.setattr("channels.delivery.line._LEAVES_AFTER", 0.1)
+    monkeypatch.setattr("channels.delivery.answer_stream._DRAFT_STANDS", 0.05)
+    monkeypatch.setattr("channels.delivery.answer_stream._DRAFTS_APART", 0.0)
+    monkeypatch.setattr("channels.delivery.dispatcher._LEAVES_AFTER", 0.1)
     paper = Paper(drafts=[])
     async with Running(paper) as run:
         run.port.give(Activity(HERE, "tool"))
@@ -433,7 +433,7 @@ async def test_a_flood_of_drafts_holds_no_answer_back():
     class Drafty(Paper):
         async def draft(self, address: Address, stream: str, piece: str) -> bool:
             drafted.set()
-            raise Flooded(30)
+            raise RateLimited(30)
 
     async with Running(Drafty()) as run:
         run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
@@ -445,9 +445,9 @@ async def test_a_flood_of_drafts_holds_no_answer_back():
 
 async def test_buttons_that_the_platform_refuses_cost_no_answer():
     class NoButtons(Paper):
-        async def send(self, message: Outgoing[str]) -> str:
+        async def send(self, message: OutgoingMessage[str]) -> str:
             if message.buttons:
-                raise FormatRefused("invalid form body")
+                raise FormattingRejected("invalid form body")
             return await super().send(message)
 
     async with Running(NoButtons()) as run:
@@ -460,7 +460,7 @@ async def test_a_stop_while_a_message_is_sent_still_tells_that_it_was():
     sending, go = anyio.Event(), anyio.Event()
 
     class Slow(Paper):
-        async def send(self, message: Outgoing[str]) -> str:
+        async def send(self, message: OutgoingMessage[str]) -> str:
             sending.set()
             await go.wait()
             return await super().send(message)
@@ -507,7 +507,7 @@ async def test_drafts_are_shown_where_there_are_any_and_become_one_message():
 
 
 async def test_typing_is_shown_while_a_turn_runs_and_not_after(monkeypatch):
-    monkeypatch.setattr("channels.delivery.line._LEAVES_AFTER", 0.05)
+    monkeypatch.setattr("channels.delivery.dispatcher._LEAVES_AFTER", 0.05)
     async with Running() as run:
         run.port.give(Activity(HERE, "thinking"))
         await until(lambda: len(run.paper.typed) >= 3)
@@ -521,7 +521,7 @@ async def test_typing_is_shown_while_a_turn_runs_and_not_after(monkeypatch):
 @pytest.mark.slow
 async def test_answers_of_a_chat_keep_their_order():
     paper = Paper()
-    paper.faults["1"] = [Unreachable("no network")]
+    paper.faults["1"] = [PlatformUnreachable("no network")]
     async with Running(paper) as run:
         run.port.give(*(answer(f"number {n}", f"t{n}") for n in range(20)))
         await run.port.until_final(20)
@@ -529,7 +529,7 @@ async def test_answers_of_a_chat_keep_their_order():
 
 
 FAULTS = st.sampled_from(
-    [Flooded(0.0), Flooded(0.001), MessageGone("gone"), FormatRefused("entities")]
+    [RateLimited(0.0), RateLimited(0.001), MessageGone("gone"), FormattingRejected("entities")]
 )
 
 
@@ -570,15 +570,15 @@ async def test_a_streamed_answer_begins_within_half_a_second_and_drafts_follow_a
             return Pace(edit=1.0, typing=4.5)
 
     paper = Plain(drafts=[])
-    stream = Stream(paper, Room(), lambda _, __: anyio.lowlevel.checkpoint())
+    stream = AnswerStream(paper, RateLimitState(), lambda _, __: anyio.lowlevel.checkpoint())
     stream.put(Partial(HERE, "t1", "a draft that is no message yet"))
     await stream.show()
     assert paper.drafts == []
-    assert stream.due(busy=True) <= 0.5
+    assert stream.seconds_until_due(busy=True) <= 0.5
     await stream.show()
     assert paper.drafts == ["a draft that is no message yet"]
     stream.put(Partial(HERE, "t1", "a draft that is no message yet, and goes on"))
-    assert stream.due(busy=True) <= 1.0
+    assert stream.seconds_until_due(busy=True) <= 1.0
 
 
 async def test_a_part_that_cannot_be_edited_any_more_is_taken_away_and_the_answer_sent_whole():

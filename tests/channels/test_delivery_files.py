@@ -13,30 +13,33 @@ from sampling import examples
 from test_delivery import Paper, Running, answer
 from waiting import until
 
-from bot.bus import Button, OutFile
-from channels.delivery import line
-from channels.delivery.files import check
-from channels.delivery.screen import (
-    FileRefused,
-    Flooded,
+from bot.bus import Button, OutgoingFile
+from channels.delivery import dispatcher as line
+from channels.delivery.messenger import (
+    FileRejected,
     MessageGone,
-    Outgoing,
-    Refused,
-    ScreenError,
-    Unreachable,
+    MessageRejected,
+    MessengerError,
+    OutgoingMessage,
+    PlatformUnreachable,
+    RateLimited,
+    check_file,
 )
 
 MOST = 1_000
-ONE, TWO = OutFile("one.zip", Path("/home/exports/one.zip")), OutFile("two.zip", Path("/x/two.zip"))
+ONE, TWO = (
+    OutgoingFile("one.zip", Path("/home/exports/one.zip")),
+    OutgoingFile("two.zip", Path("/x/two.zip")),
+)
 
 
 @dataclass
 class Pinboard(Paper):
     """Paper that files are pinned to; ``trouble`` is what goes wrong with each, one a call."""
 
-    trouble: dict[str, list[ScreenError]] = field(default_factory=lambda: defaultdict(list))
+    trouble: dict[str, list[MessengerError]] = field(default_factory=lambda: defaultdict(list))
 
-    async def send_file(self, message: Outgoing[OutFile]) -> str:
+    async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
         await self._called("send_file", message.address, message.piece.name)
         if self.trouble[message.piece.name]:
             raise self.trouble[message.piece.name].pop(0)
@@ -72,7 +75,11 @@ async def test_files_stand_below_the_text_in_order_and_are_reported_with_it():
 
 async def test_a_flood_or_a_lost_network_at_a_file_repeats_nothing_that_is_shown():
     paper = Pinboard()
-    paper.trouble["two.zip"] = [Flooded(0.01), Unreachable("no network"), Flooded(0.01)]
+    paper.trouble["two.zip"] = [
+        RateLimited(0.01),
+        PlatformUnreachable("no network"),
+        RateLimited(0.01),
+    ]
     run = await shown(paper, answer("Here.", files=(ONE, TWO)))
     assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
     assert [call for call, _, _ in paper.calls].count("send_file") == 5
@@ -80,7 +87,7 @@ async def test_a_flood_or_a_lost_network_at_a_file_repeats_nothing_that_is_shown
 
 async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
     paper = Pinboard()
-    paper.trouble["one.zip"] = [Refused("no files here")]
+    paper.trouble["one.zip"] = [MessageRejected("no files here")]
     run = await shown(paper, answer("Here.", files=(ONE, TWO)))
     assert "".join(run.paper.shown()) == (
         "Here.\n\n(one.zip could not be sent: no files here. It lies in tapebot's home folder, as "
@@ -92,7 +99,7 @@ async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
 async def test_a_word_on_a_second_file_that_makes_the_text_longer_keeps_the_order():
     paper = Pinboard()
     paper.trouble["two.zip"] = [
-        FileRefused(TWO, "(two.zip is gone, which takes many words to say.)")
+        FileRejected(TWO, "(two.zip is gone, which takes many words to say.)")
     ]
     run = await shown(paper, answer("Here it all is for you.", files=(ONE, TWO)))
     texts = run.paper.shown()
@@ -103,7 +110,7 @@ async def test_a_word_on_a_second_file_that_makes_the_text_longer_keeps_the_orde
 
 async def test_a_refused_form_and_a_refused_file_are_both_mended():
     paper = Pinboard(refuses_markup=True)
-    paper.trouble["one.zip"] = [FileRefused(ONE, "(one.zip is gone.)")]
+    paper.trouble["one.zip"] = [FileRejected(ONE, "(one.zip is gone.)")]
     run = await shown(paper, answer("*Here.*", files=(ONE,)))
     assert run.paper.shown() == ["Here.\n\n(one.zip is gone.)"]
 
@@ -126,14 +133,14 @@ async def test_what_was_shown_before_a_restart_is_not_shown_again(before):
 async def test_a_file_deleted_after_it_was_shown_and_before_the_receipt_is_not_told_of():
     paper = Pinboard(numbers=2)
     paper.pages["1"] = {"1": "Here.", "2": "<one.zip>"}
-    paper.trouble["one.zip"] = [FileRefused(ONE, "(one.zip is gone.)")]
+    paper.trouble["one.zip"] = [FileRejected(ONE, "(one.zip is gone.)")]
     run = await shown(paper, answer("Here.", files=(ONE,), shown=("1", "2")))
     assert run.paper.shown() == ["Here.", "<one.zip>"]
 
 
 async def test_each_file_shown_is_reported_before_the_next_is_begun():
     paper = Pinboard()
-    paper.trouble["two.zip"] = [Flooded(30)]
+    paper.trouble["two.zip"] = [RateLimited(30)]
     run = Running(paper)
     async with run:
         run.port.give(answer("Here.", files=(ONE, TWO)))
@@ -161,7 +168,10 @@ async def test_each_part_is_known_to_have_been_shown_when_the_next_one_is_begun(
 
 
 TROUBLE = st.lists(
-    st.sampled_from([Flooded(0), Unreachable("lost"), Refused("no"), MessageGone("?")]), max_size=3
+    st.sampled_from(
+        [RateLimited(0), PlatformUnreachable("lost"), MessageRejected("no"), MessageGone("?")]
+    ),
+    max_size=3,
 )
 
 
@@ -187,9 +197,11 @@ async def test_a_file_is_looked_at_before_it_is_sent(tmp_path):
     path = tmp_path / "exports" / "big.zip"
     path.parent.mkdir()
     path.write_bytes(b"x" * (MOST + 1))
-    with pytest.raises(FileRefused, match=r"It lies in tapebot's home folder, as exports/big\.zip"):
-        await check(OutFile("big.zip", path), MOST)
-    await check(OutFile("big.zip", path), MOST + 1)
+    with pytest.raises(
+        FileRejected, match=r"It lies in tapebot's home folder, as exports/big\.zip"
+    ):
+        await check_file(OutgoingFile("big.zip", path), MOST)
+    await check_file(OutgoingFile("big.zip", path), MOST + 1)
     path.unlink()
-    with pytest.raises(FileRefused, match="not there any more"):
-        await check(OutFile("big.zip", path), MOST)
+    with pytest.raises(FileRejected, match="not there any more"):
+        await check_file(OutgoingFile("big.zip", path), MOST)

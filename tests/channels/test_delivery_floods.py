@@ -11,7 +11,7 @@ from test_delivery import HERE, Paper, Running, answer
 from waiting import until
 
 from bot.bus import Activity, Partial
-from channels.delivery.screen import Flooded
+from channels.delivery.messenger import RateLimited
 
 MINUTES = 600.0
 
@@ -48,7 +48,7 @@ def anyio_backend():
 async def test_a_flood_of_minutes_is_waited_out_to_its_end(streamed):
     """A platform that is asked again before makes it longer."""
     paper = Paper()
-    paper.faults["1"] = [Flooded(MINUTES)]
+    paper.faults["1"] = [RateLimited(MINUTES)]
     async with Running(paper) as run:
         if streamed:
             run.port.give(Partial(HERE, "t1", "once upon a time there was a king"))
@@ -67,7 +67,7 @@ async def test_a_typing_sign_is_not_sent_again_before_its_flood_ends(monkeypatch
     async def flooded(self, address):
         signs.append(anyio.current_time())
         if len(signs) == 1:
-            raise Flooded(MINUTES)
+            raise RateLimited(MINUTES)
 
     monkeypatch.setattr(Paper, "typing", flooded)
     async with Running() as run:

@@ -10,11 +10,11 @@ from discord_rig import Rig
 from waiting import until
 
 from bot.bus import Activity, Address, BusError, Button
-from channels.discord import gate as gate_module
-from channels.discord import missed as missed_module
-from testkit.discord.records import Upload
+from channels.discord import intake as gate_module
+from channels.discord import missed_messages as missed_module
+from testkit.discord.records import DiscordUpload
 
-PICTURE = Upload("a.png", b"png", "image/png")
+PICTURE = DiscordUpload("a.png", b"png", "image/png")
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ async def test_what_was_asked_long_ago_is_context_at_most(
         await rig.hear(2)
     server.say(place, ada, "/start 123456789012")
     server.say(general, ada, f"<@{server.bot_id}> long ago")
-    monkeypatch.setattr(missed_module, "ANSWERED", timedelta(0))
+    monkeypatch.setattr(missed_module, "MAX_ANSWER_AGE", timedelta(0))
     async with rig.connected():
         await until(lambda: caplog.text.count("that were too old to be answered: 1") == 2)
         server.say(place, ada, "now")
         server.say(general, ada, f"<@{server.bot_id}> now")
         await rig.hear(6 if kept else 5)
-    heard = {(each.text, each.private): each.asks for each in rig.heard[2:]}
+    heard = {(each.text, each.private): each.expects_answer for each in rig.heard[2:]}
     expected = {("/start 123456789012", True): False, ("now", True): True, ("now", False): True}
     assert heard == expected | ({("long ago", False): False} if kept else {})
     assert "/start 123456789012" not in {each.text for each in rig.doors.knocks}
@@ -66,7 +66,7 @@ async def test_what_was_asked_long_ago_is_context_at_most(
 async def test_of_very_many_missed_messages_the_newest_are_read(
     rig, server, ada, place, monkeypatch, caplog
 ):
-    monkeypatch.setattr(missed_module, "MOST", 200)
+    monkeypatch.setattr(missed_module, "MAX_MISSED_MESSAGES", 200)
     async with rig.connected():
         server.say(place, ada, "before")
         await rig.hear()
@@ -78,7 +78,7 @@ async def test_of_very_many_missed_messages_the_newest_are_read(
         await rig.hear(202)
     assert rig.texts() == ["before", *(f"missed {n}" for n in range(150, 350)), "live"]
     assert "more than 200 messages were missed" in caplog.text
-    [told] = server.books.texts(place, author=server.bot_id)
+    [told] = server.records.texts(place, author=server.bot_id)
     assert told.startswith("While I was away, more than 200 messages were sent here.")
 
 
@@ -93,11 +93,11 @@ async def test_only_a_few_channels_are_read_at_once(rig, server, ada, home):
     gate = anyio.Event()
     held = server.faults.slow(where=r"GET /channels/\d+/messages$", times=10, gate=gate)
     async with rig.connected():
-        await until(lambda: held.times <= 10 - missed_module.AT_ONCE)
+        await until(lambda: held.times <= 10 - missed_module.MAX_CONCURRENT_CALLS)
         # Those that are too many would come before what is begun after them.
         await rig.send(Activity(Address("discord", str(channels[0])), "thinking"))
         await server.until(lambda books: books.typing)
-        assert held.times == 10 - missed_module.AT_ONCE
+        assert held.times == 10 - missed_module.MAX_CONCURRENT_CALLS
         gate.set()
         await rig.hear(20)
     assert held.times == 0
@@ -134,7 +134,7 @@ async def test_who_is_let_out_while_their_command_waits_for_the_disk_is_not_hear
     rig, server, ada, place, monkeypatch, caplog
 ):
     caplog.set_level("INFO")
-    monkeypatch.setattr(gate_module, "FIRST_PAUSE", 0.3)
+    monkeypatch.setattr(gate_module, "MIN_BACKOFF_SECONDS", 0.3)
     async with rig.connected():
         await server.until(lambda books: books.commands.get(0))
         rig.refusals.append(BusError("the disk is full."))
@@ -153,7 +153,7 @@ async def test_an_answer_goes_out_where_the_history_may_not_be_read(rig, server,
         report = await rig.answer(inbound.address, "here", reply_to=inbound.id)
     assert report.delivered
     assert [each.reference for each in server.answers(general)] == [None]
-    codes = [each.code for each in server.books.requests("POST", "/messages")]
+    codes = [each.code for each in server.records.requests("POST", "/messages")]
     assert codes == [160002, 0]
 
 
@@ -193,4 +193,4 @@ async def test_an_answer_that_refers_to_nothing_is_not_shown_again_after_a_kill(
         await again.answer(address, "an answer", reply_to=reply_to)
         later = server.say(place, ada, "again?")
         await again.answer(address, "an answer", number="a2", reply_to=str(later))
-    assert server.books.texts(place, author=server.bot_id) == ["an answer", "an answer"]
+    assert server.records.texts(place, author=server.bot_id) == ["an answer", "an answer"]

@@ -10,14 +10,18 @@ from waiting import until
 
 from bot.bus import Address, Answer, Button
 from channels.discord import channel as channel_module
-from channels.discord import life as life_module
-from channels.discord.pauses import LONGEST_BETWEEN_SESSIONS, STEADY_SECONDS, Pauses
-from testkit.discord.records import Upload
+from channels.discord import connection as life_module
+from channels.discord.channel import (
+    MAX_SESSION_BACKOFF_SECONDS,
+    STABLE_SESSION_SECONDS,
+    ReconnectBackoff,
+)
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 pytestmark = pytest.mark.slow
 
-PICTURE = Upload("a.png", b"png", "image/png")
+PICTURE = DiscordUpload("a.png", b"png", "image/png")
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ async def test_a_press_is_heard_at_once_while_its_chat_is_busy_and_outlasts_a_st
 async def test_an_edit_and_a_command_behind_a_busy_chat_outlast_the_connection(
     rig, server, ada, place, monkeypatch
 ):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
     async with rig.connected():
         await server.until(lambda books: books.commands.get(0))
         number = server.say(place, ada, "helo")
@@ -62,7 +66,7 @@ async def test_an_edit_and_a_command_behind_a_busy_chat_outlast_the_connection(
         await rig.hear(2)
         server.faults.refuse_gateway(times=1)
         server.faults.drop()
-        await server.until(lambda books: books.happened("ready") == 2)
+        await server.until(lambda books: books.count_gateway_events("ready") == 2)
         assert rig.texts() == ["helo", "/stop"]
         rig.shelf.gate.set()
         await rig.hear(4)
@@ -83,12 +87,12 @@ async def test_an_answer_that_is_quicker_than_the_acknowledgement_takes_its_plac
         await until(lambda: held.times == 0)
         # One that waits for nothing would be shown before the next, which is for elsewhere.
         await rig.answer(Address("discord", str(general)), "meanwhile", number="b1")
-        assert server.books.texts(place, author=server.bot_id) == []
-        assert server.books.interactions[number].acknowledged is None
+        assert server.records.texts(place, author=server.bot_id) == []
+        assert server.records.interactions[number].acknowledged is None
         gate.set()
         await rig.until(lambda: sum(each.final for each in rig.reports) == 2)
     assert server.shown(number) == "quick"
-    assert server.books.texts(place, author=server.bot_id) == ["quick"]
+    assert server.records.texts(place, author=server.bot_id) == ["quick"]
 
 
 async def test_what_was_said_in_a_thread_that_is_archived_by_now_is_heard(
@@ -114,9 +118,9 @@ async def test_a_followed_channel_that_is_gone_is_followed_no_more(
         server.say(thread, ada, f"<@{server.bot_id}> before")
         await rig.hear()
     del server.world.channels[thread]
-    for message in list(server.books.messages.values()):
+    for message in list(server.records.messages.values()):
         if message.channel_id == thread:
-            del server.books.messages[message.id]
+            del server.records.messages[message.id]
     async with rig.connected():
         await until(lambda: f"{thread} is not followed any more" in caplog.text)
     assert str(thread) not in (rig.folder / "discord" / "marks.json").read_text()
@@ -159,12 +163,12 @@ async def test_what_this_program_says_is_no_other_programs(rig, server, ada, pla
 async def test_hardly_any_sessions_left_are_announced_and_waited_for(
     rig, server, ada, place, monkeypatch
 ):
-    monkeypatch.setattr(life_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(life_module, "MIN_BACKOFF_SECONDS", 0.1)
     server.faults.sessions(49, reset_after=0.3)
     async with rig.running():
         await until(lambda: rig.announced)
         await rig.answer(Address("discord", str(place)), "the answers go on")
-        assert not server.books.happened("connect")
+        assert not server.records.count_gateway_events("connect")
         server.faults.heal()
         await server.until_connected()
     assert rig.announced[0].startswith("Discord: only 49 of 1000 connections a day are left")
@@ -173,46 +177,46 @@ async def test_hardly_any_sessions_left_are_announced_and_waited_for(
 async def test_a_session_that_is_lost_is_begun_anew_only_where_enough_are_left(
     rig, server, monkeypatch
 ):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
-    monkeypatch.setattr(life_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
+    monkeypatch.setattr(life_module, "MIN_BACKOFF_SECONDS", 0.1)
     async with rig.connected():
         await until(lambda: len(rig.announced) == 2)
         server.faults.sessions(10, reset_after=0.3)
         server.faults.invalidate()
         await until(lambda: len(rig.announced) == 3)
-        assert server.books.happened("identify") == 1
+        assert server.records.count_gateway_events("identify") == 1
         server.faults.heal()
-        await server.until(lambda books: books.happened("ready") == 2)
+        await server.until(lambda books: books.count_gateway_events("ready") == 2)
 
 
 def test_pauses_grow_to_a_quarter_of_an_hour_and_only_a_steady_session_makes_them_short_again():
-    pauses = Pauses(1.0)
-    found = [pauses.after(30.0) for _ in range(12)]
+    pauses = ReconnectBackoff(1.0)
+    found = [pauses.next_delay(30.0) for _ in range(12)]
     assert found[:4] == [1.0, 2.0, 4.0, 8.0]
-    assert found[-1] == LONGEST_BETWEEN_SESSIONS == 900.0
-    assert pauses.after(None) == 60.0
-    assert pauses.after(STEADY_SECONDS) == LONGEST_BETWEEN_SESSIONS
-    assert pauses.after(STEADY_SECONDS + 1) == 1.0
-    assert pauses.after(1.0) == 2.0
+    assert found[-1] == MAX_SESSION_BACKOFF_SECONDS == 900.0
+    assert pauses.next_delay(None) == 60.0
+    assert pauses.next_delay(STABLE_SESSION_SECONDS) == MAX_SESSION_BACKOFF_SECONDS
+    assert pauses.next_delay(STABLE_SESSION_SECONDS + 1) == 1.0
+    assert pauses.next_delay(1.0) == 2.0
 
 
 def test_pauses_while_the_network_is_away_stay_within_a_minute():
-    pauses = Pauses(1.0)
-    assert [pauses.after(None) for _ in range(8)][-2:] == [60.0, 60.0]
-    assert pauses.after(5.0) == 60.0
+    pauses = ReconnectBackoff(1.0)
+    assert [pauses.next_delay(None) for _ in range(8)][-2:] == [60.0, 60.0]
+    assert pauses.next_delay(5.0) == 60.0
 
 
 async def test_an_entry_point_command_of_the_application_stays(rig, server):
     entry = {"type": 4, "name": "launch", "description": "", "handler": 2, "id": "5"}
-    server.books.commands[0] = [entry]
+    server.records.commands[0] = [entry]
     async with rig.connected():
         await server.until(lambda books: len(books.commands[0]) == 3)
-    names = [(each["type"], each["name"]) for each in server.books.commands[0]]
+    names = [(each["type"], each["name"]) for each in server.records.commands[0]]
     assert names == [(1, "memory"), (1, "stop"), (4, "launch")]
     async with rig.connected():
         await server.until(lambda books: len(books.requests("GET", "/commands")) == 2)
         await anyio.wait_all_tasks_blocked()
-    assert len(server.books.requests("PUT", "/commands")) == 1
+    assert len(server.records.requests("PUT", "/commands")) == 1
 
 
 async def _post(server: DiscordServer, place: int, text: str, nonce: str | None) -> None:

@@ -9,8 +9,8 @@ import anyio
 import pytest
 from discord_rig import Rig
 
-from bot.bus import Address, Answer, DeliveryReport, OutFile
-from channels.discord.uploads import MOST_UPLOAD
+from bot.bus import Address, Answer, DeliveryReport, OutgoingFile
+from channels.discord.messenger import MAX_UPLOAD_BYTES
 from testkit.discord.server import DiscordServer
 
 
@@ -35,11 +35,11 @@ async def rig(server, ada, tmp_path) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-def file(tmp_path) -> OutFile:
+def file(tmp_path) -> OutgoingFile:
     (tmp_path / "exports").mkdir()
     path = tmp_path / "exports" / "memory-1.zip"
     path.write_bytes(b"PK" + bytes(range(256)) * 4_000)
-    return OutFile(path.name, path)
+    return OutgoingFile(path.name, path)
 
 
 async def delivered(rig: Rig, told: Answer, within: float = 20.0) -> DeliveryReport:
@@ -56,7 +56,7 @@ async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(
     rig, server, place, address, file
 ):
     with file.path.open("r+b") as opened:
-        opened.truncate(MOST_UPLOAD + 1)
+        opened.truncate(MAX_UPLOAD_BYTES + 1)
     assert (await delivered(rig, Answer(address, "a1", "Here.", files=(file,)))).delivered
     (shown,) = server.answers(place)
     assert "no more than 10 MB can be sent here" in shown.content
@@ -64,9 +64,9 @@ async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(
     assert not files(server, place)
     file.path.write_bytes(b"PK")
     with file.path.open("r+b") as opened:
-        opened.truncate(MOST_UPLOAD)
+        opened.truncate(MAX_UPLOAD_BYTES)
     assert (await delivered(rig, Answer(address, "a2", "Here.", files=(file,)))).delivered
-    assert [len(data) for _, data in files(server, place)] == [MOST_UPLOAD]
+    assert [len(data) for _, data in files(server, place)] == [MAX_UPLOAD_BYTES]
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ async def test_a_file_shown_before_a_kill_is_not_shown_again(server, ada, place,
             report = await delivered(rig, told)
         server.hub.nonce_window = 0.0
     assert files(server, place) == [("memory-1.zip", file.path.read_bytes())]
-    assert server.books.texts(place, author=server.bot_id) == ["Here.", ""]
+    assert server.records.texts(place, author=server.bot_id) == ["Here.", ""]
     assert report.platform_ids == tuple(str(one.id) for one in server.answers(place))
 
 
@@ -101,9 +101,9 @@ async def test_the_file_of_a_command_follows_it_where_the_bot_may_not_write(rig,
     told = Answer(inbound.address, "a1", "Here.", reply_to=inbound.id, files=(file,))
     assert (await delivered(rig, told)).delivered
     assert server.shown(number) == "Here."
-    assert len(server.books.interactions[number].followups) == 1
+    assert len(server.records.interactions[number].followups) == 1
     assert files(server, general) == [("memory-1.zip", file.path.read_bytes())]
 
 
 def test_the_place_of_a_file_names_no_more_than_its_folder():
-    assert OutFile("x.zip", Path("/home/ada/.tapebot/exports/x.zip")).place == "exports/x.zip"
+    assert OutgoingFile("x.zip", Path("/home/ada/.tapebot/exports/x.zip")).place == "exports/x.zip"

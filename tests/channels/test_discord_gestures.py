@@ -31,7 +31,7 @@ async def test_an_edit_is_a_new_version_and_a_preview_is_nothing(rig, server, ad
         server.say(place, ada, "next")
         await rig.hear(3)
     edit = rig.heard[1]
-    assert (edit.text, edit.edits, edit.asks) == ("hello", str(number), True)
+    assert (edit.text, edit.edits, edit.expects_answer) == ("hello", str(number), True)
     assert edit.id.startswith(f"{number}.e")
     assert rig.heard[2].text == "next"
 
@@ -39,7 +39,7 @@ async def test_an_edit_is_a_new_version_and_a_preview_is_nothing(rig, server, ad
 async def test_an_edit_of_long_ago_that_discord_tells_again_is_nothing(rig, server, ada):
     place = server.direct(ada)
     number = server.say(place, ada, "said and changed before there was a bot")
-    shape = server.hub.json(server.books.messages[number])
+    shape = server.hub.json(server.records.messages[number])
     async with rig.connected():
         old = {"edited_timestamp": "2024-01-01T00:00:00+00:00", "pinned": True}
         server.raw("MESSAGE_UPDATE", shape | old)
@@ -75,7 +75,7 @@ async def test_reactions_are_context_in_private_and_not_where_context_is_not_kep
         await rig.hear(3)
     reaction = rig.heard[1]
     assert reaction.text == "(reacted with 👍 to an earlier message)"
-    assert not reaction.asks
+    assert not reaction.expects_answer
     assert rig.heard[2].text == "end"
 
 
@@ -89,19 +89,19 @@ async def test_a_button_is_its_command_pressed_on_its_message(rig, server, ada, 
         buttons = (Button("Undo", "/memory undo"), long)
         report = await rig.answer(address, "Cleared.", buttons=buttons)
         message = int(report.platform_ids[0])
-        (row,) = server.books.messages[message].components
+        (row,) = server.records.messages[message].components
         assert [each["label"] for each in row["components"]] == ["Undo"]
         number = server.press(message, "t:/memory undo", ada)
         await rig.hear(2)
         pressed = rig.heard[1]
         assert (pressed.id, pressed.text) == (f"cb{number}", "/memory undo")
-        assert pressed.pressed == str(message)
-        interaction = server.books.interactions[number]
+        assert pressed.pressed_message_id == str(message)
+        interaction = server.records.interactions[number]
         await server.until(lambda _: interaction.acknowledged)  # in time, or it would be refused
         assert interaction.answer == 6
-        await rig.answer(address, "It is back.", number="a2", replaces=pressed.pressed)
-        assert server.books.messages[message].content == "It is back."
-        assert not server.books.messages[message].components
+        await rig.answer(address, "It is back.", number="a2", replaces=pressed.pressed_message_id)
+        assert server.records.messages[message].content == "It is back."
+        assert not server.records.messages[message].components
 
 
 async def test_a_strangers_press_is_refused_to_them_alone(rig, server, ada, eve, general):
@@ -111,6 +111,6 @@ async def test_a_strangers_press_is_refused_to_them_alone(rig, server, ada, eve,
         report = await rig.answer(rig.heard[0].address, "Yes?", buttons=(Button("Stop", "/stop"),))
         number = server.press(int(report.platform_ids[0]), "t:/stop", eve)
         await server.until(lambda books: books.interactions[number].acknowledged)
-        refusal = server.books.messages[server.books.interactions[number].response_id]
+        refusal = server.records.messages[server.records.interactions[number].response_id]
         assert refusal.ephemeral
     assert len(rig.heard) == 1

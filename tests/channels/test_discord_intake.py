@@ -7,7 +7,7 @@ import pytest
 from discord_rig import Rig
 
 from bot.bus import Address
-from testkit.discord.records import Upload
+from testkit.discord.records import DiscordUpload
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def test_a_direct_message_is_a_private_question_with_its_facts(rig, server
     assert inbound.address == Address("discord", str(server.direct(ada)))
     assert (inbound.id, inbound.text) == (str(number), "hello <@&1> there")
     assert (inbound.sender.id, inbound.sender.name) == (str(ada), "Ada")
-    assert (inbound.private, inbound.asks, inbound.role) == (True, True, "owner")
+    assert (inbound.private, inbound.expects_answer, inbound.role) == (True, True, "owner")
     assert rig.doors.knocks[-1].text == "hello <@&1> there"
 
 
@@ -39,12 +39,12 @@ async def test_a_stranger_is_told_what_access_says_and_nothing_of_theirs_is_fetc
     rig.doors.reply = "Your code is 1234."
     async with rig.connected():
         place = server.direct(eve)
-        server.say(place, eve, "hi", attachments=[Upload("secret.txt", b"x")])
+        server.say(place, eve, "hi", attachments=[DiscordUpload("secret.txt", b"x")])
         (told,) = await server.until_messages(place, 1)
         assert told.content == "Your code is 1234."
         assert not rig.heard
-        assert not server.books.downloads
-        assert not server.books.requests("GET", "/messages")
+        assert not server.records.downloads
+        assert not server.records.requests("GET", "/messages")
     assert "marks" not in str(list((rig.folder / "discord").glob("*")))
 
 
@@ -69,19 +69,19 @@ async def test_in_a_channel_only_a_mention_a_reply_and_a_command_are_questions(
         "/memory undo",
         "/unknown",
     ]
-    assert all(each.asks and not each.private for each in rig.heard)
+    assert all(each.expects_answer and not each.private for each in rig.heard)
     assert address == Address("discord", str(general))
 
 
 async def test_where_everything_is_answered_a_message_needs_no_mention(
     server, ada, home, general, tmp_path
 ):
-    rig = Rig(server, tmp_path, always=frozenset({f"discord:{home}"}))
+    rig = Rig(server, tmp_path, always_answer=frozenset({f"discord:{home}"}))
     rig.doors.people[str(ada)] = "owner"
     async with rig.connected():
         server.say(general, ada, "plain")
         await rig.hear()
-    assert rig.heard[0].asks
+    assert rig.heard[0].expects_answer
 
 
 async def test_context_is_published_unasked_where_it_is_kept_and_from_nobody_unknown(
@@ -95,7 +95,7 @@ async def test_context_is_published_unasked_where_it_is_kept_and_from_nobody_unk
         server.say(general, ada, "context")
         await rig.hear()
         assert not server.answers(general)
-    assert [(each.text, each.asks, each.role) for each in rig.heard] == [
+    assert [(each.text, each.expects_answer, each.role) for each in rig.heard] == [
         ("context", False, "member")
     ]
 
@@ -167,12 +167,12 @@ async def test_files_are_taken_in_order_and_a_voice_message_speaks(rig, server, 
     place = server.direct(ada)
     async with rig.connected():
         files = [
-            Upload("a.png", b"png", "image/png"),
-            Upload("b.pdf", b"pdf", "application/pdf"),
-            Upload("c.bin", b"x" * 5000),
+            DiscordUpload("a.png", b"png", "image/png"),
+            DiscordUpload("b.pdf", b"pdf", "application/pdf"),
+            DiscordUpload("c.bin", b"x" * 5000),
         ]
         server.say(place, ada, "look", attachments=files)
-        voice = Upload("voice-message.ogg", b"what I said", "audio/ogg", seconds=2.0)
+        voice = DiscordUpload("voice-message.ogg", b"what I said", "audio/ogg", seconds=2.0)
         server.say(place, ada, "", attachments=[voice], extra={"flags": 1 << 13})
         await rig.hear(2)
     first, second = rig.heard
@@ -189,7 +189,9 @@ async def test_a_file_that_is_gone_is_said_to_be_and_its_message_is_heard(rig, s
     rig.shelf.gate = anyio.Event()
     place = server.direct(ada)
     async with rig.connected():
-        number = server.say(place, ada, "look", attachments=[Upload("a.png", b"x", "image/png")])
+        number = server.say(
+            place, ada, "look", attachments=[DiscordUpload("a.png", b"x", "image/png")]
+        )
         await rig.shelf.arrived.wait()
         server.delete(number)
         rig.shelf.gate.set()
@@ -201,7 +203,7 @@ async def test_a_long_file_in_one_chat_delays_no_other_chat(rig, server, ada, ge
     rig.shelf.gate = anyio.Event()
     place = server.direct(ada)
     async with rig.connected():
-        server.say(place, ada, "slow", attachments=[Upload("a.png", b"x", "image/png")])
+        server.say(place, ada, "slow", attachments=[DiscordUpload("a.png", b"x", "image/png")])
         await rig.shelf.arrived.wait()
         server.say(place, ada, "after it")
         server.say(general, ada, f"<@{server.bot_id}> quick")
@@ -260,5 +262,5 @@ async def test_malformed_and_unknown_events_end_nothing(rig, server, ada):
         server.raw("MESSAGE_CREATE", {"id": "1"})
         server.say(server.direct(ada), ada, "still here")
         await rig.hear()
-        assert server.books.happened("identify") == 1
+        assert server.records.count_gateway_events("identify") == 1
     assert rig.texts() == ["still here"]

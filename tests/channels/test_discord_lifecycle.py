@@ -14,9 +14,9 @@ from bot.bus import Address, BusClosed, BusError, ChannelRefused
 from bot.bus.local import LocalBus
 from channels.discord import channel as channel_module
 from channels.discord import client as client_module
-from channels.discord import gate as gate_module
-from channels.discord import life as life_module
-from testkit.discord.records import Upload
+from channels.discord import connection as life_module
+from channels.discord import intake as gate_module
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 TOKEN = "MTIzNDU2Nzg5MDEyMzQ1Njc4.GabcDE.a-secret-that-nobody-may-see"
@@ -69,7 +69,7 @@ async def test_a_wrong_token_is_refused_with_its_settings_name(rig, token):
 
 
 async def test_a_token_that_was_changed_meanwhile_is_refused_too(rig, server, monkeypatch):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
 
     def change() -> None:
         server.token = "another"
@@ -82,7 +82,7 @@ async def test_a_missing_intent_is_refused_before_the_gateway_is_asked(rig, serv
     server.world.portal_intents = 0
     text = await refusal(rig)
     assert '"Message Content Intent" under Bot' in text
-    assert not server.books.gateway
+    assert not server.records.gateway
 
 
 async def test_an_intent_that_is_switched_off_meanwhile_is_refused_with_the_same_words(rig, server):
@@ -95,7 +95,7 @@ async def test_it_says_who_it_is_once_and_how_to_invite_it(rig, server):
     async with rig.connected():
         await _announced(rig, 2)
         server.faults.drop()
-        await server.until(lambda books: books.happened("connect") == 2)
+        await server.until(lambda books: books.count_gateway_events("connect") == 2)
         await server.until_connected()
     assert rig.announced[0] == "Discord: @tapebot is here"
     assert f"client_id={server.bot_id}" in rig.announced[1]
@@ -120,7 +120,7 @@ async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, pl
         server.say(place, ada, "hello")
         await rig.hear()
         await _announced(rig, 2)
-    assert server.books.happened("refused") == 1
+    assert server.records.count_gateway_events("refused") == 1
     # Whoever runs it is told of both, once.
     assert rig.announced[:2] == [
         "Discord: no connection, I try again until there is one",
@@ -143,11 +143,11 @@ async def test_an_ask_to_reconnect_is_followed_and_the_session_resumed(rig, serv
         await rig.hear()
         server.faults.reconnect()
         server.say(place, ada, "between")
-        await server.until(lambda books: books.happened("resume") == 1)
+        await server.until(lambda books: books.count_gateway_events("resume") == 1)
         server.say(place, ada, "after")
         await rig.hear(3)
     assert rig.texts() == ["before", "between", "after"]
-    assert server.books.happened("identify") == 1
+    assert server.records.count_gateway_events("identify") == 1
 
 
 @pytest.mark.parametrize("code", [None, 1000, 1001, 4000, 4009])
@@ -167,11 +167,11 @@ async def test_a_gateway_that_breaks_every_connection_is_met_with_longer_and_lon
 ):
     async with rig.running():
         for count in range(1, 7):
-            await server.until(lambda b, n=count: b.happened("connect") >= n)
+            await server.until(lambda b, n=count: b.count_gateway_events("connect") >= n)
             await server.until_connected()
             server.faults.drop(4000)
             await server.until(lambda _: server.hub.gateway.connected == 0)
-        await server.until(lambda b: b.happened("identify") == 2)
+        await server.until(lambda b: b.count_gateway_events("identify") == 2)
     assert "broke 6 connections within a minute" in caplog.text
     assert "next try in" in caplog.text
 
@@ -182,7 +182,7 @@ async def test_what_was_taken_before_the_connection_was_lost_reaches_the_bus(
 ):
     rig.shelf.gate = anyio.Event()
     async with rig.connected():
-        server.say(place, ada, "slow", attachments=[Upload("a.png", b"x", "image/png")])
+        server.say(place, ada, "slow", attachments=[DiscordUpload("a.png", b"x", "image/png")])
         await rig.shelf.arrived.wait()
         number = server.say(place, ada, "hello")
         server.react(number, ada, "👍")
@@ -190,11 +190,11 @@ async def test_what_was_taken_before_the_connection_was_lost_reaches_the_bus(
         await rig.hear()
         server.faults.refuse_gateway(times=1)
         server.faults.drop()
-        await server.until(lambda books: books.happened("refused") == 1)
+        await server.until(lambda books: books.count_gateway_events("refused") == 1)
         rig.shelf.gate.set()
         await rig.hear(4)
         await server.until_connected()
-        assert server.books.happened("identify") == 2
+        assert server.records.count_gateway_events("identify") == 2
     assert rig.texts()[1:] == ["slow", "hello", "(reacted with 👍 to an earlier message)"]
 
 
@@ -203,7 +203,7 @@ async def test_a_connection_that_fell_silent_is_given_up(rig, server, ada, place
     server.hub.gateway.heartbeat = 200
     async with rig.connected():
         server.faults.mute_heartbeats()
-        await server.until(lambda books: books.happened("connect") >= 2)
+        await server.until(lambda books: books.count_gateway_events("connect") >= 2)
         server.faults.mute_heartbeats(muted=False)
         await server.until_connected()
         server.say(place, ada, "hello")
@@ -241,12 +241,12 @@ async def test_a_stopping_bus_takes_nothing_and_loses_nothing(rig, server, ada, 
 async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end(
     rig, server, ada, place, monkeypatch
 ):
-    monkeypatch.setattr(gate_module, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(gate_module, "MIN_BACKOFF_SECONDS", 0.05)
     async with rig.connected():
         rig.refusals += [BusError("The disk is full."), BusError("The disk is full.")]
         server.say(place, ada, "hello")
         await rig.hear()
-    assert server.books.texts(place, author=server.bot_id) == [
+    assert server.records.texts(place, author=server.bot_id) == [
         "The disk is full. I will try again."
     ]
 
@@ -255,7 +255,7 @@ async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end
 async def test_the_token_and_strangers_words_are_never_logged(
     rig, server, ada, place, caplog, monkeypatch
 ):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.1)
     caplog.set_level(logging.DEBUG)
     eve = server.user("eve")
     server.faults.hang_up(r"GET /users/@me$", times=1)
@@ -270,7 +270,7 @@ async def test_the_token_and_strangers_words_are_never_logged(
         await rig.answer(Address("discord", str(place)), "an answer")
         server.raw("MESSAGE_CREATE", {"id": "1", "content": "something private"})
         server.faults.drop(4000)
-        await server.until(lambda books: books.happened("resume") == 1)
+        await server.until(lambda books: books.count_gateway_events("resume") == 1)
     assert TOKEN not in caplog.text
     assert "a-secret" not in caplog.text
     assert "something private" not in caplog.text

@@ -14,10 +14,9 @@ from waiting import until
 
 from bot.bus import Address
 from channels.discord import channel as channel_module
-from channels.discord.mark_files import MarkFiles
-from channels.discord.marks import Marks
-from channels.discord.shards import WHOLE
-from testkit.discord.records import Upload
+from channels.discord.read_positions import FileReadPositions, ReadPositions
+from channels.discord.shards import SINGLE_SHARD
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 
@@ -71,7 +70,7 @@ async def test_files_and_questions_in_channels_are_missed_neither(
         general,
         ada,
         f"<@{server.bot_id}> look",
-        attachments=[Upload("a.png", b"png", "image/png")],
+        attachments=[DiscordUpload("a.png", b"png", "image/png")],
     )
     async with rig.running():
         await rig.hear(2)
@@ -99,7 +98,7 @@ async def test_an_allowed_channel_is_followed_from_first_sight_and_nothing_old_i
         ("in a thread opened meanwhile", str(thread)),
     }
     assert str(number) in {each.id for each in rig.heard}
-    assert not [c for c in server.books.calls if str(quiet) in c.path]
+    assert not [c for c in server.records.calls if str(quiet) in c.path]
 
 
 @pytest.mark.slow
@@ -115,7 +114,7 @@ async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
     gate = anyio.Event()
     server.faults.slow(where=rf"GET /channels/{place}/messages$", times=1, gate=gate)
     async with rig.connected():
-        server.say(place, ada, "live", attachments=[Upload("a.png", b"x", "image/png")])
+        server.say(place, ada, "live", attachments=[DiscordUpload("a.png", b"x", "image/png")])
         server.say(general, ada, f"<@{server.bot_id}> elsewhere")
         await rig.hear(2)
         assert rig.texts()[1] == "elsewhere"
@@ -124,13 +123,13 @@ async def test_live_messages_wait_behind_what_was_missed_in_their_channel_alone(
         server.say(place, ada, "end")
         await rig.hear(6)
     assert rig.texts() == ["before", "elsewhere", "missed 1", "missed 2", "live", "end"]
-    assert len(server.books.downloads) == 1  # the history held it, too
+    assert len(server.records.downloads) == 1  # the history held it, too
 
 
 async def test_after_a_session_was_declared_invalid_what_fell_between_is_heard(
     rig, server, ada, monkeypatch
 ):
-    monkeypatch.setattr(channel_module, "FIRST_PAUSE", 0.3)
+    monkeypatch.setattr(channel_module, "MIN_BACKOFF_SECONDS", 0.3)
     place = server.direct(ada)
     async with rig.connected():
         server.say(place, ada, "before")
@@ -165,7 +164,7 @@ async def test_a_message_that_was_not_taken_before_a_kill_comes_again_with_its_f
     place = server.direct(ada)
     rig.shelf.gate = anyio.Event()
     async with rig.connected():
-        server.say(place, ada, "look", attachments=[Upload("a.png", b"png", "image/png")])
+        server.say(place, ada, "look", attachments=[DiscordUpload("a.png", b"png", "image/png")])
         await rig.shelf.arrived.wait()
         server.say(place, ada, "and this")
     assert not rig.heard
@@ -208,7 +207,7 @@ async def test_a_message_of_history_that_cannot_be_handled_costs_itself_alone(
         server.say(place, ada, "before")
         await rig.hear()
     server.say(place, ada, "first")
-    server.say(place, ada, "bad", attachments=[Upload("break.png", b"x", "image/png")])
+    server.say(place, ada, "bad", attachments=[DiscordUpload("break.png", b"x", "image/png")])
     server.say(place, ada, "last")
     async with rig.connected():
         server.say(place, ada, "live")
@@ -243,13 +242,13 @@ async def test_a_damaged_file_of_marks_is_reported_and_ends_nothing(rig, server,
 
 
 async def test_marks_move_forward_only_and_only_where_a_channel_is_followed(tmp_path):
-    marks = Marks(MarkFiles(tmp_path, WHOLE))
-    marks.move(1, 50)
+    marks = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
+    marks.advance(1, 50)
     assert marks.get(1) is None
-    marks.meet(1, 10, None)
-    marks.meet(1, 90, None)
-    marks.move(1, 30)
-    marks.move(1, 20)
+    marks.follow(1, 10, None)
+    marks.follow(1, 90, None)
+    marks.advance(1, 30)
+    marks.advance(1, 20)
     assert marks.get(1) == 30
 
 
@@ -258,15 +257,15 @@ async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_pat
     caplog.set_level(logging.WARNING)
     folder = tmp_path / "gone"
     folder.write_text("a file where the folder should be")
-    marks = Marks(MarkFiles(folder, WHOLE))
-    marks.meet(1, 10, None)
+    marks = ReadPositions(FileReadPositions(folder, SINGLE_SHARD))
+    marks.follow(1, 10, None)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(marks.keep)
+        tasks.start_soon(marks.save_periodically)
         await until(lambda: caplog.records)
         folder.unlink()
         await until((folder / "marks.json").exists)
         tasks.cancel_scope.cancel()
-    again = Marks(MarkFiles(folder, WHOLE))
+    again = ReadPositions(FileReadPositions(folder, SINGLE_SHARD))
     await again.load()
     assert again.get(1) == 10
 
@@ -282,6 +281,6 @@ async def _marked(rig: Rig, channel: int) -> None:
 
 
 def test_an_address_of_a_thread_is_written_to_by_its_topic():
-    from channels.discord.places import written_to
+    from channels.discord.message_content import target_channel_id
 
-    assert written_to(Address("discord", "5", "7")) == 7
+    assert target_channel_id(Address("discord", "5", "7")) == 7

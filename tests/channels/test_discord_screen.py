@@ -79,7 +79,7 @@ async def test_a_long_answer_comes_in_pieces_within_the_limit_and_in_order(
 ):
     text = "\n\n".join(f"paragraph {number} " + "word " * 60 for number in range(30))
     report = await rig.answer(address, text)
-    pieces = server.books.texts(place, author=server.bot_id)
+    pieces = server.records.texts(place, author=server.bot_id)
     assert len(pieces) > 2
     assert all(len(each) <= 2000 for each in pieces)
     assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
@@ -108,14 +108,14 @@ async def test_a_streamed_answer_grows_in_one_message_at_the_platforms_pace(
 async def test_typing_is_shown_while_a_turn_runs(rig, server, place, address):
     await rig.send(Activity(address, "thinking"))
     await server.until(lambda books: len(books.typing) == 1)
-    assert server.books.typing[0].subject == str(place)
+    assert server.records.typing[0].subject == str(place)
 
 
 @pytest.mark.slow
 async def test_a_lost_response_makes_no_second_message(rig, server, place, address):
     server.faults.lose(POST)
     report = await rig.answer(address, "once")
-    assert server.books.texts(place) == ["once"]
+    assert server.records.texts(place) == ["once"]
     assert report.delivered
 
 
@@ -130,7 +130,7 @@ async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
         Answer(address, "s1", "the beginning of a long answer, and its end", stream="s1")
     )
     await rig.until(lambda: any(each.final for each in rig.reports))
-    assert server.books.texts(place) == ["the beginning of a long answer, and its end"]
+    assert server.records.texts(place) == ["the beginning of a long answer, and its end"]
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ async def test_an_answer_waits_out_server_errors_and_a_broken_network(rig, serve
     server.faults.hang_up(POST, times=1)
     report = await rig.answer(address, "in the end")
     assert report.delivered
-    assert server.books.texts(place) == ["in the end"]
+    assert server.records.texts(place) == ["in the end"]
 
 
 @pytest.mark.slow
@@ -148,9 +148,9 @@ async def test_a_short_limit_in_one_channel_delays_no_other(rig, server, place, 
     for number in range(3):
         await rig.send(Answer(address, f"a{number}", f"text {number}"))
     await rig.answer(Address("discord", str(general)), "elsewhere", number="b")
-    assert "text 2" not in server.books.texts(place)
+    assert "text 2" not in server.records.texts(place)
     await rig.until(lambda: sum(each.final for each in rig.reports) == 4)
-    assert server.books.texts(place) == ["text 0", "text 1", "text 2"]
+    assert server.records.texts(place) == ["text 0", "text 1", "text 2"]
 
 
 async def test_a_limit_out_of_the_blue_is_waited_out(rig, server, place, address):
@@ -174,7 +174,7 @@ async def test_a_long_limit_comes_back_as_a_wait_and_holds_no_call_open(
     for each in (address, elsewhere):
         await rig.send(Activity(each, "thinking"))
     await server.until(lambda books: books.typing)
-    assert [each.subject for each in server.books.typing] == [str(general)]
+    assert [each.subject for each in server.records.typing] == [str(general)]
 
 
 async def test_who_blocks_the_bot_gets_no_answer_and_the_report_says_why(rig, server, ada, address):
@@ -198,13 +198,13 @@ async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig, server
     server.delete(shown.id)
     await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
     await rig.until(lambda: any(each.final for each in rig.reports))
-    assert server.books.texts(place) == ["the whole answer"]
+    assert server.records.texts(place) == ["the whole answer"]
 
 
 async def test_an_empty_answer_is_shown_as_something(rig, server, place, address):
     report = await rig.answer(address, "  \n ")
     assert report.delivered
-    assert server.books.texts(place) == ["…"]
+    assert server.records.texts(place) == ["…"]
 
 
 async def test_code_and_signs_that_look_like_data_are_shown_as_they_are(
@@ -212,7 +212,7 @@ async def test_code_and_signs_that_look_like_data_are_shown_as_they_are(
 ):
     await rig.answer(address, "42")
     await rig.answer(address, "```python\nprint('<@1>')\n```", number="a2")
-    assert server.books.texts(place) == ["42", "```python\nprint('<@1>')\n```"]
+    assert server.records.texts(place) == ["42", "```python\nprint('<@1>')\n```"]
 
 
 async def test_what_was_shown_before_a_kill_is_not_shown_again(
@@ -230,7 +230,7 @@ async def test_what_was_shown_before_a_kill_is_not_shown_again(
         first = await again.answer(address, "an answer", reply_to=str(asked))
         assert first.platform_ids == rig.reports[-1].platform_ids
         await again.answer(address, "an answer", number="a2")
-    assert server.books.texts(place, author=server.bot_id) == ["an answer", "an answer"]
+    assert server.records.texts(place, author=server.bot_id) == ["an answer", "an answer"]
 
 
 @pytest.mark.slow

@@ -10,17 +10,15 @@ import pytest
 from discord_fleet import Fleet, SharedMarks
 
 from bot.bus import Address, Answer, ChannelRefused
-from channels.base import Groups, Platform
+from channels.base import ChannelContext, GroupPolicy
 from channels.discord import DiscordChannel
 from channels.discord import channel as channel_module
-from channels.discord import deferred as deferred_module
-from channels.discord import marks as marks_module
-from channels.discord import turns as turns_module
-from channels.discord.mark_files import MarkFiles
-from channels.discord.marks import Marks
-from channels.discord.shards import WHOLE, Shard
-from channels.discord.turns import Turn, Turns
-from channels.discord.written import Written
+from channels.discord import deferred_responses as deferred_module
+from channels.discord import read_positions as marks_module
+from channels.discord import shards as turns_module
+from channels.discord.current_client import SentMessages
+from channels.discord.read_positions import FileReadPositions, ReadPositions
+from channels.discord.shards import SINGLE_SHARD, IdentifySchedule, IdentifySlot, Shard
 from testkit.discord.records import LOADING
 
 pytestmark = pytest.mark.slow
@@ -42,7 +40,7 @@ def one(server, ada) -> int:
 
 @pytest.fixture
 async def fleet(server, ada, zero, one, tmp_path, monkeypatch) -> AsyncIterator[Fleet]:
-    monkeypatch.setattr(turns_module, "APART", 0.0)
+    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 0.0)
     server.faults.pace_sessions(0.0, concurrency=2)
     made = Fleet(server, tmp_path)
     made.doors.people[str(ada)] = "owner"
@@ -138,11 +136,11 @@ async def test_an_answer_that_a_dead_gateway_showed_is_not_shown_again_by_the_ne
 
 
 def test_the_same_part_of_an_answer_has_the_same_nonce_in_every_process():
-    here, there = (Written("a token", shared=True) for _ in range(2))
-    assert here.nonce_of("a1/0") == there.nonce_of("a1/0")
-    assert len({here.nonce_of(each) for each in ("a1/0", "a1/1", "a2/0")}) == 3
+    here, there = (SentMessages("a token", shared=True) for _ in range(2))
+    assert here.nonce_for("a1/0") == there.nonce_for("a1/0")
+    assert len({here.nonce_for(each) for each in ("a1/0", "a1/1", "a2/0")}) == 3
     # Discord takes no longer ones.
-    assert len(here.nonce_of("a" * 500)) == 25
+    assert len(here.nonce_for("a" * 500)) == 25
 
 
 async def test_an_answer_for_a_chat_of_another_shard_is_shown_and_belongs_to_no_stranger(
@@ -173,7 +171,7 @@ async def test_the_first_shard_lists_the_commands_and_each_answers_those_of_its_
     fleet, server, ada, one
 ):
     await fleet.connected(1)
-    assert not [each for each in server.books.calls if "/commands" in each.path]
+    assert not [each for each in server.records.calls if "/commands" in each.path]
     await fleet.connected(0)
     await server.until(lambda books: books.commands.get(0))
     server.slash(one, ada, "memory")
@@ -192,53 +190,53 @@ async def test_a_command_whose_gateway_died_is_answered_and_no_more_thought_abou
     await server.until(lambda books: books.commands.get(0))
     server.slash(one, ada, "memory")
     await fleet.hear(1)
-    await server.until(lambda books: [m for m in books.of(one) if m.flags & LOADING])
+    await server.until(lambda books: [m for m in books.messages_in(one) if m.flags & LOADING])
     await second.die()
     inbound = fleet.heard[0]
     fleet.send(Answer(inbound.address, "a1", "all of it", reply_to=inbound.id), 1)
     fleet.begin(1)
     assert (await fleet.answered("a1")).delivered
-    mine = server.books.of(one, author=server.bot_id)
+    mine = server.records.messages_in(one, author=server.bot_id)
     assert [each.content for each in mine if each.deleted is None] == ["all of it"]
 
 
 async def test_shards_of_one_process_begin_their_sessions_in_turns(fleet, server, monkeypatch):
-    monkeypatch.setattr(turns_module, "APART", 1.5)
+    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 1.5)
     monkeypatch.setattr(turns_module, "_SPARE", 0.2)
     server.faults.pace_sessions(0.5)
     await fleet.connected(0, 1)
-    assert server.books.happened("identify") == 2
-    assert not server.books.happened("too soon")
+    assert server.records.count_gateway_events("identify") == 2
+    assert not server.records.count_gateway_events("too soon")
 
 
 async def test_who_comes_too_late_to_its_turn_takes_another(monkeypatch):
-    monkeypatch.setattr(turns_module, "APART", 0.3)
+    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 0.3)
     monkeypatch.setattr(turns_module, "_SPARE", 0.2)
-    turns = Turns()
-    slow, quick = (Turn(Shard(number, 2), turns.reserve) for number in (0, 1))
-    await slow.near(1, 1)
+    turns = IdentifySchedule()
+    slow, quick = (IdentifySlot(Shard(number, 2), turns.reserve) for number in (0, 1))
+    await slow.reserve(1, 1)
     await anyio.sleep(0.4)  # its connection is long in coming
-    await quick.near(1, 1)
-    await quick.here()
+    await quick.reserve(1, 1)
+    await quick.wait()
     first = anyio.current_time()
-    await slow.here()
+    await slow.wait()
     assert anyio.current_time() - first >= 0.3
 
 
 async def test_shards_of_different_buckets_begin_at_once(fleet, server, monkeypatch):
-    monkeypatch.setattr(turns_module, "APART", 60.0)
+    monkeypatch.setattr(turns_module, "IDENTIFY_INTERVAL_SECONDS", 60.0)
     server.faults.pace_sessions(60.0, concurrency=2)
     await fleet.connected(0, 1)
-    assert not server.books.happened("too soon")
+    assert not server.records.count_gateway_events("too soon")
 
 
 async def test_processes_that_do_not_know_of_each_other_come_in_one_after_the_other(
     fleet, server, monkeypatch
 ):
-    monkeypatch.setattr(channel_module, "APART", 0.5)
+    monkeypatch.setattr(channel_module, "IDENTIFY_INTERVAL_SECONDS", 0.5)
     server.faults.pace_sessions(60.0)
-    both = [fleet.begin(0, Turns().reserve), fleet.begin(1, Turns().reserve)]
-    await server.until(lambda books: books.happened("too soon"))
+    both = [fleet.begin(0, IdentifySchedule().reserve), fleet.begin(1, IdentifySchedule().reserve)]
+    await server.until(lambda books: books.count_gateway_events("too soon"))
     server.faults.pace_sessions(0.5)
     await fleet.until(lambda: all(each.announced for each in both))
     # It is no lost connection, and nobody need hear of it.
@@ -248,7 +246,7 @@ async def test_processes_that_do_not_know_of_each_other_come_in_one_after_the_ot
 async def test_a_division_that_discord_does_not_take_is_refused_with_its_settings_name(
     fleet, server, tmp_path
 ):
-    platform = Platform(fleet.doors, fleet.shelf, (), Groups(), tmp_path / "two", print)
+    platform = ChannelContext(fleet.doors, fleet.shelf, (), GroupPolicy(), tmp_path / "two", print)
     channel = DiscordChannel("discord", server.token, platform, shard=2, shards=2)
     with pytest.raises(ChannelRefused, match="TAPEBOT_DISCORD_SHARDS"):
         await channel.run(fleet.bus.channel("discord"))
@@ -257,7 +255,7 @@ async def test_a_division_that_discord_does_not_take_is_refused_with_its_setting
 async def test_marks_that_cannot_be_had_yet_are_waited_for(
     fleet, server, ada, zero, monkeypatch, caplog
 ):
-    monkeypatch.setattr(marks_module, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(marks_module, "MIN_BACKOFF_SECONDS", 0.05)
     (first,) = await fleet.connected(0)
     server.say(zero, ada, asks(server, "before"))
     await fleet.hear(1)
@@ -271,37 +269,37 @@ async def test_marks_that_cannot_be_had_yet_are_waited_for(
 
 
 async def test_a_bot_that_is_divided_anew_keeps_its_marks(tmp_path):
-    whole = Marks(MarkFiles(tmp_path, WHOLE))
-    whole.meet(7, 70, None)
-    whole.meet(8, 80, 2 << 22)
-    whole.meet(9, 90, 3 << 22)
+    whole = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
+    whole.follow(7, 70, None)
+    whole.follow(8, 80, 2 << 22)
+    whole.follow(9, 90, 3 << 22)
     await _written(whole)
     parts = [Shard(0, 2), Shard(1, 2)]
-    halves = [Marks(MarkFiles(tmp_path, each), each) for each in parts]
+    halves = [ReadPositions(FileReadPositions(tmp_path, each), each) for each in parts]
     for half in halves:
         await half.load()
     assert [sorted(each.snapshot()) for each in halves] == [[7, 8], [9]]
-    halves[1].move(9, 95)
+    halves[1].advance(9, 95)
     await _written(halves[1])
-    again = Marks(MarkFiles(tmp_path, WHOLE))
+    again = ReadPositions(FileReadPositions(tmp_path, SINGLE_SHARD))
     await again.load()
     assert [again.get(each) for each in (7, 8, 9)] == [70, 80, 95]
 
 
 async def test_a_mark_in_a_shared_store_never_goes_back():
     store = SharedMarks()
-    late, early = Marks(store), Marks(store)
-    late.meet(1, 20, None)
-    early.meet(1, 10, None)
+    late, early = ReadPositions(store), ReadPositions(store)
+    late.follow(1, 20, None)
+    early.follow(1, 10, None)
     await _written(late)
     await _written(early)
-    again = Marks(store)
+    again = ReadPositions(store)
     await again.load()
     assert again.get(1) == 20
 
 
-async def _written(marks: Marks) -> None:
+async def _written(marks: ReadPositions) -> None:
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(marks.keep)
+        tasks.start_soon(marks.save_periodically)
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()

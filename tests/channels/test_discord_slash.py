@@ -9,9 +9,9 @@ import pytest
 from discord_rig import COMMANDS, Rig
 
 from bot.bus import Address, Answer, Partial
-from channels.base import CommandMenu
-from channels.discord.menu import choices, payload
-from testkit.discord.records import Upload
+from channels.base import MenuCommand
+from channels.discord.interactions import autocomplete_choices, command_payload
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 
@@ -44,12 +44,12 @@ async def rig(made, server) -> AsyncIterator[Rig]:
 async def test_commands_are_registered_once_and_again_only_when_they_differ(made, server, caplog):
     async with made.connected():
         await server.until(lambda books: books.commands.get(0))
-    assert [each["name"] for each in server.books.commands[0]] == ["memory", "stop"]
+    assert [each["name"] for each in server.records.commands[0]] == ["memory", "stop"]
     async with made.connected():
         await server.until(lambda books: len(books.requests("GET", "/commands")) == 2)
         await anyio.wait_all_tasks_blocked()
-    assert len(server.books.requests("PUT", "/commands")) == 1
-    server.books.commands[0][0]["description"] = "an older word"
+    assert len(server.records.requests("PUT", "/commands")) == 1
+    server.records.commands[0][0]["description"] = "an older word"
     async with made.connected():
         await server.until(lambda books: len(books.requests("PUT", "/commands")) == 2)
 
@@ -60,15 +60,19 @@ async def test_a_command_is_deferred_in_time_and_its_answer_takes_that_place(
     number = server.slash(general, ada, "memory", {"what": "add tea"})
     await rig.hear()
     (inbound,) = rig.heard
-    assert (inbound.text, inbound.id, inbound.asks) == ("/memory add tea", f"i{number}", True)
+    assert (inbound.text, inbound.id, inbound.expects_answer) == (
+        "/memory add tea",
+        f"i{number}",
+        True,
+    )
     assert (inbound.sender.name, inbound.private) == ("Ada", False)
-    known = server.books.interactions[number]
+    known = server.records.interactions[number]
     await server.until(lambda _: known.acknowledged)  # in time, or it would be refused
     assert known.answer == 5
     report = await rig.answer(inbound.address, "I will remember.", reply_to=inbound.id)
     assert server.shown(number) == "I will remember."
     assert report.platform_ids == (str(known.response_id),)
-    assert len(server.books.of(general, author=server.bot_id)) == 1
+    assert len(server.records.messages_in(general, author=server.bot_id)) == 1
 
 
 async def test_a_long_answer_to_a_command_goes_on_in_the_channel(rig, server, ada, place):
@@ -77,7 +81,7 @@ async def test_a_long_answer_to_a_command_goes_on_in_the_channel(rig, server, ad
     text = "\n\n".join("word " * 100 for _ in range(10))
     report = await rig.answer(inbound.address, text, reply_to=inbound.id)
     assert len(report.platform_ids) > 2
-    pieces = server.books.texts(place, author=server.bot_id)
+    pieces = server.records.texts(place, author=server.bot_id)
     assert pieces[0] == server.shown(number)
     assert " ".join(" ".join(pieces).split()) == " ".join(text.split())
 
@@ -90,7 +94,7 @@ async def test_a_long_answer_goes_on_as_follow_up_where_the_bot_may_not_write(
     (inbound,) = await rig.hear()
     report = await rig.answer(inbound.address, "word " * 600, reply_to=inbound.id)
     assert report.delivered
-    assert len(server.books.interactions[number].followups) == 1
+    assert len(server.records.interactions[number].followups) == 1
 
 
 @pytest.mark.slow
@@ -102,14 +106,14 @@ async def test_a_streamed_answer_to_a_command_is_edited_in_its_place(rig, server
     await server.until(lambda _: server.shown(number) == "the beginning of an answer")
     await rig.send(Answer(inbound.address, "s1", "all of it", inbound.id, stream="s1"))
     await server.until(lambda _: server.shown(number) == "all of it")
-    assert len(server.books.of(place, author=server.bot_id)) == 1
+    assert len(server.records.messages_in(place, author=server.bot_id)) == 1
 
 
 async def test_a_command_is_acknowledged_and_heard_at_once_while_its_chat_is_busy(
     rig, server, ada, place
 ):
     rig.shelf.gate = anyio.Event()
-    server.say(place, ada, "slow", attachments=[Upload("a.png", b"x", "image/png")])
+    server.say(place, ada, "slow", attachments=[DiscordUpload("a.png", b"x", "image/png")])
     await rig.shelf.arrived.wait()
     number = server.slash(place, ada, "stop")
     await server.until(lambda books: books.interactions[number].acknowledged)
@@ -127,7 +131,7 @@ async def test_strangers_are_refused_for_themselves_alone_or_given_their_code(
     private = server.slash(server.direct(eve), eve, "memory")
     for number, said in ((public, "I do not know you"), (private, "Your code is 1234.")):
         await server.until(lambda books, n=number: books.interactions[n].acknowledged)
-        message = server.books.messages[server.books.interactions[number].response_id]
+        message = server.records.messages[server.records.interactions[number].response_id]
         assert message.content.startswith(said)
         assert message.ephemeral
     assert not rig.heard
@@ -165,7 +169,7 @@ async def test_a_command_from_before_a_new_connection_is_answered_in_its_place(
     await server.until(lambda books: books.interactions[number].acknowledged)
     server.faults.refuse_gateway(times=1)
     server.faults.drop()
-    await server.until(lambda books: books.happened("identify") == 2)
+    await server.until(lambda books: books.count_gateway_events("identify") == 2)
     await rig.answer(inbound.address, "in its place", reply_to=inbound.id)
     assert server.shown(number) == "in its place"
 
@@ -187,7 +191,7 @@ async def test_a_command_that_cannot_be_acknowledged_in_time_is_heard_all_the_sa
     server.slash(place, ada, "memory")
     (inbound,) = await rig.hear()
     await rig.answer(inbound.address, "as a message", reply_to=inbound.id)
-    assert server.books.texts(place, author=server.bot_id) == ["as a message"]
+    assert server.records.texts(place, author=server.bot_id) == ["as a message"]
 
 
 async def test_a_quick_command_leaves_a_slower_ones_place_alone(rig, server, ada, place):
@@ -216,7 +220,7 @@ async def test_a_lost_response_to_the_answer_shows_it_once(rig, server, ada, pla
     server.faults.lose(r"PATCH /webhooks/")
     await rig.answer(inbound.address, "once", reply_to=inbound.id)
     assert server.shown(number) == "once"
-    assert server.books.texts(place, author=server.bot_id) == ["once"]
+    assert server.records.texts(place, author=server.bot_id) == ["once"]
 
 
 async def test_a_command_in_a_thread_belongs_to_the_thread(rig, server, ada, general):
@@ -237,15 +241,15 @@ async def test_the_first_answer_does_not_wait_for_the_commands_registration(
 
 
 def test_names_that_discord_refuses_are_left_out_and_texts_are_cut():
-    commands = (CommandMenu("Not Allowed", "x"), CommandMenu("fine", "y" * 300))
-    (listed,) = payload(commands)
+    commands = (MenuCommand("Not Allowed", "x"), MenuCommand("fine", "y" * 300))
+    (listed,) = command_payload(commands)
     assert (listed["name"], len(listed["description"])) == ("fine", 100)
 
 
 def test_choices_are_bounded_and_unknown_commands_have_none():
-    many = CommandMenu("many", "x", tuple((f"form{n} TEXT", "y" * 200) for n in range(60)))
-    found = choices(many, "")
+    many = MenuCommand("many", "x", tuple((f"form{n} TEXT", "y" * 200) for n in range(60)))
+    found = autocomplete_choices(many, "")
     assert len(found) == 25
     assert all(len(each.name) <= 100 for each in found)
-    assert choices(None, "") == []
-    assert choices(COMMANDS[0], "nothing like it") == []
+    assert autocomplete_choices(None, "") == []
+    assert autocomplete_choices(COMMANDS[0], "nothing like it") == []

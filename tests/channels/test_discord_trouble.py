@@ -9,15 +9,15 @@ import pytest
 from discord_rig import Rig, Shelf
 from waiting import until
 
-from bot.bus import Attachment, BusError, Button, File
-from channels.discord import gate as gate_module
-from channels.discord.gate import LOST
-from channels.discord.words import printable
-from testkit.discord.records import Upload
+from bot.bus import Attachment, BusError, Button, RemoteFile
+from channels.discord import intake as gate_module
+from channels.discord.intake import NOT_TAKEN_TEXT
+from channels.discord.message_content import clean_name
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
-PICTURE = Upload("a.png", b"png", "image/png")
-BREAKING = Upload("break.png", b"x", "image/png")
+PICTURE = DiscordUpload("a.png", b"png", "image/png")
+BREAKING = DiscordUpload("break.png", b"x", "image/png")
 
 
 @dataclass
@@ -26,17 +26,17 @@ class FullDisk(Shelf):
 
     failures: int = 0
 
-    async def take(self, file: File) -> Attachment:
+    async def receive(self, file: RemoteFile) -> Attachment:
         if self.failures:
             self.failures -= 1
             self.arrived.set()
             raise BusError("a file that was sent cannot be kept; is the disk full?")
-        return await super().take(file)
+        return await super().receive(file)
 
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch) -> Iterator[None]:
-    monkeypatch.setattr(gate_module, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(gate_module, "MIN_BACKOFF_SECONDS", 0.05)
     return
 
 
@@ -69,7 +69,7 @@ async def test_a_full_disk_keeps_a_message_with_files_waiting_and_says_so_once(
         await rig.hear(2)
     assert rig.texts() == ["look", "after it"]
     assert [each.blob for each in rig.heard[0].attachments] == ["0" * 64] * 2
-    assert server.books.texts(place, author=server.bot_id) == [
+    assert server.records.texts(place, author=server.bot_id) == [
         "A file that was sent cannot be kept; is the disk full? I will try again."
     ]
 
@@ -99,7 +99,7 @@ async def test_whose_message_breaks_down_is_told_and_the_log_says_why(
         server.say(place, ada, "good")
         await rig.hear()
     assert rig.texts() == ["good"]
-    assert server.books.texts(place, author=server.bot_id) == [LOST]
+    assert server.records.texts(place, author=server.bot_id) == [NOT_TAKEN_TEXT]
     assert "a fault of our own" in caplog.text
 
 
@@ -112,7 +112,7 @@ async def test_a_missed_message_that_breaks_down_is_told_too(rig, server, ada, p
     async with rig.running():
         await rig.hear(2)
     assert rig.texts() == ["before", "good"]
-    assert server.books.texts(place, author=server.bot_id) == [LOST]
+    assert server.records.texts(place, author=server.bot_id) == [NOT_TAKEN_TEXT]
 
 
 async def test_what_nobody_asked_breaks_down_or_is_refused_without_a_word(
@@ -148,17 +148,17 @@ async def test_an_edit_is_no_code_and_a_strangers_gets_no_text(rig, server, ada,
         "helo",
         "let me in",
     ]
-    assert server.books.texts(theirs, author=server.bot_id) == ["Your code is 1234."]
+    assert server.records.texts(theirs, author=server.bot_id) == ["Your code is 1234."]
 
 
 async def test_a_forwarded_voice_message_speaks_in_the_quote_and_not_for_the_sender(
     rig, server, ada, eve, place
 ):
     elsewhere = server.direct(eve)
-    voice = Upload("voice-message.ogg", b"what Eve said", "audio/ogg", seconds=2.0)
+    voice = DiscordUpload("voice-message.ogg", b"what Eve said", "audio/ogg", seconds=2.0)
     async with rig.connected():
         said = server.say(elsewhere, eve, "", attachments=[voice])
-        attachment = server.hub.json(server.books.messages[said])["attachments"]
+        attachment = server.hub.json(server.records.messages[said])["attachments"]
         snapshot = {
             "type": 0,
             "content": "",
@@ -195,13 +195,13 @@ async def test_a_press_that_its_message_does_not_carry_or_that_is_not_the_bots_i
         await rig.hear()
         report = await rig.answer(rig.heard[0].address, "Yes?", buttons=(Button("Stop", "/stop"),))
         mine = int(report.platform_ids[0])
-        shown = server.books.messages[mine].components
+        shown = server.records.messages[mine].components
         forged = server.press(mine, "t:/stop", ada)
         await rig.hear(2)
         shape = _interaction(server, ada, place)
-        carried = {"message": server.hub.json(server.books.messages[mine])}
+        carried = {"message": server.hub.json(server.records.messages[mine])}
         server.raw("INTERACTION_CREATE", shape | carried | {"id": str(forged + 1)})
-        foreign = server.hub.json(server.books.messages[theirs]) | {"components": [*shown]}
+        foreign = server.hub.json(server.records.messages[theirs]) | {"components": [*shown]}
         pressed = {"data": {"custom_id": "t:/stop", "component_type": 2, "id": 1}}
         again = shape | {"message": foreign, "id": str(forged + 2)} | pressed
         server.raw("INTERACTION_CREATE", again)
@@ -231,7 +231,7 @@ async def test_a_servers_name_is_announced_in_plain_signs_and_a_flood_of_servers
     [("  a \t\r\n b\x00 ", "a b"), ("é🦊 ∂", "é🦊 ∂"), ("", ""), ("x" * 65, "x" * 63 + "…")],
 )
 def test_a_name_is_shown_on_one_line_and_bounded(name, shown):
-    assert printable(name) == shown
+    assert clean_name(name) == shown
 
 
 def _interaction(server: DiscordServer, user: int, place: int) -> dict:

@@ -8,11 +8,11 @@ from discord_rig import Rig as DiscordRig
 from telegram_rig import QUICK, Desk, Door, rigged
 
 from bot.bus import SessionFull
-from bot.runtime.settings.tree import Settings
+from bot.runtime.settings.schema import Settings
 from bot.tape.entries import TapeEntry
-from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, says
-from channels.base import Groups, Platform
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
+from channels.base import ChannelContext, GroupPolicy
 from channels.telegram import TelegramChannel
 from testkit.telegram.server import TelegramServer
 
@@ -29,10 +29,10 @@ def _answered(entries: list[TapeEntry]) -> list[str]:
 async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_chat(tmp_path):
     """Sessions, tapes and bus are the program's own, with its own bound."""
     gate = anyio.Event()
-    model = ScriptedModel(lambda _: Held(says("Here I am."), release=gate))
+    model = ScriptedModel(lambda _: PausedStep(text_reply("Here I am."), release=gate))
     door = Door()
     door.roles |= {"7": "owner", "8": "member"}
-    bounds = Bounds(session_limit=DEFAULT_LIMIT, window=2_000)
+    bounds = HostLimits(session_limit=DEFAULT_LIMIT, window=2_000)
     async with (
         TelegramServer() as telegram,
         session_host(tmp_path, model, bounds=bounds) as host,
@@ -43,8 +43,8 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
         busy, quiet = telegram.private(7), telegram.private(8)
         sent = [str(telegram.say(busy, 7, f"busy {number}")) for number in range(BACKLOG)]
         others = [str(telegram.say(quiet, 8, f"quiet {number}")) for number in range(5)]
-        platform = Platform(
-            door, Desk(), (), Groups(), tmp_path / "telegram", announce=lambda _: None
+        platform = ChannelContext(
+            door, Desk(), (), GroupPolicy(), tmp_path / "telegram", announce=lambda _: None
         )
         channel = TelegramChannel(
             "telegram", telegram.token, platform, api_base=telegram.url, webhook=None, timing=QUICK
@@ -53,13 +53,13 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
         # While the model answers nobody, all of it is taken: nothing is refused.
         await telegram.until_confirmed()
         gate.set()
-        await host.until_pending(0)
+        await host.wait_for_pending(0)
         turns = await host.events("turn.end", "telegram:7")
         other_turns = await host.events("turn.end", "telegram:8")
         tasks.cancel_scope.cancel()
     assert _answered(turns) == sent
     assert _answered(other_turns) == others
-    shown = {text for chat in (busy, quiet) for text in telegram.books.texts(chat.id)}
+    shown = {text for chat in (busy, quiet) for text in telegram.records.texts(chat.id)}
     assert shown == {"Here I am."}
 
 
@@ -74,7 +74,7 @@ async def test_telegram_names_each_message_that_a_full_session_refuses(tmp_path)
         async with rig.running():
             await rig.until(lambda: any(one.id == str(last) for one in rig.inbounds))
             await rig.telegram.until(lambda _: _named(rig) >= {f"number {n}." for n in range(40)})
-        told = rig.telegram.books.messages(rig.chat.id)
+        told = rig.telegram.records.messages(rig.chat.id)
         assert told[0].reply_to == numbers[0]
         assert [one.text for one in rig.inbounds] == ["taken"]
 
@@ -82,7 +82,7 @@ async def test_telegram_names_each_message_that_a_full_session_refuses(tmp_path)
 def _named(rig) -> set[str]:
     """Return the messages that were named, or replied to alone."""
     found = set()
-    for shown in rig.telegram.books.messages(rig.chat.id):
+    for shown in rig.telegram.records.messages(rig.chat.id):
         names = {line[3:-1] for line in shown.text.splitlines() if line.startswith("- “")}
         if not names and shown.reply_to is not None:
             names = {rig.sent[shown.reply_to]}
@@ -100,9 +100,11 @@ async def test_discord_replies_to_each_message_that_a_full_session_refuses(
         refused = [server.say(place, ada, f"number {n}") for n in range(3)]
         server.say(place, ada, "taken")
         await rig.hear()
-        await server.until(lambda books: len(books.of(place, author=server.bot_id)) >= 3)
+        await server.until(lambda books: len(books.messages_in(place, author=server.bot_id)) >= 3)
     assert rig.texts() == ["taken"]
-    assert [one.reference for one in server.books.of(place, author=server.bot_id)] == refused
+    assert [
+        one.reference for one in server.records.messages_in(place, author=server.bot_id)
+    ] == refused
 
 
 async def test_a_backlog_on_discord_is_read_whole_and_delays_no_other_chat(

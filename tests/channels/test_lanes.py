@@ -2,7 +2,7 @@
 
 import anyio
 
-from channels.lanes import Lanes
+from channels.keyed_executor import KeyedExecutor
 
 
 async def test_what_comes_while_the_channel_ends_does_not_overtake_what_was_cut_off():
@@ -20,16 +20,16 @@ async def test_what_comes_while_the_channel_ends_does_not_overtake_what_was_cut_
         done.append("second")
 
     async with anyio.create_task_group() as tasks:
-        lanes = Lanes(tasks)
+        lanes = KeyedExecutor(tasks)
 
         async def late() -> None:
             with anyio.CancelScope(shield=True):
                 await cut.wait()
                 for _ in range(5):
                     await anyio.lowlevel.checkpoint()
-                lanes.put("a chat", second)
+                lanes.submit("a chat", second)
 
-        lanes.put("a chat", first)
+        lanes.submit("a chat", first)
         tasks.start_soon(late)
         await began.wait()
         tasks.cancel_scope.cancel()

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from bot.bus import Address, OutFile
-from channels.delivery.screen import FileRefused, Flooded, Outgoing, Refused, Unreachable
-from channels.telegram.api import MOST_UPLOAD, Api
-from channels.telegram.recent import Recent
-from channels.telegram.screen import TelegramScreen
+from bot.bus import Address, OutgoingFile
+from channels.delivery.messenger import (
+    FileRejected,
+    MessageRejected,
+    OutgoingMessage,
+    PlatformUnreachable,
+    RateLimited,
+)
+from channels.telegram.api import MAX_UPLOAD_BYTES, BotApiClient
+from channels.telegram.inbound_composer import RecentMessages
+from channels.telegram.messenger import TelegramMessenger
 from testkit.telegram.server import TelegramServer
 
 ADA = Address("telegram", "7")
@@ -26,20 +32,20 @@ async def telegram():
 
 @pytest.fixture
 async def screen(telegram):
-    api = Api(telegram.token, telegram.url)
-    yield TelegramScreen(api, Recent())
+    api = BotApiClient(telegram.token, telegram.url)
+    yield TelegramMessenger(api, RecentMessages())
     await api.aclose()
 
 
 @pytest.fixture
-def zipped(tmp_path) -> Outgoing[OutFile]:
+def zipped(tmp_path) -> OutgoingMessage[OutgoingFile]:
     (tmp_path / "exports").mkdir()
     path = tmp_path / "exports" / "on-disk.zip"
     path.write_bytes(b"PK" + bytes(range(256)) * 4_000)
-    return Outgoing(ADA, OutFile("memory-7.zip", path), "a1/1")
+    return OutgoingMessage(ADA, OutgoingFile("memory-7.zip", path), "a1/1")
 
 
-def grown(out: Outgoing[OutFile], size: int) -> Path:
+def grown(out: OutgoingMessage[OutgoingFile], size: int) -> Path:
     """Make the file so large; a hole takes no room on the disk."""
     with out.piece.path.open("r+b") as file:
         file.truncate(size)
@@ -49,7 +55,7 @@ def grown(out: Outgoing[OutFile], size: int) -> Path:
 async def test_a_file_is_a_document_with_its_name_and_all_its_bytes(telegram, screen, zipped):
     sent = await screen.send_file(zipped)
     assert telegram.files(7) == {"memory-7.zip": zipped.piece.path.read_bytes()}
-    [shown] = telegram.books.messages(7)
+    [shown] = telegram.records.messages(7)
     assert (str(shown.id), shown.kind, shown.text) == (sent, "document", "")
 
 
@@ -57,7 +63,7 @@ async def test_a_file_goes_to_its_topic_and_to_the_group_that_moved(telegram, sc
     forum = telegram.group(-1002, "Forum", forum=True)
     topic = telegram.topic(forum, "Roses", 7)
     await screen.send_file(replace(zipped, address=Address("telegram", "-1002", str(topic))))
-    assert telegram.books.messages(-1002)[0].topic == topic
+    assert telegram.records.messages(-1002)[0].topic == topic
     telegram.group(-55, "Old", basic=True)
     telegram.migrate(-55, -1003)
     await screen.send_file(replace(zipped, address=Address("telegram", "-55")))
@@ -67,24 +73,24 @@ async def test_a_file_goes_to_its_topic_and_to_the_group_that_moved(telegram, sc
 async def test_a_file_of_more_than_50_mb_is_not_tried_and_its_place_is_told(
     telegram, screen, zipped
 ):
-    grown(zipped, MOST_UPLOAD + 1)
-    with pytest.raises(FileRefused, match=r"no more than 50 MB.*as exports/on-disk\.zip"):
+    grown(zipped, MAX_UPLOAD_BYTES + 1)
+    with pytest.raises(FileRejected, match=r"no more than 50 MB.*as exports/on-disk\.zip"):
         await screen.send_file(zipped)
-    assert not telegram.books.called("sendDocument")
+    assert not telegram.records.called("sendDocument")
 
 
 async def test_a_server_that_takes_less_refuses_it_and_what_waits_is_waited_for(
     telegram, screen, zipped
 ):
     telegram.faults.refuse(413, "Request Entity Too Large", method="sendDocument")
-    with pytest.raises(Refused, match="Too Large"):
+    with pytest.raises(MessageRejected, match="Too Large"):
         await screen.send_file(zipped)
     telegram.faults.flood_once(7, retry_after=3)
-    with pytest.raises(Flooded) as flood:
+    with pytest.raises(RateLimited) as flood:
         await screen.send_file(zipped)
     assert flood.value.seconds == 3
     telegram.faults.hang_up(method="sendDocument", times=1)
-    with pytest.raises(Unreachable):
+    with pytest.raises(PlatformUnreachable):
         await screen.send_file(zipped)
     assert not telegram.files(7)
     await screen.send_file(zipped)

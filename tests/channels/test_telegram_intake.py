@@ -9,8 +9,8 @@ import pytest
 from telegram_rig import REFUSAL, rigged
 
 from bot.bus import Address, Sender, SessionFull
-from channels.base import CommandMenu, Groups
-from testkit.telegram.media import Media
+from channels.base import GroupPolicy, MenuCommand
+from testkit.telegram.media_files import TelegramMedia
 
 GROUP = -1001
 FORUM = -1002
@@ -22,7 +22,7 @@ async def rig(tmp_path):
         rig.chat = rig.telegram.private(7)
         rig.group = rig.telegram.group(GROUP, "Garden")
         rig.answering = False
-        rig.commands = (CommandMenu("memory", "What I know"),)
+        rig.commands = (MenuCommand("memory", "What I know"),)
         yield rig
 
 
@@ -43,8 +43,8 @@ async def test_a_private_message_says_who_wrote_it_where_and_when(rig):
         [inbound] = await rig.arrived(1)
     assert inbound.address == Address("telegram", "7")
     assert (inbound.id, inbound.sender) == (str(number), Sender("7", "Ada"))
-    assert (inbound.text, inbound.private, inbound.asks) == ("Grüße 👋", True, True)
-    assert (inbound.role, inbound.quote, inbound.edits, inbound.pressed) == (
+    assert (inbound.text, inbound.private, inbound.expects_answer) == ("Grüße 👋", True, True)
+    assert (inbound.role, inbound.quote, inbound.edits, inbound.pressed_message_id) == (
         "owner",
         None,
         None,
@@ -60,13 +60,13 @@ async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
         number = rig.telegram.say(eve, 13, "let me in")
         rig.telegram.photo(eve, 13)
         rig.telegram.voice(eve, 13)
-        rig.telegram.album(eve, 13, [Media("photo"), Media("photo")])
+        rig.telegram.album(eve, 13, [TelegramMedia("photo"), TelegramMedia("photo")])
         rig.telegram.edit(number, "let me in now")
         rig.telegram.react(number, "👍", user=13)
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
         assert await settled(rig) == []
         await rig.shown(eve, 1)
-    books = rig.telegram.books
+    books = rig.telegram.records
     assert (books.downloads, books.called("getFile"), rig.spooled) == ([], [], [])
     assert "let me in" not in caplog.text
     assert set(books.texts(eve.id)) == {REFUSAL}
@@ -75,10 +75,10 @@ async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
 
 async def test_a_stranger_who_says_nothing_to_the_bot_is_told_nothing(rig):
     rig.door.silent_in_groups = False
-    rig.groups = Groups(keep_context=True)
+    rig.groups = GroupPolicy(keep_context=True)
     async with rig.running():
         rig.telegram.say(rig.group, 13, "nice weather")
-        rig.telegram.album(rig.group, 13, [Media("photo"), Media("photo")])
+        rig.telegram.album(rig.group, 13, [TelegramMedia("photo"), TelegramMedia("photo")])
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
         assert await settled(rig) == []
         assert await rig.shown(rig.group, 1) == [REFUSAL]
@@ -152,7 +152,7 @@ async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
     assert inbound.text == "Hello?"
 
 
-# Groups.
+# GroupPolicy.
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,9 @@ async def test_in_a_group_only_what_is_said_to_the_bot_is_answered(rig, text, he
     async with rig.running():
         rig.telegram.say(rig.group, 7, text)
         got = await settled(rig)
-    assert [(one.text, one.asks) for one in got] == ([] if heard is None else [(heard, True)])
+    assert [(one.text, one.expects_answer) for one in got] == (
+        [] if heard is None else [(heard, True)]
+    )
 
 
 async def test_a_mention_without_a_handle_counts_and_one_of_somebody_else_is_a_name(rig):
@@ -206,39 +208,39 @@ async def test_a_reply_to_the_bot_is_for_the_bot(rig):
     async with rig.running():
         rig.telegram.say(rig.group, 7, "@tape_bot hi")
         await rig.until_reported(1)
-        answer = rig.telegram.books.messages(GROUP)[0]
+        answer = rig.telegram.records.messages(GROUP)[0]
         rig.telegram.say(rig.group, 7, "and now?", reply_to=answer)
         await rig.arrived(2)
-    assert (rig.inbounds[1].text, rig.inbounds[1].asks) == ("and now?", True)
+    assert (rig.inbounds[1].text, rig.inbounds[1].expects_answer) == ("and now?", True)
     assert rig.inbounds[1].quote is None, "its last answer is known to the bot"
 
 
 async def test_where_everything_is_answered_everything_asks(rig):
-    rig.groups = Groups(always=frozenset({f"telegram:{GROUP}"}))
+    rig.groups = GroupPolicy(always_answer=frozenset({f"telegram:{GROUP}"}))
     async with rig.running("telegram-work"):
         rig.telegram.say(rig.group, 7, "what grows here?")
         [inbound] = await rig.arrived(1)
-    assert (inbound.asks, inbound.address.channel) == (True, "telegram-work")
+    assert (inbound.expects_answer, inbound.address.channel) == (True, "telegram-work")
 
 
 async def test_overheard_messages_are_context_where_that_is_wanted(rig):
-    rig.groups = Groups(keep_context=True)
+    rig.groups = GroupPolicy(keep_context=True)
     async with rig.running():
         rig.telegram.say(rig.group, 7, "the roses need water")
         rig.telegram.say(rig.group, 13, "from a stranger")
         rig.telegram.say(rig.group, 7, "/water@other_bot")
         got = await settled(rig)
-    assert [(one.text, one.asks) for one in got] == [("the roses need water", False)]
-    assert rig.telegram.books.texts(GROUP) == []
+    assert [(one.text, one.expects_answer) for one in got] == [("the roses need water", False)]
+    assert rig.telegram.records.texts(GROUP) == []
 
 
 async def test_a_command_of_nobody_knows_which_bot_is_overheard_as_any_text(rig):
-    rig.groups = Groups(keep_context=True)
+    rig.groups = GroupPolicy(keep_context=True)
     async with rig.running():
         rig.telegram.say(rig.group, 7, "/weather tomorrow")
         rig.telegram.say(rig.chat, 7, "/weather tomorrow")
         got = await rig.arrived(2)
-    assert [(one.text, one.private, one.asks) for one in got] == [
+    assert [(one.text, one.private, one.expects_answer) for one in got] == [
         ("/weather tomorrow", False, False),
         ("/weather tomorrow", True, True),
     ]
@@ -248,7 +250,7 @@ async def test_privacy_mode_is_told_of_where_it_is_in_the_way(rig):
     rig.telegram.world.bots[rig.telegram.token].privacy = True
     async with rig.running():
         await rig.until(lambda: len(rig.said) == 1)
-    rig.groups = Groups(keep_context=True)
+    rig.groups = GroupPolicy(keep_context=True)
     async with rig.running():
         await rig.until(lambda: len(rig.said) == 3)
     assert "/setprivacy" in rig.said[1]
@@ -272,7 +274,7 @@ async def test_a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_n
         "in a thread": f"telegram:{GROUP}",
     }
     assert rig.inbounds[0].quote is None
-    topics = {one.text: one.topic for one in rig.telegram.books.messages(FORUM)}
+    topics = {one.text: one.topic for one in rig.telegram.records.messages(FORUM)}
     assert topics == {"echo: in it": topic, "echo: beside it": None}
 
 
@@ -389,7 +391,7 @@ async def test_what_a_message_replies_to_is_quoted(rig):
         'In reply to "Eve" (13):\nroses',
         'In reply to "Eve" (13):\n(photo)',
     ]
-    assert rig.telegram.books.downloads == []
+    assert rig.telegram.records.downloads == []
 
 
 async def test_an_older_answer_of_the_bot_is_quoted_and_a_part_of_the_last_one_too(rig):
@@ -399,7 +401,7 @@ async def test_an_older_answer_of_the_bot_is_quoted_and_a_part_of_the_last_one_t
         await rig.until_reported(1)
         rig.telegram.say(rig.chat, 7, "two")
         await rig.until_reported(2)
-        old, last = rig.telegram.books.messages(7)
+        old, last = rig.telegram.records.messages(7)
         rig.answering = False
         rig.telegram.say(rig.chat, 7, "the old", reply_to=old)
         rig.telegram.say(rig.chat, 7, "the last", reply_to=last)
@@ -422,7 +424,7 @@ async def test_a_photo_is_taken_in_the_largest_useful_size(rig):
     assert inbound.text == "my cat"
     [photo] = inbound.attachments
     assert (photo.kind, photo.mime, photo.size) == ("image", "image/jpeg", len(b"a picture"))
-    assert len(rig.telegram.books.downloads) == 1
+    assert len(rig.telegram.records.downloads) == 1
 
 
 async def test_what_a_voice_message_says_is_the_message(rig):
@@ -466,7 +468,10 @@ async def test_a_file_is_fetched_through_a_bad_network(rig):
 
 
 async def test_an_album_is_one_message(rig):
-    pictures = [Media("photo", b"one"), Media("photo", b"three", caption="two cats")]
+    pictures = [
+        TelegramMedia("photo", b"one"),
+        TelegramMedia("photo", b"three", caption="two cats"),
+    ]
     async with rig.running():
         numbers = rig.telegram.album(rig.chat, 7, pictures)
         rig.telegram.say(rig.chat, 7, "which is older?")
@@ -481,7 +486,10 @@ async def test_an_album_is_one_message(rig):
 
 
 async def test_an_edit_of_a_part_keeps_what_the_other_parts_say(rig):
-    pictures = [Media("photo", caption="@tape_bot a cat"), Media("photo", caption="a dog")]
+    pictures = [
+        TelegramMedia("photo", caption="@tape_bot a cat"),
+        TelegramMedia("photo", caption="a dog"),
+    ]
     async with rig.running():
         album, other = rig.telegram.album(rig.group, 7, pictures)
         await rig.arrived(1)
@@ -493,7 +501,7 @@ async def test_an_edit_of_a_part_keeps_what_the_other_parts_say(rig):
         await rig.arrived(4)
         rig.telegram.edit(rest, "c")
         long = (await rig.arrived(5))[4]
-    assert [(one.text, one.edits, one.asks) for one in edits] == [
+    assert [(one.text, one.edits, one.expects_answer) for one in edits] == [
         ("a cat\ntwo dogs", str(album), True),
         ("two cats\ntwo dogs", str(album), True),
     ]
@@ -501,7 +509,7 @@ async def test_an_edit_of_a_part_keeps_what_the_other_parts_say(rig):
 
 
 async def test_an_edit_of_a_part_that_is_forgotten_is_of_that_part_alone(rig):
-    pictures = [Media("photo", caption="a cat"), Media("photo", caption="a dog")]
+    pictures = [TelegramMedia("photo", caption="a cat"), TelegramMedia("photo", caption="a dog")]
     async with rig.running():
         _, other = rig.telegram.album(rig.chat, 7, pictures)
         await rig.arrived(1)
@@ -515,10 +523,14 @@ async def test_an_edit_of_a_part_that_is_forgotten_is_of_that_part_alone(rig):
 async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
     rig.door.holds[2] = anyio.Event()
     async with rig.running():
-        rig.telegram.album(rig.chat, 7, [Media("photo"), Media("photo", caption="two")])
+        rig.telegram.album(
+            rig.chat, 7, [TelegramMedia("photo"), TelegramMedia("photo", caption="two")]
+        )
         with anyio.fail_after(30):
             await rig.door.held.wait()
-        await anyio.sleep(2 * rig.timing.gather)  # the first part has waited long enough
+        await anyio.sleep(
+            2 * rig.timing.message_group_wait
+        )  # the first part has waited long enough
         rig.door.holds[2].set()
         [album] = await rig.arrived(1)
     assert (album.text, len(album.attachments)) == ("two", 2)
@@ -526,15 +538,15 @@ async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
 
 async def test_an_album_that_names_the_bot_anywhere_is_for_the_bot(rig):
     async with rig.running():
-        silent = [Media("photo"), Media("photo", caption="for us")]
+        silent = [TelegramMedia("photo"), TelegramMedia("photo", caption="for us")]
         rig.telegram.album(rig.group, 7, silent)
         rig.telegram.say(rig.chat, 7, "between")
-        named = [Media("photo"), Media("photo", caption="@tape_bot which?")]
+        named = [TelegramMedia("photo"), TelegramMedia("photo", caption="@tape_bot which?")]
         rig.telegram.album(rig.group, 7, named)
         await rig.arrived(2)
         got = await settled(rig)
     assert [(one.text, len(one.attachments)) for one in got] == [("between", 0), ("which?", 2)]
-    assert len(rig.telegram.books.downloads) == 2
+    assert len(rig.telegram.records.downloads) == 2
 
 
 async def test_a_long_text_that_telegram_split_is_one_message(rig):
@@ -667,7 +679,7 @@ async def test_an_edit_names_the_message_whose_place_it_takes(rig):
         ("I live in Bremen", str(number)),
     ]
     assert len({one.id for one in rig.inbounds}) == 3
-    assert all(one.id.startswith(f"{number}.e") and one.asks for one in edits)
+    assert all(one.id.startswith(f"{number}.e") and one.expects_answer for one in edits)
 
 
 async def test_an_edit_that_changes_no_text_is_nothing(rig):
@@ -687,7 +699,7 @@ async def test_a_reaction_is_overheard_and_taking_it_back_is_nothing(rig):
         rig.telegram.react(rig.telegram.say(rig.group, 7, "hm"), "👍", user=7)
         _, reaction = await settled(rig)
     assert reaction.text == "(reacted with 👍 to an earlier message)"
-    assert (reaction.asks, reaction.private) == (False, True)
+    assert (reaction.expects_answer, reaction.private) == (False, True)
 
 
 async def test_a_full_session_is_told_and_holds_up_nothing(rig):
@@ -703,7 +715,7 @@ async def test_a_full_session_is_told_and_holds_up_nothing(rig):
 
 async def test_of_a_full_session_only_those_hear_who_spoke_to_the_bot(rig):
     """At once, and in the chat's lane behind a file."""
-    rig.groups = Groups(keep_context=True)
+    rig.groups = GroupPolicy(keep_context=True)
     rig.port().refusals += [SessionFull("full")] * 4
     async with rig.running():
         rig.telegram.say(rig.group, 7, "the roses need water")
@@ -715,4 +727,4 @@ async def test_of_a_full_session_only_those_hear_who_spoke_to_the_bot(rig):
         rig.telegram.photo(rig.group, 7, caption="@tape_bot see")
         assert await rig.shown(rig.group, 2) == ["full", "full"]
         assert await settled(rig) == []
-    assert rig.telegram.books.texts(GROUP) == ["full", "full"]
+    assert rig.telegram.records.texts(GROUP) == ["full", "full"]

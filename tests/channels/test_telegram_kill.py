@@ -10,7 +10,7 @@ import anyio
 import pytest
 from preloaded import open_program
 
-from testkit.telegram.media import Media
+from testkit.telegram.media_files import TelegramMedia
 from testkit.telegram.server import TelegramServer
 
 HOST = Path(__file__).with_name("telegram_host.py")
@@ -48,10 +48,14 @@ async def test_files_albums_and_texts_survive_kills_and_are_answered_once(telegr
         async with bot(telegram, tmp_path):
             if part == 0:
                 telegram.voice(7, 7, b"spoken")
-                telegram.album(7, 7, [Media("photo", b"1"), Media("photo", b"2", caption="two")])
+                telegram.album(
+                    7,
+                    7,
+                    [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"2", caption="two")],
+                )
             telegram.say(7, 7, f"text {part}")
             await telegram.until_confirmed(SECONDS)
-        assert telegram.books.texts(7) == []
+        assert telegram.records.texts(7) == []
         telegram.faults.clear()
     async with bot(telegram, tmp_path):
         telegram.say(7, 7, "the last")
@@ -61,7 +65,7 @@ async def test_files_albums_and_texts_survive_kills_and_are_answered_once(telegr
         with anyio.fail_after(SECONDS):
             while list(spool.iterdir()):
                 await telegram.until_changed(0.1)
-    assert telegram.books.texts(7) == [
+    assert telegram.records.texts(7) == [
         "echo: spoken",
         "echo: two",
         "echo: text 0",

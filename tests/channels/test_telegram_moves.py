@@ -6,7 +6,7 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import Address, Answer
-from channels.telegram.migrating import MOVED
+from channels.telegram.notices import MIGRATED_TEXT
 
 OLD = -55
 NEW = -1009
@@ -36,11 +36,11 @@ async def test_a_group_with_a_new_id_is_told_once_what_that_means(rig, admitted)
         rig.telegram.say(rig.group, who, "@tape_bot hello")
         await rig.arrived(1)
         new = rig.telegram.migrate(rig.group, NEW)
-        assert await rig.shown(new, 1) == [MOVED]
+        assert await rig.shown(new, 1) == [MIGRATED_TEXT]
         await settled(rig)
-    assert rig.telegram.books.texts(NEW) == [MOVED]
-    assert "/pair here" in MOVED
-    assert "\n" not in MOVED
+    assert rig.telegram.records.texts(NEW) == [MIGRATED_TEXT]
+    assert "/pair here" in MIGRATED_TEXT
+    assert "\n" not in MIGRATED_TEXT
     [line] = [one for one in rig.said if f"telegram:{NEW}" in one]
     assert str(OLD) in line
 
@@ -58,7 +58,7 @@ async def test_one_of_telegrams_two_words_on_a_move_is_enough(rig, told_in):
     head = {"message_id": 900, "date": 1_700_000_000, "chat": chat}
     async with rig.running():
         rig.telegram.raw({"message": head | what})
-        assert await rig.shown(new, 1) == [MOVED]
+        assert await rig.shown(new, 1) == [MIGRATED_TEXT]
         await rig.until(lambda: any(f"the group {OLD} is {NEW} now" in one for one in rig.said))
 
 
@@ -67,8 +67,8 @@ async def test_a_group_of_strangers_is_told_nothing(rig):
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
         rig.telegram.migrate(rig.group, NEW)
         await settled(rig)
-    assert rig.telegram.books.texts(NEW) == []
-    assert rig.telegram.books.texts(OLD) == []
+    assert rig.telegram.records.texts(NEW) == []
+    assert rig.telegram.records.texts(OLD) == []
 
 
 async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_nothing(rig):
@@ -79,8 +79,8 @@ async def test_an_answer_for_the_old_chat_comes_to_the_new_one_and_replies_to_no
         for one in ("one", "two"):
             await rig.bus.send(Answer(old, f"a-{one}", one, str(number)))
         shown = await rig.shown(new, 3)
-    assert [one for one in shown if one != MOVED] == ["one", "two"]
-    asked = [one.params for one in rig.telegram.books.called("sendMessage", chat=NEW)]
+    assert [one for one in shown if one != MIGRATED_TEXT] == ["one", "two"]
+    asked = [one.params for one in rig.telegram.records.called("sendMessage", chat=NEW)]
     assert not any(one.get("reply_parameters") for one in asked)
 
 

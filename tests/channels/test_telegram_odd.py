@@ -9,12 +9,11 @@ from aiohttp import web
 from telegram_rig import rigged
 
 from bot.bus import Activity, Address, Answer, Button, Partial
-from channels.delivery.screen import Outgoing, Unreachable
-from channels.telegram.api import Api
-from channels.telegram.entities import Piece
-from channels.telegram.recent import Recent
-from channels.telegram.refusals import Unread
-from channels.telegram.screen import TelegramScreen
+from channels.delivery.messenger import OutgoingMessage, PlatformUnreachable
+from channels.telegram.api import BotApiClient, UnreadableResult
+from channels.telegram.entities import FormattedText
+from channels.telegram.inbound_composer import RecentMessages
+from channels.telegram.messenger import TelegramMessenger
 
 ADA = Address("telegram", "7")
 GROUP = -1001
@@ -46,7 +45,7 @@ async def test_a_message_that_telegram_took_is_sent_once_whatever_it_answers(rig
     async with rig.running():
         await rig.bus.send(Answer(ADA, "a1", "Hello", buttons=(Button("Yes", "/yes"),)))
         [report] = await reported(rig)
-    [shown] = rig.telegram.books.messages(7)
+    [shown] = rig.telegram.records.messages(7)
     assert (report.delivered, report.platform_ids) == (True, (str(shown.id),))
     assert shown.text == "Hello"
 
@@ -57,12 +56,12 @@ async def test_an_edit_that_telegram_took_is_made_once_whatever_it_answers(rig):
         await rig.bus.send(Answer(ADA, "a1", "Sure?"))
         await reported(rig)
         rig.port().reports.clear()
-        [sent] = rig.telegram.books.messages(7)
+        [sent] = rig.telegram.records.messages(7)
         await rig.bus.send(Answer(ADA, "a2", "Done", replaces=str(sent.id)))
         [report] = await reported(rig)
     assert (report.delivered, report.platform_ids) == (True, (str(sent.id),))
-    assert rig.telegram.books.texts(7) == ["Done"]
-    assert len(rig.telegram.books.called("editMessageText")) == 1
+    assert rig.telegram.records.texts(7) == ["Done"]
+    assert len(rig.telegram.records.called("editMessageText")) == 1
 
 
 async def test_a_word_of_the_channels_own_is_said_once_whatever_telegram_answers(rig):
@@ -73,7 +72,7 @@ async def test_a_word_of_the_channels_own_is_said_once_whatever_telegram_answers
         await rig.shown(eve, 1)
         rig.telegram.say(rig.chat, 7, "Hello?")
         await rig.arrived(1)
-    assert len(rig.telegram.books.texts(13)) == 1
+    assert len(rig.telegram.records.texts(13)) == 1
 
 
 @pytest.mark.slow
@@ -87,7 +86,7 @@ async def test_signs_and_drafts_go_on_whatever_telegram_answers(rig):
         await rig.telegram.until(lambda books: books.drafts)
         await rig.bus.send(Answer(ADA, "a1", "The answer is long.", stream="a1"))
         await reported(rig)
-    assert rig.telegram.books.texts(7) == ["The answer is long."]
+    assert rig.telegram.records.texts(7) == ["The answer is long."]
 
 
 @pytest.mark.parametrize(
@@ -101,15 +100,15 @@ async def test_what_was_done_is_never_tried_again(body):
     app.router.add_route("*", "/{path:.*}", answer)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    api = Api("4200001:SECRET", f"http://127.0.0.1:{runner.addresses[0][1]}")
-    screen = TelegramScreen(api, Recent())
+    api = BotApiClient("4200001:SECRET", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    screen = TelegramMessenger(api, RecentMessages())
     try:
-        with pytest.raises(Unread) as error:
+        with pytest.raises(UnreadableResult) as error:
             await api(GetMe())
-        assert not isinstance(error.value, Unreachable)
-        with pytest.raises(Unread):
-            await screen.send(Outgoing(ADA, Piece("x"), "a1/0"))
-        await screen.edit(ADA, "5", Piece("x"))
+        assert not isinstance(error.value, PlatformUnreachable)
+        with pytest.raises(UnreadableResult):
+            await screen.send(OutgoingMessage(ADA, FormattedText("x"), "a1/0"))
+        await screen.edit(ADA, "5", FormattedText("x"))
     finally:
         await api.aclose()
         await runner.cleanup()
@@ -200,7 +199,7 @@ async def test_a_button_below_an_odd_message_can_be_pressed(rig):
     async with rig.running():
         rig.telegram.raw({"callback_query": query})
         [inbound] = await rig.arrived(1)
-    assert (inbound.text, inbound.pressed) == ("/yes", "900")
+    assert (inbound.text, inbound.pressed_message_id) == ("/yes", "900")
 
 
 @pytest.mark.parametrize("field", ["from", "chat", "date", "text", "sender_chat"])

@@ -6,7 +6,7 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import Address, Answer, Button
-from testkit.telegram.world import User
+from testkit.telegram.world import TelegramUser
 
 GROUP = -1001
 INLINE = {"via_bot": {"id": 99, "is_bot": True, "first_name": "Helper", "username": "eves_bot"}}
@@ -72,7 +72,7 @@ async def test_a_result_of_an_inline_bot_speaks_to_nobody_in_a_group(rig):
     ],
 )
 async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
-    eve = User(13, name, "eve")
+    eve = TelegramUser(13, name, "eve")
     rig.telegram.world.users[13] = eve
     rig.door.chats.add(str(GROUP))
     async with rig.running():
@@ -135,7 +135,7 @@ async def test_a_contact_in_reply_to_the_last_answer_is_still_quoted(rig):
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "whom?")
         await rig.until_reported(1)
-        answer = rig.telegram.books.messages(7)[0]
+        answer = rig.telegram.records.messages(7)[0]
         contact = {"contact": {"phone_number": "+49", "first_name": "Eve"}}
         rig.telegram.post(rig.chat, 7, contact, reply_to=answer)
         inbound = (await rig.arrived(2))[1]
@@ -152,7 +152,7 @@ async def asked(rig, chat):
     address = Address("telegram", str(chat.id))
     await rig.bus.send(Answer(address, "a1", "Shall I?", buttons=(Button("Undo", "/memory undo"),)))
     await rig.shown(chat, 1)
-    return rig.telegram.books.messages(chat.id)[0]
+    return rig.telegram.records.messages(chat.id)[0]
 
 
 async def test_a_pressed_button_is_its_command_and_stops_turning_at_once(rig):
@@ -161,7 +161,11 @@ async def test_a_pressed_button_is_its_command_and_stops_turning_at_once(rig):
         rig.telegram.press(answer, "/memory undo", user=7)
         [pressed] = await rig.arrived(1)
         await rig.telegram.until(lambda books: books.pressed)
-    assert (pressed.text, pressed.pressed, pressed.asks) == ("/memory undo", str(answer.id), True)
+    assert (pressed.text, pressed.pressed_message_id, pressed.expects_answer) == (
+        "/memory undo",
+        str(answer.id),
+        True,
+    )
     assert pressed.id.startswith("cb")
 
 
@@ -182,7 +186,7 @@ async def test_a_button_of_a_message_that_telegram_does_not_show_any_more_is_pre
         del rig.telegram.world.rooms[7].messages[answer.id]
         rig.telegram.press(answer, "/memory undo", user=7)
         [pressed] = await rig.arrived(1)
-    assert (pressed.text, pressed.pressed) == ("/memory undo", str(answer.id))
+    assert (pressed.text, pressed.pressed_message_id) == ("/memory undo", str(answer.id))
 
 
 async def test_a_strangers_press_is_nothing(rig):
@@ -192,4 +196,4 @@ async def test_a_strangers_press_is_nothing(rig):
         rig.telegram.say(rig.chat, 7, "the last")
         [inbound] = await rig.arrived(1)
     assert inbound.text == "the last"
-    assert rig.telegram.books.pressed == []
+    assert rig.telegram.records.pressed == []

@@ -23,7 +23,7 @@ async def test_a_message_is_answered(rig):
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
         await rig.telegram.until_confirmed()
     assert rig.said == ["Telegram: @tape_bot is here"]
-    assert rig.telegram.books.messages(chat.id)[0].reply_to == number
+    assert rig.telegram.records.messages(chat.id)[0].reply_to == number
     assert rig.inbounds[0].id == str(number)
 
 
@@ -41,8 +41,8 @@ async def test_an_update_is_confirmed_only_after_its_message_is_on_the_bus(rig):
     async with rig.running():
         rig.telegram.say(chat, 7, "keep me")
         await rig.telegram.until(lambda books: books.updates[0].handed_at)
-        assert rig.telegram.books.unconfirmed
-    assert rig.telegram.books.unconfirmed, "a kill while it is published loses nothing"
+        assert rig.telegram.records.unconfirmed
+    assert rig.telegram.records.unconfirmed, "a kill while it is published loses nothing"
     rig.port().gate = None
     async with rig.running():
         assert await rig.shown(chat, 1) == ["echo: keep me"]
@@ -62,7 +62,7 @@ async def test_what_the_bus_refuses_is_not_confirmed_and_tried_again(rig):
     assert [text for text in shown if "disk" in text] == [
         "the disk is full (I try again until it works.)"
     ]
-    assert len(rig.telegram.books.updates[0].handed_at) == 3
+    assert len(rig.telegram.records.updates[0].handed_at) == 3
 
 
 async def test_an_update_that_comes_again_is_answered_once(rig):
@@ -71,11 +71,11 @@ async def test_an_update_that_comes_again_is_answered_once(rig):
         rig.telegram.say(chat, 7, "once")
         await rig.shown(chat, 1)
         await rig.telegram.until_confirmed()
-        rig.telegram.redeliver(rig.telegram.books.updates[0])
+        rig.telegram.redeliver(rig.telegram.records.updates[0])
         rig.telegram.say(chat, 7, "after")
         assert await rig.shown(chat, 2) == ["echo: once", "echo: after"]
     async with rig.running():
-        rig.telegram.redeliver(rig.telegram.books.updates[0])
+        rig.telegram.redeliver(rig.telegram.records.updates[0])
         rig.telegram.say(chat, 7, "later")
         assert (await rig.shown(chat, 3))[2:] == ["echo: later"]
 
@@ -90,7 +90,7 @@ async def test_malformed_and_unknown_updates_stop_nothing(rig, caplog):
         assert await rig.shown(chat, 1) == ["echo: fine"]
         await rig.telegram.until_confirmed()
     skipped = [one.getMessage() for one in caplog.records if "malformed" in one.getMessage()]
-    first = rig.telegram.books.updates[0].id
+    first = rig.telegram.records.updates[0].id
     assert len(skipped) == 2
     assert f"update {first} is skipped" in skipped[0]
     assert "secret of Eve" not in caplog.text
@@ -229,7 +229,7 @@ async def test_at_the_start_one_word_on_an_unknown_token_is_enough(rig):
     rig.telegram.faults.refuse(401, "Unauthorized", method="getMe")
     with pytest.raises(ChannelRefused, match="revoked or mistyped"), anyio.fail_after(30):
         await rig.channel().run(rig.port())
-    assert len(rig.telegram.books.called("getMe")) == 1
+    assert len(rig.telegram.records.called("getMe")) == 1
 
 
 async def test_two_bots_know_nothing_of_each_other(rig):
@@ -243,7 +243,7 @@ async def test_two_bots_know_nothing_of_each_other(rig):
         await rig.shown(chat, 2)
     sessions = {one.session: one.text for one in rig.inbounds}
     assert sessions == {"telegram:7": "to one", "telegram-work:7": "to the other"}
-    shown = {one.bot: one.text for one in rig.telegram.books.messages(chat.id)}
+    shown = {one.bot: one.text for one in rig.telegram.records.messages(chat.id)}
     assert shown == {rig.telegram.me.id: "echo: to one", work.id: "echo: to the other"}
 
 
@@ -267,19 +267,19 @@ async def test_the_token_is_in_no_log_line_and_in_no_word_to_anybody(rig, caplog
         await rig.shown(chat, 3)
     assert secret not in caplog.text
     assert secret not in str(rig.said)
-    assert secret not in str(rig.telegram.books.texts(chat.id))
+    assert secret not in str(rig.telegram.records.texts(chat.id))
     assert secret not in str(rig.inbounds)
 
 
 async def test_the_menu_is_set_when_it_differs_and_only_then(rig):
-    from channels.base import CommandMenu
+    from channels.base import MenuCommand
 
-    rig.commands = (CommandMenu("memory", "What I know"), CommandMenu("not-one", "No name there"))
+    rig.commands = (MenuCommand("memory", "What I know"), MenuCommand("not-one", "No name there"))
     async with rig.running():
         await rig.telegram.until(lambda books: books.called("setMyCommands"))
     async with rig.running():
         await rig.telegram.until(lambda books: len(books.called("getMyCommands")) == 2)
         rig.telegram.say(rig.telegram.private(7), 7, "Hello?")
         await rig.arrived(1)
-    assert len(rig.telegram.books.called("setMyCommands")) == 1
-    assert "not-one" not in str(rig.telegram.books.called("setMyCommands")[0].params)
+    assert len(rig.telegram.records.called("setMyCommands")) == 1
+    assert "not-one" not in str(rig.telegram.records.called("setMyCommands")[0].params)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from channels.telegram.render import Piece, plain, render
+from channels.telegram.render import FormattedText, render, render_plain
 
 
-def one(markdown: str) -> Piece:
+def one(markdown: str) -> FormattedText:
     (piece,) = render(markdown)
     return piece
 
 
-def styled(piece: Piece) -> list[tuple[str, str]]:
+def styled(piece: FormattedText) -> list[tuple[str, str]]:
     """The styles of a piece, each with the text that it covers."""
     units = piece.text.encode("utf-16-le")
     return [
@@ -105,7 +105,7 @@ def test_a_table_keeps_its_links_and_its_surplus_cells():
 
 def test_html_is_text():
     source = "a <b>bold</b> List<int>\n\n<script>alert(1)</script>\n\n<div>\nhello\n</div>"
-    assert one(source) == Piece(source)
+    assert one(source) == FormattedText(source)
     assert one("a<br>b").text == "a\nb"
 
 
@@ -153,7 +153,7 @@ def test_a_formula_that_would_lose_something_is_shown_as_written():
 
 def test_dollars_of_money_shells_and_code_stay():
     for text in ("costs $5 and $6", "PATH=$HOME/bin:$PATH", "$10.49 (~$11.20)"):
-        assert one(text) == Piece(text)
+        assert one(text) == FormattedText(text)
     assert (
         one("`\\(\\alpha\\)`\n```\n\\[a-z\\]\\sum\n```").text == "\\(\\alpha\\)\n\n\\[a-z\\]\\sum"
     )
@@ -167,7 +167,7 @@ def test_what_looks_like_the_target_of_a_link_is_not_lost():
 
 def test_bars_tildes_and_mentions_are_text():
     for text in ("a || b || c", "~5 and ~6", "@everyone @somebody #tag"):
-        assert one(text) == Piece(text)
+        assert one(text) == FormattedText(text)
 
 
 def test_a_quote_in_a_quote_is_one_quote():
@@ -229,10 +229,10 @@ def test_a_message_has_no_more_addresses_than_telegram_takes_and_none_is_lost():
 
 
 def test_the_plain_fallback_is_the_source_in_pieces():
-    assert plain("**a** `b`") == ["**a** `b`"]
-    assert all(len(text) <= 64 for text in plain("word " * 100, 64))
+    assert render_plain("**a** `b`") == ["**a** `b`"]
+    assert all(len(text) <= 64 for text in render_plain("word " * 100, 64))
     with pytest.raises(ValueError, match="at least 64"):
-        plain("a", 10)
+        render_plain("a", 10)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from channels.registry import receive_telegram
-from channels.telegram import WebhookPlace
-from channels.telegram.webhook import secret_of
+from channels.registry import receive_telegram_updates
+from channels.telegram import WebhookEndpoint
+from channels.telegram.webhook import webhook_secret
 from testkit.ports import kept_port
-from testkit.telegram.media import Media
+from testkit.telegram.media_files import TelegramMedia
 
 pytestmark = pytest.mark.slow
 
@@ -69,15 +69,15 @@ class Fleet:
         self.url = url
         self.ports = ports
         self.opened = opened
-        self.place = WebhookPlace(address, "127.0.0.1", 0)
-        self.secret = secret_of(rig.telegram.token)
+        self.place = WebhookEndpoint(address, "127.0.0.1", 0)
+        self.secret = webhook_secret(rig.telegram.token)
 
     @asynccontextmanager
     async def receiving(self, which: int = 0, **most):
         async with anyio.create_task_group() as tasks:
 
             async def receive() -> None:
-                await receive_telegram(
+                await receive_telegram_updates(
                     "telegram",
                     self.rig.telegram.token,
                     webhook_url=self.place.url,
@@ -149,7 +149,7 @@ async def said(rig, text: str, user: int = 7) -> dict:
     """Return the update of a message that Telegram has not sent."""
     chat = rig.telegram.private(user)
     rig.telegram.say(chat, user, text)
-    return rig.telegram.books.updates[-1].update
+    return rig.telegram.records.updates[-1].update
 
 
 async def test_messages_that_come_by_turns_through_two_gateways_are_answered_in_order(fleet):
@@ -160,8 +160,8 @@ async def test_messages_that_come_by_turns_through_two_gateways_are_answered_in_
         assert await rig.shown(rig.chat, 20) == [f"echo: message {one}" for one in range(20)]
         await rig.telegram.until_confirmed()
         await fleet.until_handled()
-    assert rig.telegram.books.called("getUpdates") == []
-    assert len(rig.telegram.books.called("setWebhook")) == 1
+    assert rig.telegram.records.called("getUpdates") == []
+    assert len(rig.telegram.records.called("setWebhook")) == 1
 
 
 async def test_what_was_received_while_nobody_ran_the_channel_is_answered_later(fleet):
@@ -170,7 +170,7 @@ async def test_what_was_received_while_nobody_ran_the_channel_is_answered_later(
     async with fleet.receiving():
         assert await fleet.post(update) == 200
         rig.telegram.world.bots[rig.telegram.token].confirm(
-            update["update_id"] + 1, rig.telegram.books
+            update["update_id"] + 1, rig.telegram.records
         )
     assert fleet.kept() == [(update["update_id"], True, False)]
     async with rig.running(webhook=fleet.place):
@@ -237,7 +237,7 @@ async def test_strangers_in_groups_leave_nothing_and_those_in_private_only_so_mu
     async with fleet.receiving(most_of_strangers=2):
         garden = rig.telegram.group(-1001, "Garden")
         rig.telegram.say(garden, 13, "@tape_bot let me in")
-        assert await fleet.post(rig.telegram.books.updates[-1].update) == 200
+        assert await fleet.post(rig.telegram.records.updates[-1].update) == 200
         assert fleet.kept() == []
         codes = [await fleet.post(await said(rig, f"hello {one}", 13)) for one in range(4)]
         assert codes == [200, 200, 503, 503]
@@ -261,9 +261,13 @@ async def test_a_door_that_cannot_be_asked_has_the_update_sent_again(fleet):
 async def test_an_album_that_comes_through_two_gateways_is_one_message(fleet):
     rig = fleet.rig
     # Each part is on its way through a balancer and a database.
-    rig.timing = replace(rig.timing, gather=3.0)
+    rig.timing = replace(rig.timing, message_group_wait=3.0)
     async with fleet.receiving(0), fleet.receiving(1), rig.running(webhook=fleet.place):
-        items = [Media("photo", b"1"), Media("photo", b"22", caption="two"), Media("photo", b"333")]
+        items = [
+            TelegramMedia("photo", b"1"),
+            TelegramMedia("photo", b"22", caption="two"),
+            TelegramMedia("photo", b"333"),
+        ]
         rig.telegram.album(rig.chat, 7, items)
         [inbound] = await rig.arrived(1)
         await rig.shown(rig.chat, 1)

@@ -16,18 +16,18 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import BusClosed, BusError
-from channels.base import Groups
-from channels.telegram import WebhookPlace
+from channels.base import GroupPolicy
+from channels.telegram import WebhookEndpoint
 from channels.telegram import intake as intake_module
-from channels.telegram.spool import FolderSpool
-from testkit.telegram.media import Media
+from channels.telegram.intake import FolderSpool
+from testkit.telegram.media_files import TelegramMedia
 
 pytestmark = pytest.mark.slow
 
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from channels.telegram.spool import FolderSpool
+from channels.telegram.intake import FolderSpool
 
 async def main():
     spool = FolderSpool(Path(sys.argv[1]))
@@ -71,7 +71,9 @@ async def test_an_album_that_was_killed_half_way_is_one_message_after_the_restar
     rig.port().gate = anyio.Event()
     async with rig.running():
         rig.telegram.album(
-            rig.chat, 7, [Media("photo", b"1"), Media("photo", b"22", caption="two")]
+            rig.chat,
+            7,
+            [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"22", caption="two")],
         )
         await rig.until_tried(1)
     assert len(rig.spooled) == 2
@@ -84,20 +86,20 @@ async def test_an_album_that_was_killed_half_way_is_one_message_after_the_restar
 
 @pytest.mark.parametrize("how", ["polled", "by webhook"])
 async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(rig, how):
-    items = [Media("photo", b"1"), Media("photo", b"22", caption="two")]
+    items = [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"22", caption="two")]
     rig.telegram.album(rig.chat, 7, items)
-    first = rig.telegram.books.updates[0].update
+    first = rig.telegram.records.updates[0].update
     await FolderSpool(rig.folder / "telegram" / "spool").put(first["update_id"], first)
     bot = rig.telegram.world.bots[rig.telegram.token]
-    bot.confirm(first["update_id"] + 1, rig.telegram.books)
+    bot.confirm(first["update_id"] + 1, rig.telegram.records)
     # Longer than the next part is waited for, and much shorter than one of before the start is.
-    rig.timing = replace(rig.timing, gather=0.8)
+    rig.timing = replace(rig.timing, message_group_wait=0.8)
     for method in ("getUpdates", "setWebhook"):
         rig.telegram.faults.slow(1.2, method=method)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    place = WebhookPlace(f"http://127.0.0.1:{port}", "127.0.0.1", port)
+    place = WebhookEndpoint(f"http://127.0.0.1:{port}", "127.0.0.1", port)
     async with rig.running(**({} if how == "polled" else {"webhook": place})):
         [inbound] = await rig.arrived(1)
         await rig.shown(rig.chat, 1)
@@ -108,7 +110,7 @@ async def test_a_message_that_was_published_before_the_kill_is_not_answered_agai
     async with rig.running():
         rig.telegram.voice(rig.chat, 7, b"once")
         await rig.shown(rig.chat, 1)
-    update = rig.telegram.books.updates[0].update
+    update = rig.telegram.records.updates[0].update
     await FolderSpool(rig.folder / "telegram" / "spool").put(update["update_id"], update)
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "after")
@@ -123,14 +125,14 @@ async def test_who_was_shut_out_meanwhile_stays_out(rig):
         await rig.telegram.until(lambda books: books.called("getFile"))
         await rig.telegram.until_confirmed()
     rig.telegram.faults.clear()
-    before = len(rig.telegram.books.downloads)
+    before = len(rig.telegram.records.downloads)
     rig.door.roles.clear()
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "and now?")
         await rig.shown(rig.chat, 1)
         await rig.until_handled()
     assert rig.inbounds == []
-    assert len(rig.telegram.books.downloads) == before
+    assert len(rig.telegram.records.downloads) == before
 
 
 async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(rig):
@@ -154,14 +156,14 @@ async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(ri
             await rig.door.held.wait()  # the third is asked for, so the second is done with
         await rig.shown(eve, 1)
     assert [one.text for one in rig.inbounds] == ["hello", "first"]
-    assert rig.telegram.books.texts(13) == ["echo: first"]
-    assert len(rig.telegram.books.called("getFile")) == 1
+    assert rig.telegram.records.texts(13) == ["echo: first"]
+    assert len(rig.telegram.records.called("getFile")) == 1
     assert [one.text for one in rig.door.knocks[asked:]] == [None, None]
 
 
 async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig, monkeypatch):
     monkeypatch.setattr(intake_module, "_MOST_WAITING", 200)
-    rig.groups = Groups(keep_context=True)
+    rig.groups = GroupPolicy(keep_context=True)
     rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
     group = rig.telegram.group(-1001, "Garden")
     async with rig.running():
@@ -173,7 +175,7 @@ async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig, 
         rig.telegram.say(rig.chat, 7, "elsewhere")
         await rig.shown(rig.chat, 1)
     assert "200 messages already wait here" in word
-    assert len(rig.telegram.books.texts(-1001)) == 1
+    assert len(rig.telegram.records.texts(-1001)) == 1
 
 
 async def test_what_the_bus_refuses_in_a_lane_is_tried_again_and_told_once(rig):
@@ -205,7 +207,7 @@ async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(ri
         rig.telegram.voice(rig.chat, 7, b"first")
         [word] = await rig.shown(rig.chat, 1)
         assert "could not be kept" in word
-        assert rig.telegram.books.unconfirmed
+        assert rig.telegram.records.unconfirmed
         blocked.unlink()
         assert (await rig.shown(rig.chat, 2))[-1] == "echo: first"
 

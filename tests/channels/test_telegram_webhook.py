@@ -12,8 +12,8 @@ import pytest
 from telegram_rig import rigged
 
 from bot.bus import BusError, ChannelRefused
-from channels.telegram import WebhookPlace
-from channels.telegram.webhook import secret_of
+from channels.telegram import WebhookEndpoint
+from channels.telegram.webhook import webhook_secret
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
@@ -30,7 +30,7 @@ def place():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    return WebhookPlace(f"http://127.0.0.1:{port}/", "127.0.0.1", port)
+    return WebhookEndpoint(f"http://127.0.0.1:{port}/", "127.0.0.1", port)
 
 
 async def test_a_message_is_answered(rig, place):
@@ -39,7 +39,7 @@ async def test_a_message_is_answered(rig, place):
         rig.telegram.say(rig.chat, 7, "Hello?")
         assert await rig.shown(rig.chat, 2) == ["echo: sent while the bot was away", "echo: Hello?"]
         await rig.telegram.until_confirmed()
-    assert rig.telegram.books.called("getUpdates") == []
+    assert rig.telegram.records.called("getUpdates") == []
 
 
 async def test_an_update_is_confirmed_only_after_its_message_is_on_the_bus(rig, place):
@@ -47,7 +47,7 @@ async def test_an_update_is_confirmed_only_after_its_message_is_on_the_bus(rig, 
     async with rig.running(webhook=place):
         rig.telegram.say(rig.chat, 7, "keep me")
         await rig.telegram.until(lambda books: books.updates[0].handed_at)
-        assert rig.telegram.books.unconfirmed
+        assert rig.telegram.records.unconfirmed
         rig.port().gate.set()
         await rig.shown(rig.chat, 1)
         await rig.telegram.until_confirmed()
@@ -63,12 +63,12 @@ async def test_what_the_bus_refuses_is_sent_again(rig, place):
             "the disk is full (I try again until it works.)",
         ]
         await rig.telegram.until_confirmed()
-    assert len(rig.telegram.books.updates[0].handed_at) == 3
+    assert len(rig.telegram.records.updates[0].handed_at) == 3
 
 
 async def test_nobody_but_telegram_is_listened_to(rig, place):
-    url = place.address(rig.telegram.me.id)
-    secret = secret_of(rig.telegram.token)
+    url = place.url_for(rig.telegram.me.id)
+    secret = webhook_secret(rig.telegram.token)
     async with rig.running(webhook=place), aiohttp.ClientSession() as session:
         await rig.telegram.until(lambda books: books.called("setWebhook"))
 
@@ -145,7 +145,7 @@ async def test_old_trouble_of_the_webhook_is_no_news_and_new_trouble_is_told_onc
     rig.port().gate = anyio.Event()
 
     async def looked(times: int) -> None:
-        most = len(rig.telegram.books.called("getWebhookInfo")) + times
+        most = len(rig.telegram.records.called("getWebhookInfo")) + times
         await rig.telegram.until(lambda books: len(books.called("getWebhookInfo")) >= most)
 
     async with rig.running(webhook=place):

@@ -21,39 +21,44 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from bot.bus import (
-    Access,
+    AccessDecision,
+    AccessRequest,
     Activity,
     Address,
     Answer,
     Attachment,
+    Authorizer,
     Button,
-    File,
     InvalidInbound,
-    Knock,
-    OutFile,
-    Verdict,
+    OutgoingFile,
+    RemoteFile,
 )
 from bot.inspector.transcript import TapeTranscript
 from bot.memory.forgetting.tombstones import tombstone
 from bot.tape.entries import event
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, says
-from channels.base import CommandMenu, Groups, Platform
-from channels.web import WebChannel, rooms, socket
-from channels.web.notices import Notices
-from channels.web.rooms import Rooms
-from channels.web.routes import AT_ONCE, PIECE, Slots, chat_routes
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
+from channels.base import ChannelContext, GroupPolicy, MenuCommand
+from channels.web import WebChannel, socket
+from channels.web import conversation as rooms
+from channels.web.conversation import (
+    MAX_QUEUED_CHARACTERS,
+    MAX_QUEUED_FRAMES,
+    ConversationRegistry,
+    PageQueue,
+)
+from channels.web.notices import NoticeStore
+from channels.web.routes import CHUNK_BYTES, MAX_CONCURRENT_DOWNLOADS, UserSlots, chat_routes
 from channels.web.socket import (
-    MOST_SOCKETS,
-    NOBODY,
+    MAX_PAGES_PER_USER,
+    NOT_LOGGED_IN,
     TOO_MANY,
     TOO_SLOW,
     WRONG_ORIGIN,
-    Lobby,
-    Sockets,
+    ConnectionContext,
+    SocketServer,
 )
-from channels.web.tab import MOST_CHARACTERS, MOST_WAITING, Tab
-from channels.web.uploads import Uploads
+from channels.web.uploads import UploadStore
 
 SESSION = "web:local"
 joined = partial(connect, proxy=None, open_timeout=60)
@@ -64,11 +69,11 @@ class Door:
 
     def __init__(self) -> None:
         self.inside = {ADA.id}
-        self.knocks: list[Knock] = []
+        self.knocks: list[AccessRequest] = []
 
-    async def admit(self, knock: Knock) -> Verdict:
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
         self.knocks.append(knock)
-        return Verdict("owner" if knock.sender.id in self.inside else None)
+        return AccessDecision("owner" if knock.sender.id in self.inside else None)
 
 
 class Keeps:
@@ -77,7 +82,7 @@ class Keeps:
     def __init__(self, site: ChatSite) -> None:
         self._site = site
 
-    async def take(self, file: File) -> Attachment:
+    async def receive(self, file: RemoteFile) -> Attachment:
         data = await file.fetch(1_000_000)
         self._site.blobs[file.name] = data
         return Attachment(file.kind, file.name, file.mime, len(data), file.name)
@@ -117,25 +122,25 @@ async def program(
 ) -> AsyncIterator[Stage]:
     """Run sessions and the web channel; opened again on a folder it goes on there."""
     async with AsyncExitStack() as stack:
-        bounds = Bounds(window=1_000, session_limit=limit)
+        bounds = HostLimits(window=1_000, session_limit=limit)
         host = await stack.enter_async_context(session_host(folder, model, bounds=bounds))
         site = ChatSite(TapeTranscript(host.store, host.services.exports))
         door = Door()
-        access: Access = door
-        menu = (CommandMenu("memory", "What I know", (("undo", "take back"),)),)
+        access: Authorizer = door
+        menu = (MenuCommand("memory", "What I know", (("undo", "take back"),)),)
         place = folder / "channel"
-        platform = Platform(access, Keeps(site), menu, Groups(), place, lambda _: None)
+        platform = ChannelContext(access, Keeps(site), menu, GroupPolicy(), place, lambda _: None)
         channel = WebChannel(platform, site, most_bytes=1_000, check_seconds=check_seconds)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         tasks.start_soon(channel.run, host.bus.channel("web"))
-        await host.until(lambda: site.url is not None)
+        await host.wait_until(lambda: site.url is not None)
         yield Stage(host, site, door, place)
 
 
 @pytest.fixture
 async def stage(tmp_path) -> AsyncIterator[Stage]:
-    async with program(tmp_path, ScriptedModel(lambda _: says("**Hello** Ada"))) as stage:
+    async with program(tmp_path, ScriptedModel(lambda _: text_reply("**Hello** Ada"))) as stage:
         yield stage
 
 
@@ -168,7 +173,7 @@ async def test_a_message_is_answered_in_formatted_text_and_is_a_row_with_a_place
     assert answer["html"].strip() == "<p><strong>Hello</strong> Ada</p>"
     assert 0 < heard["position"] < answer["position"]
     await page.until(lambda: page.unsent == {})
-    await stage.host.until_pending(0)
+    await stage.host.wait_for_pending(0)
 
 
 async def test_the_welcome_says_who_one_is_and_what_can_be_commanded(page):
@@ -196,7 +201,7 @@ async def test_two_pages_show_the_same_and_each_what_the_other_said(stage, page)
 
 
 async def test_a_page_that_comes_in_mid_answer_gets_what_was_said_and_the_answer_so_far(tmp_path):
-    held = Held(says("The whole story."), partial="The whole")
+    held = PausedStep(text_reply("The whole story."), partial="The whole")
     async with program(tmp_path, ScriptedModel([held])) as stage, opened(stage.site) as page:
         await page.until(lambda: page.welcome)
         await page.say("tell me")
@@ -231,18 +236,18 @@ async def test_a_page_that_comes_back_gets_what_it_lacks_and_nothing_twice(stage
 
 async def test_a_server_that_was_killed_mid_answer_shows_everything_once_after_its_start(tmp_path):
     pages: list[Page] = []
-    held = Held(says("never said"), partial="half of")
+    held = PausedStep(text_reply("never said"), partial="half of")
     async with program(tmp_path, ScriptedModel([held])) as stage, opened(stage.site) as page:
         await page.until(lambda: page.welcome)
         await page.say("tell me")
         await page.until(lambda: page.partial)
         pages.append(page)
     seen = pages[0]
-    async with program(tmp_path, ScriptedModel(lambda _: says("All of it."))) as stage:
+    async with program(tmp_path, ScriptedModel(lambda _: text_reply("All of it."))) as stage:
         async with opened(stage.site) as page:
             page.rows, page.position = dict(seen.rows), seen.position
             await page.until(lambda: page.said("bot"))
-            await stage.host.until_pending(0)
+            await stage.host.wait_for_pending(0)
             assert (page.said("person"), page.texts) == (["tell me"], ["All of it."])
         assert await stage.lines() == [("person", "tell me"), ("bot", "All of it.")]
 
@@ -252,7 +257,7 @@ async def test_a_message_that_is_said_again_with_its_id_is_taken_once(stage, pag
         await page.say("only once", message="0123456789")
     await page.until(lambda: sum(f["type"] == "accepted" for f in page.frames) == 3)
     await page.until(lambda: page.said("bot"))
-    await stage.host.until_pending(0)
+    await stage.host.wait_for_pending(0)
     assert await stage.lines() == [("person", "only once"), ("bot", "**Hello** Ada")]
     told = [f["duplicate"] for f in page.frames if f["type"] == "accepted"]
     assert told == [False, True, True]
@@ -274,13 +279,15 @@ async def test_what_cannot_be_understood_is_refused_and_the_page_goes_on(stage, 
 
 
 async def test_a_slow_page_is_closed_and_no_other(stage, page):
-    tab = Tab()
-    for number in range(MOST_WAITING):
+    tab = PageQueue()
+    for number in range(MAX_QUEUED_FRAMES):
         tab.put(str(number))
-    assert not tab.slow.is_set()
+    assert not tab.overflowed.is_set()
     tab.put("one more")
-    assert tab.slow.is_set()
-    assert [await tab.get() for _ in range(MOST_WAITING)] == [str(n) for n in range(MOST_WAITING)]
+    assert tab.overflowed.is_set()
+    assert [await tab.get() for _ in range(MAX_QUEUED_FRAMES)] == [
+        str(n) for n in range(MAX_QUEUED_FRAMES)
+    ]
 
 
 @pytest.mark.slow
@@ -289,23 +296,23 @@ async def test_a_page_that_does_not_read_is_closed_while_others_go_on(stage, pag
     headers = {"Authorization": f"Bearer {ADA.id}"}
     async with joined(url, additional_headers=headers, max_queue=1, compression=None) as slow:
         await slow.recv()
-        for number in range(MOST_WAITING + 80):
+        for number in range(MAX_QUEUED_FRAMES + 80):
             notice = Answer(ADA.address, f"big-{number}", "word " * 40_000)
             await stage.host.bus.send(notice)
             # The page that reads is never far behind, however busy the machine is.
             await page.until(lambda: len(page.said("notice")) >= number - 20)  # noqa: B023
-        await page.until(lambda: len(page.said("notice")) >= MOST_WAITING + 80)
+        await page.until(lambda: len(page.said("notice")) >= MAX_QUEUED_FRAMES + 80)
         await talked(page, "and now?")
         assert await closed(slow, ignoring=True) in (TOO_SLOW, 1006)
     assert page.codes == []
 
 
 async def test_pages_that_are_gone_without_a_word_give_their_places_to_others(stage, monkeypatch):
-    monkeypatch.setattr(socket, "SEND_SECONDS", 0.3)
+    monkeypatch.setattr(socket, "SEND_TIMEOUT_SECONDS", 0.3)
     url = f"{stage.site.url}/chat/socket?after=0".replace("http", "ws", 1)
     headers = {"Authorization": f"Bearer {ADA.id}"}
     async with AsyncExitStack() as stack:
-        for _ in range(MOST_SOCKETS):
+        for _ in range(MAX_PAGES_PER_USER):
             asleep = joined(
                 url, additional_headers=headers, max_queue=1, compression=None, close_timeout=0.1
             )
@@ -314,7 +321,7 @@ async def test_pages_that_are_gone_without_a_word_give_their_places_to_others(st
             stack.callback(silent.transport.abort)
             await silent.recv()
         # Fewer frames than make a page a slow one, and more bytes than lie on their way.
-        for number in range(MOST_WAITING // 2):
+        for number in range(MAX_QUEUED_FRAMES // 2):
             await stage.host.bus.send(Answer(ADA.address, f"big-{number}", "word " * 80_000))
         page = await stack.enter_async_context(opened(stage.site))
         await page.until(lambda: page.welcome, within=30)
@@ -323,7 +330,7 @@ async def test_pages_that_are_gone_without_a_word_give_their_places_to_others(st
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
-        ({"Authorization": "Bearer nobody"}, NOBODY),
+        ({"Authorization": "Bearer nobody"}, NOT_LOGGED_IN),
         ({"Authorization": "Bearer local", "Origin": "https://evil.example"}, WRONG_ORIGIN),
         ({"Authorization": "Bearer local", "Origin": "null"}, WRONG_ORIGIN),
     ],
@@ -339,7 +346,7 @@ async def test_a_visitor_has_so_many_pages_open_and_no_more(stage):
     url = f"{stage.site.url}/chat/socket".replace("http", "ws", 1)
     headers = {"Authorization": f"Bearer {ADA.id}"}
     async with AsyncExitStack() as stack:
-        for _ in range(MOST_SOCKETS):
+        for _ in range(MAX_PAGES_PER_USER):
             one = await stack.enter_async_context(joined(url, additional_headers=headers))
             assert json.loads(await one.recv())["type"] == "welcome"
         async with joined(url, additional_headers=headers) as more:
@@ -375,7 +382,7 @@ async def test_a_login_that_ends_is_noticed_without_a_word(tmp_path):
         await page.until(lambda: page.codes)
         ended = [frame for frame in page.frames if frame["type"] == "ended"]
         assert "Log in" in ended[0]["text"]
-        assert page.codes[0] == NOBODY
+        assert page.codes[0] == NOT_LOGGED_IN
 
 
 @pytest.mark.slow
@@ -457,7 +464,7 @@ async def test_uploads_are_bounded_in_size_and_number_and_belong_to_who_brought_
 
 
 async def test_a_message_with_its_file_is_taken_again_after_a_lost_acceptance(tmp_path):
-    async with program(tmp_path, ScriptedModel(lambda _: says("ok"))) as stage:
+    async with program(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as stage:
         upload = await stage.upload("cat.zip", b"PK", "application/zip")
         async with opened(stage.site) as page:
             await page.until(lambda: page.welcome)
@@ -472,7 +479,7 @@ async def test_a_message_with_its_file_is_taken_again_after_a_lost_acceptance(tm
 
 
 async def test_a_notice_is_kept_over_a_restart_and_shown_where_it_came(tmp_path):
-    async with program(tmp_path, ScriptedModel(lambda _: says("ok"))) as stage:
+    async with program(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as stage:
         async with opened(stage.site) as page:
             await page.until(lambda: page.welcome)
             await talked(page, "first")
@@ -480,8 +487,8 @@ async def test_a_notice_is_kept_over_a_restart_and_shown_where_it_came(tmp_path)
         await stage.host.bus.send(Answer(ADA.address, "notice-1", "Is this *you*?", buttons=yes))
         await stage.host.bus.send(Answer(Address("web", "telegram.13"), "notice-2", "for Eve"))
         kept = stage.folder / "notices"
-        await stage.host.until(lambda: kept.is_dir() and len(list(kept.glob("*/*.json"))) == 2)
-    async with program(tmp_path, ScriptedModel(lambda _: says("ok"))) as stage:
+        await stage.host.wait_until(lambda: kept.is_dir() and len(list(kept.glob("*/*.json"))) == 2)
+    async with program(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as stage:
         # A page that nobody had open when it came, and after the answer of before was given again.
         await stage.host.bus.send(Answer(ADA.address, "notice-1", "Is this *you*?", buttons=yes))
         async with opened(stage.site) as page:
@@ -499,7 +506,7 @@ async def test_a_notice_is_kept_over_a_restart_and_shown_where_it_came(tmp_path)
 
 async def test_a_file_of_a_notice_is_only_for_its_chat(stage, page, tmp_path):
     (tmp_path / "secret.zip").write_bytes(b"PK")
-    files = (OutFile("secret.zip", tmp_path / "secret.zip"),)
+    files = (OutgoingFile("secret.zip", tmp_path / "secret.zip"),)
     await stage.host.bus.send(Answer(ADA.address, "notice-1", "Here.", files=files))
     await page.until(lambda: page.files)
     ((url, (name, answer)),) = page.files.items()
@@ -509,7 +516,7 @@ async def test_a_file_of_a_notice_is_only_for_its_chat(stage, page, tmp_path):
 
 
 async def test_a_full_session_says_so_and_the_message_is_not_shown_as_said(tmp_path):
-    held = Held(says("done"))
+    held = PausedStep(text_reply("done"))
     async with (
         program(tmp_path, ScriptedModel([held]), limit=1) as stage,
         opened(stage.site) as page,
@@ -542,9 +549,9 @@ async def test_a_pressed_button_takes_the_answers_place_and_is_no_line(stage, pa
 async def test_a_command_given_at_the_desk_is_answered_there_alone(stage, page):
     await talked(page, "hi")
     desk = stage.site.desk
-    answer = await desk.ask(ADA.address, ADA, "/memory add I like tea", private=True)
+    answer = await desk.run(ADA.address, ADA, "/memory add I like tea", private=True)
     assert "tea" in answer.text
-    await stage.host.until_pending(0)
+    await stage.host.wait_for_pending(0)
     await talked(page, "hi again")
     assert page.said("person") == ["hi", "hi again"]
     assert await stage.lines() == [
@@ -557,8 +564,8 @@ async def test_a_command_given_at_the_desk_is_answered_there_alone(stage, page):
 async def test_the_desk_works_in_the_conversation_of_another_channel(stage):
     channel = stage.host.channel
     await channel.ask("hello")
-    answer = await stage.site.desk.ask(Address("fake", "1"), ADA, "/status", private=True)
-    await stage.host.until_pending(0)
+    answer = await stage.site.desk.run(Address("fake", "1"), ADA, "/status", private=True)
+    await stage.host.wait_for_pending(0)
     assert answer.session == "fake:1"
     assert [one.text for one in channel.answers] == ["**Hello** Ada"]
     receipts = [e.data["turn"] for e in await stage.host.events("delivery")]
@@ -566,26 +573,26 @@ async def test_the_desk_works_in_the_conversation_of_another_channel(stage):
 
 
 async def test_the_desk_takes_commands_alone_and_waits_no_longer_than_it_is_to(tmp_path):
-    held = Held(says("done"))
+    held = PausedStep(text_reply("done"))
     async with program(tmp_path, ScriptedModel([held])) as stage:
         await stage.host.channel.send("hello")
         await held.entered.wait()
         place, desk = Address("fake", "1"), stage.site.desk
         with pytest.raises(InvalidInbound):
-            await desk.ask(place, ADA, "remember tea", private=True)
+            await desk.run(place, ADA, "remember tea", private=True)
         with pytest.raises(TimeoutError):
             # It waits behind the turn.
-            await desk.ask(place, replace(ADA), "/new", private=True, within=0.05)
+            await desk.run(place, replace(ADA), "/new", private=True, within=0.05)
         held.release.set()
         # Nobody waits for its answer any more; it is on the tape and reported.
-        await stage.host.until_pending(0)
+        await stage.host.wait_for_pending(0)
         assert [one.text for one in stage.host.channel.answers] == ["done"]
 
 
 async def test_what_is_forgotten_from_elsewhere_leaves_pages_however_far_up_they_were_read(
     stage, page, monkeypatch
 ):
-    monkeypatch.setattr(rooms, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(rooms, "ERASURE_CHECK_SECONDS", 0.05)
     await talked(page, "my cat is called Zephyrine")
     away = Page(stage.site, rows=dict(page.rows), position=page.position, mark=page.mark)
     for number in range(30):
@@ -614,19 +621,19 @@ async def test_files_that_come_after_the_words_of_their_answer_are_shown(stage, 
     path = stage.host.services.exports / "x.zip"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"PK")
-    files = (OutFile("x.zip", path),)
+    files = (OutgoingFile("x.zip", path),)
     await stage.host.bus.send(Answer(ADA.address, "t-1", "here", stream="t-1", files=files))
     await page.until(lambda: page.rows["t-1"]["files"])
     assert [answer.content for _, answer in page.files.values()] == [b"PK"]
 
 
 async def test_an_answer_with_half_a_character_is_shown_and_the_chat_goes_on(tmp_path):
-    model = ScriptedModel([says("half \ud83d of it"), says("and on")])
+    model = ScriptedModel([text_reply("half \ud83d of it"), text_reply("and on")])
     async with program(tmp_path, model) as stage, opened(stage.site) as page:
         await page.until(lambda: page.welcome)
         await talked(page, "one")
         await talked(page, "two")
-        await stage.host.until_pending(0)
+        await stage.host.wait_for_pending(0)
         answers = [row for row in page.rows.values() if row["author"] == "bot"]
         assert "half \ufffd of it" in answers[0]["html"]
     async with program(tmp_path, model) as stage, opened(stage.site) as page:
@@ -665,23 +672,25 @@ async def test_a_press_brings_no_control_characters_to_the_tape(stage, page):
 
 
 async def test_a_page_that_asks_for_very_long_lines_and_takes_none_is_closed():
-    tab = Tab()
-    tab.put("x" * (2 * MOST_CHARACTERS))
-    assert not tab.slow.is_set()
+    tab = PageQueue()
+    tab.put("x" * (2 * MAX_QUEUED_CHARACTERS))
+    assert not tab.overflowed.is_set()
     tab.put("one more")
-    assert tab.slow.is_set()
-    assert len(await tab.get()) == 2 * MOST_CHARACTERS
+    assert tab.overflowed.is_set()
+    assert len(await tab.get()) == 2 * MAX_QUEUED_CHARACTERS
     tab.put("and more")
     assert await tab.get() == "and more"
 
 
 def app_of(stage: Stage) -> FastAPI:
     """Return the chat's routes, for whoever is a server and a page at once."""
-    notices, saying = Notices(stage.folder), cast("Any", None)
-    lobby = Lobby(stage.site, Rooms(stage.site, notices), saying, (), 1_000)
+    notices, saying = NoticeStore(stage.folder), cast("Any", None)
+    lobby = ConnectionContext(
+        stage.site, ConversationRegistry(stage.site, notices), saying, (), 1_000
+    )
     app = FastAPI()
-    uploads = Uploads(stage.folder, 1_000)
-    app.include_router(chat_routes(stage.site, Sockets(lobby), uploads, notices))
+    uploads = UploadStore(stage.folder, 1_000)
+    app.include_router(chat_routes(stage.site, SocketServer(lobby), uploads, notices))
     return app
 
 
@@ -692,7 +701,7 @@ async def test_of_attachments_that_nobody_takes_a_few_are_held_and_those_of_othe
     await page.say("look", files=(upload,))
     await page.until(lambda: page.said("bot"))
     heard = next(row for row in page.rows.values() if row["attachments"])
-    data = b"x" * (3 * PIECE)
+    data = b"x" * (3 * CHUNK_BYTES)
     stage.site.blobs["a.png"] = data
     app = app_of(stage)
     held, sent, taken = list[int](), list[int](), anyio.Event()
@@ -707,9 +716,9 @@ async def test_of_attachments_that_nobody_takes_a_few_are_held_and_those_of_othe
         async def send(message: Any) -> None:
             nonlocal size
             if message["type"] == "http.response.body":
-                assert len(message["body"]) <= PIECE
+                assert len(message["body"]) <= CHUNK_BYTES
                 size += len(message["body"])
-                if size == PIECE:
+                if size == CHUNK_BYTES:
                     held.append(1)
                     await taken.wait()
 
@@ -719,30 +728,30 @@ async def test_of_attachments_that_nobody_takes_a_few_are_held_and_those_of_othe
         sent.append(size)
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(AT_ONCE + 3):
+        for _ in range(MAX_CONCURRENT_DOWNLOADS + 3):
             tasks.start_soon(fetch)
-        await stage.host.until(lambda: len(held) >= AT_ONCE)
-        assert len(held) == AT_ONCE
+        await stage.host.wait_until(lambda: len(held) >= MAX_CONCURRENT_DOWNLOADS)
+        assert len(held) == MAX_CONCURRENT_DOWNLOADS
         taken.set()
-    assert sent == [len(data)] * (AT_ONCE + 3)
+    assert sent == [len(data)] * (MAX_CONCURRENT_DOWNLOADS + 3)
 
 
 async def test_who_takes_no_attachment_of_many_keeps_only_their_own_waiting():
-    slots, sent, taken = Slots(), list[str](), anyio.Event()
+    slots, sent, taken = UserSlots(), list[str](), anyio.Event()
 
     async def attachment(visitor: str) -> None:
-        async with slots.one(visitor):
+        async with slots.acquire(visitor):
             sent.append(visitor)
             await taken.wait()
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(AT_ONCE + 3):
+        for _ in range(MAX_CONCURRENT_DOWNLOADS + 3):
             tasks.start_soon(attachment, "slow")
         tasks.start_soon(attachment, "other")
         await anyio.wait_all_tasks_blocked()
-        assert sorted(sent) == ["other", *["slow"] * AT_ONCE]
+        assert sorted(sent) == ["other", *["slow"] * MAX_CONCURRENT_DOWNLOADS]
         taken.set()
-    assert sent.count("slow") == AT_ONCE + 3
+    assert sent.count("slow") == MAX_CONCURRENT_DOWNLOADS + 3
 
 
 async def test_a_page_that_says_nonsense_without_a_pause_leaves_others_theirs_and_is_closed(stage):

@@ -16,10 +16,10 @@ from waiting import until
 from web_chat import EVE as EVE_ON_THE_WEB
 from web_chat import ChatSite, Page
 
-from bot.bus import Access, Attachment, File, Knock, Verdict
+from bot.bus import AccessDecision, AccessRequest, Attachment, Authorizer, RemoteFile
 from bot.inspector.transcript import TapeTranscript
 from bot.tape.stores.file import FileTapeStore
-from channels.base import Channel, Groups, Platform
+from channels.base import Channel, ChannelContext, GroupPolicy
 from channels.console.channel import ConsoleChannel
 from testkit.discord.server import DiscordServer
 from testkit.telegram.server import TelegramServer
@@ -34,20 +34,20 @@ class OnlyAda:
     def __init__(self, ada: str) -> None:
         self._ada = ada
 
-    async def admit(self, knock: Knock) -> Verdict:
-        return Verdict("owner" if knock.sender.id == self._ada else None)
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+        return AccessDecision("owner" if knock.sender.id == self._ada else None)
 
 
 class NoFiles:
     """Takes nothing in."""
 
-    async def take(self, file: File) -> Attachment:
+    async def receive(self, file: RemoteFile) -> Attachment:
         return Attachment(file.kind, file.name, file.mime, note="not taken")
 
 
-def platform(folder: Path, ada: str) -> Platform:
-    access: Access = OnlyAda(ada)
-    return Platform(access, NoFiles(), (), Groups(), folder / "channel", lambda _: None)
+def platform(folder: Path, ada: str) -> ChannelContext:
+    access: Authorizer = OnlyAda(ada)
+    return ChannelContext(access, NoFiles(), (), GroupPolicy(), folder / "channel", lambda _: None)
 
 
 class Scene(Protocol):
@@ -177,7 +177,7 @@ class TelegramScene:
         self._server.say(self._server.private(EVE), EVE, text)
 
     def seen(self) -> str:
-        return "\n".join(self._server.books.texts(ADA))
+        return "\n".join(self._server.records.texts(ADA))
 
     def files(self) -> dict[str, bytes]:
         return self._server.files(ADA)
@@ -222,10 +222,10 @@ class DiscordScene:
         self._server.say(self._other, self._eve, text)
 
     def seen(self) -> str:
-        return "\n".join(self._server.books.texts(self._chat, author=self._server.bot_id))
+        return "\n".join(self._server.records.texts(self._chat, author=self._server.bot_id))
 
     def files(self) -> dict[str, bytes]:
-        shown = self._server.books.of(self._chat, author=self._server.bot_id)
+        shown = self._server.records.messages_in(self._chat, author=self._server.bot_id)
         return {file.name: file.data for message in shown for file in message.uploads}
 
 

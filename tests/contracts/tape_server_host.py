@@ -14,8 +14,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from bot.tape.server.app import build_app
-from bot.tape.server.serve import listening
-from bot.tape.server.tokens import TokenBook
+from bot.tape.server.server import bind_socket
+from bot.tape.server.tokens import TokenStore
 from bot.tape.stores.file import FileTapeStore
 
 TOKEN = "secret"
@@ -23,7 +23,7 @@ TOKEN = "secret"
 
 def main(folder: Path) -> None:
     apps = {}
-    tokens = TokenBook(folder / "tokens.json")
+    tokens = TokenStore(folder / "tokens.json")
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         _, number, rest = scope["path"].split("/", 2)
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
         path = f"/{rest}"
         await apps[number]({**scope, "path": path, "raw_path": path.encode()}, receive, send)
 
-    bound = listening("127.0.0.1:0")
+    bound = bind_socket("127.0.0.1:0")
     bound.listen(100)
     sys.stdout.write(f"{bound.getsockname()[1]}\n")
     sys.stdout.flush()

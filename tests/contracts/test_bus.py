@@ -346,9 +346,9 @@ async def test_a_word_on_the_way_leaves_the_answer_on_its_way(bus):
 
 
 async def test_what_is_overheard_leaves_room_for_what_is_asked(bus):
-    await publish(bus, *(inbound(f"m{n}", asks=False) for n in range(LIMIT // 2)))
+    await publish(bus, *(inbound(f"m{n}", expects_answer=False) for n in range(LIMIT // 2)))
     with pytest.raises(SessionFull):
-        await publish(bus, inbound("more", asks=False))
+        await publish(bus, inbound("more", expects_answer=False))
     await publish(bus, inbound("question"))
 
 

@@ -14,7 +14,6 @@ from channel_scenes import SCENES, Scene
 from waiting import until
 
 from bot.bus import (
-    Accepted,
     Activity,
     Address,
     Answer,
@@ -22,8 +21,9 @@ from bot.bus import (
     DeliveryReport,
     Inbound,
     Outbound,
-    OutFile,
+    OutgoingFile,
     Partial,
+    PublishResult,
     SessionFull,
 )
 from bot.bus.local import LocalBus
@@ -38,7 +38,7 @@ class Bus:
         self.heard: list[Inbound] = []
         self.reports: list[DeliveryReport] = []
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         if self.refusals:
             raise self.refusals.pop(0)
         return await self._port.publish(inbound)
@@ -49,8 +49,8 @@ class Bus:
     async def report(self, report: DeliveryReport) -> None:
         await self._port.report(report)
 
-    async def drained(self) -> None:
-        await self._port.drained()
+    async def wait_drained(self) -> None:
+        await self._port.wait_drained()
 
     async def send(self, outbound: Outbound) -> None:
         await self._bus.send(outbound)
@@ -127,7 +127,7 @@ async def test_a_message_reaches_the_bus_with_who_said_what_where_and_when(scene
     assert (heard.session, heard.text, heard.private) == (scene.session, "Grüße, 你好!", True)
     assert (heard.sender.id, heard.sender.name, heard.role) == (scene.sender, "Ada", "owner")
     assert abs(heard.sent_at - datetime.now(UTC)) < timedelta(minutes=2)
-    assert heard.asks
+    assert heard.expects_answer
 
 
 async def test_an_answer_is_shown_and_reported_once(scene, bus):
@@ -189,9 +189,9 @@ async def test_answers_keep_their_order(scene, bus):
     assert shown == [f"number {number}" for number in range(5)]
 
 
-def outfile(folder: Path, name: str, data: bytes) -> OutFile:
+def outfile(folder: Path, name: str, data: bytes) -> OutgoingFile:
     (folder / name).write_bytes(data)
-    return OutFile(name, folder / name)
+    return OutgoingFile(name, folder / name)
 
 
 async def test_a_file_is_shown_below_its_answer_once(scene, bus, tmp_path):
@@ -211,7 +211,7 @@ async def test_a_file_is_shown_below_its_answer_once(scene, bus, tmp_path):
 
 async def test_a_file_that_is_gone_is_told_of_and_the_others_are_shown(scene, bus, tmp_path):
     there = outfile(tmp_path, "there.zip", b"PK")
-    files = OutFile("gone.zip", tmp_path / "gone.zip"), there, OutFile("folder", tmp_path)
+    files = OutgoingFile("gone.zip", tmp_path / "gone.zip"), there, OutgoingFile("folder", tmp_path)
     async with running(scene, bus):
         scene.say("/memory export")
         told = answer(scene, "Here it is.", to=await bus.hear())

@@ -10,9 +10,9 @@ import anyio.lowlevel
 import pytest
 
 from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
-from bot.tape.codec import MOST_ENTRY
+from bot.tape.codec import MAX_ENTRY_BYTES
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
-from bot.tape.store import HEADER, TapeStore
+from bot.tape.store import HEADER_EVENT, TapeStore
 
 TAPE = "telegram:42"
 
@@ -53,7 +53,7 @@ async def with_two_segments(store: TapeStore) -> None:
 async def test_a_new_tape_begins_with_a_header_that_names_its_session(store):
     assert await store.create_tape(TAPE, "Kitchen") == TAPE
     [head] = await store.read(TAPE)
-    assert (head.id, head.name) == (1, HEADER)
+    assert (head.id, head.name) == (1, HEADER_EVENT)
     assert head.data == {"session": TAPE, "format": 1, "title": "Kitchen"}
     assert await store.version(TAPE) == 1
 
@@ -488,7 +488,11 @@ async def test_archive_seals_what_was_live_and_ids_go_on(backend):
     assert (segment.first_id, segment.last_id) == (1, 4)
     store = await backend.reopen()
     head, boundary, carried = await store.read(TAPE, 5)
-    assert (head.name, head.data["session"], head.data["previous"]) == (HEADER, TAPE, segment.name)
+    assert (head.name, head.data["session"], head.data["previous"]) == (
+        HEADER_EVENT,
+        TAPE,
+        segment.name,
+    )
     assert (boundary.name, texts([carried])) == ("session/new", ["carried"])
     assert ids([head, boundary, carried]) == [5, 6, 7]
     assert texts(await store.read(TAPE)) == ["0", "1", "2", "carried"]
@@ -543,7 +547,7 @@ async def test_an_entry_beyond_the_bound_is_refused_by_size_and_nothing_of_its_a
 ):
     await fill(store, 1)
     with pytest.raises(InvalidEntry, match="16,000,000"):
-        await store.append_many(TAPE, [says("a"), says("b" * MOST_ENTRY)])
+        await store.append_many(TAPE, [says("a"), says("b" * MAX_ENTRY_BYTES)])
     assert texts(await store.read(TAPE)) == ["0"]
     written = await store.append(TAPE, says("c" * 1_000_000))
     assert await store.read(TAPE, written.id) == [written]

@@ -21,7 +21,7 @@ from bot.tape.entries import (
     anchor,
     event,
 )
-from bot.tape.store import Anchor, TapeStore, named_anchor
+from bot.tape.store import Anchor, TapeStore, named_anchor_entry
 
 
 def places(anchors: list[Anchor]) -> list[tuple[str, int, int]]:
@@ -54,7 +54,7 @@ async def test_an_anchor_is_an_entry_of_its_tape(backend):
     made = await backend.store.create_anchor(TAPE, "tea", state={"summary": "green"})
     async for store in backend.readers():
         [entry] = await store.read(TAPE, made.at)
-        assert (entry.kind, entry.name, entry.points_at) == ("anchor", "tea", 2)
+        assert (entry.kind, entry.name, entry.target_id) == ("anchor", "tea", 2)
         assert (entry.data, entry.meta["ts"]) == ({"summary": "green"}, made.ts)
         assert await store.version(TAPE) == 3
 
@@ -314,8 +314,12 @@ async def test_ids_that_come_after_a_reset_bring_no_dropped_anchor_back(backend)
 
 async def test_carried_anchors_are_anchors(backend):
     await talk(backend.store, "a")
-    await backend.store.archive(TAPE, [anchor(SESSION_NEW, {"n": 1}), named_anchor("tea", 2, None)])
-    await backend.store.reset(TAPE, [anchor(SESSION_NEW, {"n": 2}), named_anchor("tea", 1, None)])
+    await backend.store.archive(
+        TAPE, [anchor(SESSION_NEW, {"n": 1}), named_anchor_entry("tea", 2, None)]
+    )
+    await backend.store.reset(
+        TAPE, [anchor(SESSION_NEW, {"n": 2}), named_anchor_entry("tea", 1, None)]
+    )
     async for store in backend.readers():
         assert places(await store.list_anchors(TAPE)) == [(SESSION_NEW, 7, 7), ("tea", 8, 1)]
         assert (await store.get_anchor(TAPE, SESSION_NEW)).state == {"n": 2}
@@ -341,9 +345,9 @@ async def test_a_bookmark_never_cuts_whatever_its_name(backend):
     await talk(backend.store, "a")
     for name in ("tea", SESSION_NEW, "problem/7", "auto_handoff/context_overflow"):
         made = await backend.store.create_anchor(TAPE, name, state={"summary": "s"})
-        assert not made.cuts
+        assert not made.is_boundary
     async for store in backend.readers():
-        assert not any(one.cuts for one in await store.list_anchors(TAPE))
+        assert not any(one.is_boundary for one in await store.list_anchors(TAPE))
         assert not any(entry.is_boundary for entry in await store.read(TAPE))
 
 
@@ -353,7 +357,7 @@ async def test_an_appended_anchor_cuts_unless_it_is_the_memorys_own(backend):
     await backend.store.append_many(TAPE, [anchor(name, {"version": 1}) for name in names])
     async for store in backend.readers():
         found = await store.list_anchors(TAPE)
-        assert [one.name for one in found if one.cuts] == ["tea", SESSION_NEW]
+        assert [one.name for one in found if one.is_boundary] == ["tea", SESSION_NEW]
         read = await store.read(TAPE)
         assert [entry.name for entry in read if entry.is_boundary] == ["tea", SESSION_NEW]
 
@@ -381,8 +385,8 @@ async def test_an_anchor_and_its_entry_agree_whatever_shape_an_entry_has(backend
         found = await store.list_anchors(TAPE)
         assert [one.name for one in found] == [payload["name"] for payload in odd]
         for one, entry in zip(found, read, strict=False):
-            assert (one.at, one.state, one.cuts) == (entry.id, entry.data, entry.is_boundary)
-            assert one.entry_id == (entry.points_at or entry.id)
+            assert (one.at, one.state, one.is_boundary) == (entry.id, entry.data, entry.is_boundary)
+            assert one.entry_id == (entry.target_id or entry.id)
 
 
 async def test_a_forks_boundary_names_its_parent(backend):

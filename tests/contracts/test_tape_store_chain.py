@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tape_talk import TAPE, says, with_two_segments
 
-from bot.tape.chain import START, ChainLink
-from bot.tape.codec import content_of
+from bot.tape.chain import CHAIN_START, ChainLink
+from bot.tape.codec import digest_content
 from bot.tape.store import TapeStore
-from bot.transfer.verifying import verify_tape
+from bot.transfer.tape_verification import verify_tape
 
 
 async def chained(store: TapeStore, tape: str = TAPE) -> list[ChainLink]:
@@ -17,7 +17,9 @@ async def chained(store: TapeStore, tape: str = TAPE) -> list[ChainLink]:
     links = await store.chain_links(tape)
     entries = await store.read(tape)
     assert [link.id for link in links] == [entry.id for entry in entries]
-    assert all(link.covers(content_of(entry)) for link, entry in zip(links, entries, strict=True))
+    assert all(
+        link.covers(digest_content(entry)) for link, entry in zip(links, entries, strict=True)
+    )
     assert [link.previous for link in links[1:]] == [link.value for link in links[:-1]]
     return links
 
@@ -27,7 +29,7 @@ async def test_every_entry_has_a_link_that_covers_it_and_the_one_before(backend)
     written = await backend.store.append_many(TAPE, [says("x"), says("y"), says("z")])
     async for store in backend.readers():
         links = await chained(store)
-        assert links[0].previous == START
+        assert links[0].previous == CHAIN_START
         assert [link.more for link in links[-3:]] == [2, 1, 0]
         assert len({link.salt for link in links}) == len(links)
         assert (await verify_tape(store, TAPE)).problems == []
@@ -52,8 +54,8 @@ async def test_an_erasure_changes_no_link_but_its_own_and_leaves_nothing_to_chec
             link = after[entry.id]
             assert link.value == before[entry.id].value
             assert link.salt != before[entry.id].salt
-            assert not link.covers(content_of(entry))
-            assert not replace(link, digest=link.erased, erased=b"").covers(content_of(entry))
+            assert not link.covers(digest_content(entry))
+            assert not replace(link, digest=link.erased, erased=b"").covers(digest_content(entry))
     await backend.store.append(TAPE, says("after"))
     await chained(backend.store)
     assert (await verify_tape(backend.store, TAPE)).problems == []
@@ -63,7 +65,7 @@ async def test_the_chain_goes_on_behind_a_seal_a_reset_and_in_a_fork(backend):
     store = backend.store
     await with_two_segments(store)
     await store.fork(TAPE, "child", from_entry=3)
-    assert (await chained(store, "child"))[0].previous == START
+    assert (await chained(store, "child"))[0].previous == CHAIN_START
     await store.append(TAPE, says("dropped"))
     *_, dropped = await store.chain_links(TAPE)
     await store.reset(TAPE, [says("carried")])

@@ -15,7 +15,7 @@ from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.tape.entries import TapeEntry, anchor, event
 from bot.tape.fork import ForkTapeStore
 from bot.tape.search import SearchQuery
-from bot.tape.store import HEADER, TapeStore
+from bot.tape.store import HEADER_EVENT, TapeStore
 
 
 def tombstone(entry: TapeEntry, **payload: Any) -> TapeEntry:
@@ -118,9 +118,9 @@ async def test_a_tape_that_is_not_there_is_refused(store):
         replace(says(""), id=3, meta={"n": float("nan")}),
         replace(says(""), id=3, payload={"content": ("a",)}),
         replace(says(""), id=2),
-        replace(event(HEADER, {"session": "another"}), id=1),
+        replace(event(HEADER_EVENT, {"session": "another"}), id=1),
         replace(event("no.header"), id=5),
-        replace(event(HEADER, {"session": TAPE, "format": 1}), id=8),
+        replace(event(HEADER_EVENT, {"session": TAPE, "format": 1}), id=8),
     ],
     ids=[
         "unknown id",
@@ -150,10 +150,10 @@ async def test_a_title_goes_from_the_headers_that_lose_it(backend):
     await backend.store.create_tape(TAPE, "Secret plans")
     await talk(backend.store, "a")
     await backend.store.archive(TAPE)
-    heads = [entry for entry in await backend.store.read(TAPE) if entry.name == HEADER]
+    heads = [entry for entry in await backend.store.read(TAPE) if entry.name == HEADER_EVENT]
     for head in heads:
         data = {key: value for key, value in head.data.items() if key != "title"}
-        fresh = replace(head, payload={"name": HEADER, "data": data})
+        fresh = replace(head, payload={"name": HEADER_EVENT, "data": data})
         assert await backend.store.erase(TAPE, [fresh]) == 1
     async for store in backend.readers():
         assert await store.get_title(TAPE) is None
@@ -217,7 +217,7 @@ async def test_anchors_are_as_their_tombstones_say(backend):
     assert await backend.store.erase(TAPE, fresh) == 2
     async for store in backend.readers():
         anchors = await store.list_anchors(TAPE)
-        told = [(one.name, one.entry_id, one.state, one.cuts) for one in anchors]
+        told = [(one.name, one.entry_id, one.state, one.is_boundary) for one in anchors]
         assert told == [
             ("keep", 2, {"n": 1}, False),
             ("erased", 3, {}, False),

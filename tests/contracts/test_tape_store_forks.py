@@ -12,7 +12,7 @@ from tape_talk import TAPE, back, ids, says, talk, texts, with_two_segments
 
 from bot.core.errors import TapeExists, TapeNotFound
 from bot.tape.entries import anchor, event
-from bot.tape.store import HEADER, TapeStore, named_anchor
+from bot.tape.store import HEADER_EVENT, TapeStore, named_anchor_entry
 
 CHILD = "telegram:42:child"
 
@@ -35,7 +35,7 @@ async def test_the_header_of_a_fork_names_it_its_parent_and_what_was_copied(back
     await backend.store.fork(TAPE, CHILD, from_entry=3)
     async for store in backend.readers():
         [head, *_] = await store.read(CHILD)
-        assert (head.id, head.name) == (2, HEADER)
+        assert (head.id, head.name) == (2, HEADER_EVENT)
         assert head.data == {
             "session": CHILD,
             "format": 1,
@@ -75,7 +75,7 @@ async def test_a_fork_from_an_appended_anchor_begins_with_the_anchor(store):
     await talk(store, "b")
     await store.fork(TAPE, CHILD, from_anchor="tea")
     assert [entry.name or entry.payload["content"] for entry in await store.read(CHILD)] == [
-        *[HEADER, "tea", "b"]
+        *[HEADER_EVENT, "tea", "b"]
     ]
 
 
@@ -97,7 +97,7 @@ async def test_a_fork_from_an_entry_that_is_not_there_is_refused_and_makes_no_ta
 
 async def test_a_fork_from_an_entry_that_a_reset_dropped_is_refused(store):
     await talk(store, "a", "b")
-    await store.reset(TAPE, [named_anchor("tea", 2, None)])
+    await store.reset(TAPE, [named_anchor_entry("tea", 2, None)])
     for point in ({"from_entry": 2}, {"from_anchor": "tea"}):
         with pytest.raises(TapeNotFound):
             await store.fork(TAPE, CHILD, **point)

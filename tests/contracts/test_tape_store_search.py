@@ -18,7 +18,13 @@ from bot.tape.entries import (
     event,
     tool_result,
 )
-from bot.tape.search import LONGEST_QUERY, MOST_HITS, MOST_NEAR, MOST_NEIGHBOURS, SearchQuery
+from bot.tape.search import (
+    MAX_HITS,
+    MAX_NEIGHBOURS,
+    MAX_QUERY_LENGTH,
+    MAX_SEMANTIC_MATCHES,
+    SearchQuery,
+)
 from bot.tape.store import TapeStore
 
 # What is known, and when.
@@ -222,12 +228,12 @@ async def test_a_tape_of_any_name_keeps_no_other_from_being_searched(backend):
 @pytest.mark.parametrize(
     "query",
     [
-        SearchQuery("x" * (LONGEST_QUERY + 1)),
+        SearchQuery("x" * (MAX_QUERY_LENGTH + 1)),
         SearchQuery(limit=0),
         SearchQuery(limit=-1),
-        SearchQuery(limit=MOST_HITS + 1),
+        SearchQuery(limit=MAX_HITS + 1),
         SearchQuery(neighbours=-1),
-        SearchQuery(neighbours=MOST_NEIGHBOURS + 1),
+        SearchQuery(neighbours=MAX_NEIGHBOURS + 1),
         SearchQuery(kinds=frozenset({"message", "gossip"})),
         SearchQuery(since=datetime(2026, 2, 10)),  # noqa: DTZ001 (wrong on purpose)
         SearchQuery(until=datetime(2026, 2, 10)),  # noqa: DTZ001 (wrong on purpose)
@@ -248,16 +254,16 @@ async def test_what_cannot_be_answered_is_refused_and_told_why(store, query):
 @pytest.mark.parametrize(
     "text",
     [
-        "x" * LONGEST_QUERY,
-        "tea " * (LONGEST_QUERY // 4),
+        "x" * MAX_QUERY_LENGTH,
+        "tea " * (MAX_QUERY_LENGTH // 4),
         " ".join(invented(363)),
-        '"' + "tea " * (LONGEST_QUERY // 4 - 1) + '"',
-        '"tea" ' * (LONGEST_QUERY // 6),
-        '"' * LONGEST_QUERY,
-        "(" * LONGEST_QUERY,
-        "".join(map(chr, range(0x4E00, 0x4E00 + LONGEST_QUERY))),
-        '"' + "".join(map(chr, range(0x4E00, 0x4E00 + LONGEST_QUERY - 2))) + '"',
-        "🍕" * LONGEST_QUERY,
+        '"' + "tea " * (MAX_QUERY_LENGTH // 4 - 1) + '"',
+        '"tea" ' * (MAX_QUERY_LENGTH // 6),
+        '"' * MAX_QUERY_LENGTH,
+        "(" * MAX_QUERY_LENGTH,
+        "".join(map(chr, range(0x4E00, 0x4E00 + MAX_QUERY_LENGTH))),
+        '"' + "".join(map(chr, range(0x4E00, 0x4E00 + MAX_QUERY_LENGTH - 2))) + '"',
+        "🍕" * MAX_QUERY_LENGTH,
     ],
     ids=[
         *("a word", "one word often", "many words", "a phrase", "many phrases"),
@@ -265,10 +271,10 @@ async def test_what_cannot_be_answered_is_refused_and_told_why(store, query):
     ],
 )
 async def test_the_longest_query_is_answered(store, text):
-    assert len(text) <= LONGEST_QUERY
+    assert len(text) <= MAX_QUERY_LENGTH
     await apart(store, "tea", "🍕", "一丁")
     with anyio.fail_after(30):
-        assert len(await ask(store, text, limit=MOST_HITS, neighbours=MOST_NEIGHBOURS)) <= 10
+        assert len(await ask(store, text, limit=MAX_HITS, neighbours=MAX_NEIGHBOURS)) <= 10
         assert await found(store, "tea") == ["tea"]
 
 
@@ -317,7 +323,7 @@ async def test_what_is_near_in_meaning_passes_the_filters_as_all_else(store):
         {"near": {1: 1.0}, "tapes": (TAPE, "other")},
         {"near": {1: -0.1}, "tapes": (TAPE,)},
         {"near": {1: float("nan")}, "tapes": (TAPE,)},
-        {"near": dict.fromkeys(range(1, MOST_NEAR + 2), 1.0), "tapes": (TAPE,)},
+        {"near": dict.fromkeys(range(1, MAX_SEMANTIC_MATCHES + 2), 1.0), "tapes": (TAPE,)},
     ],
     ids=["no tape", "two tapes", "below nought", "no number", "too many"],
 )

@@ -8,7 +8,7 @@ import pytest
 from tape_talk import TAPE, says
 
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
-from bot.tape.search import GENERAL, Hit, SearchQuery
+from bot.tape.search import GENERAL_PROBLEM, Hit, SearchQuery
 from bot.tape.store import TapeStore
 
 MESSAGES = frozenset({"message"})
@@ -53,7 +53,7 @@ async def test_what_is_found_is_of_the_problem_that_is_asked_for_whatever_its_ki
 ):
     assert await ids(store, text, problem="p1") == {2, 3, 4, 5, 6}
     assert await ids(store, text, problem="p2") == {8, 9, 10, 11, 12}
-    assert await ids(store, text, problem=GENERAL, first=2) == {14, 15, 16, 17, 18}
+    assert await ids(store, text, problem=GENERAL_PROBLEM, first=2) == {14, 15, 16, 17, 18}
     assert len(await ids(store, text, first=2)) == 15
     assert await ids(store, text, problem="p3") == await ids(store, text, problem="") == set()
     assert await ids(store, text, problem="p1", kinds=frozenset({"system", "event"})) == {5, 7}
@@ -174,7 +174,7 @@ async def test_words_of_another_problem_lead_to_nothing_that_stands_beside_them(
     for _ in range(3):
         await put(store, says("the boat"), says("a xylophone", problem="p2"), says("rain"))
     assert {hit.entry.payload["content"] for hit in await ask(store, "xylophone")} > {"a xylophone"}
-    assert await ask(store, "xylophone", problem=GENERAL) == []
+    assert await ask(store, "xylophone", problem=GENERAL_PROBLEM) == []
 
 
 async def test_words_of_another_problem_beside_a_hit_do_not_move_it(store):
@@ -187,8 +187,8 @@ async def test_words_of_another_problem_beside_a_hit_do_not_move_it(store):
 
 async def test_a_word_of_another_problem_is_not_taken_for_one_that_was_mistyped(store):
     await put(store, *(says("the planer", problem="p2") for _ in range(9)), says("the planets"))
-    assert await ids(store, "planetts", problem=GENERAL) == {11}
-    assert await ids(store, "planerr", problem=GENERAL) == {11}
+    assert await ids(store, "planetts", problem=GENERAL_PROBLEM) == {11}
+    assert await ids(store, "planerr", problem=GENERAL_PROBLEM) == {11}
 
 
 # Episodes, and the bus's own records.
@@ -260,7 +260,7 @@ async def test_labels_that_are_none_count_as_if_they_were_not_there(store):
         await put(store, says("tea", problem=value, layer=value, tags=value))
     everything = {*range(2, 2 + len(odd))}
     for text in ("tea", ""):
-        assert await ids(store, text, problem=GENERAL, kinds=MESSAGES) == everything
+        assert await ids(store, text, problem=GENERAL_PROBLEM, kinds=MESSAGES) == everything
         assert await ids(store, text, tags=frozenset({"p1"})) == {8}
         assert await ids(store, text, layer="", kinds=MESSAGES) == everything - {10}
 
@@ -280,7 +280,7 @@ async def test_what_is_sealed_dropped_or_erased_is_found_or_not_as_without_label
     async for reader in backend.readers():
         assert await ids(reader, problem="p1", kinds=MESSAGES) == held - {gone.id}
         assert len(await ids(reader, "tea", problem="p1", kinds=MESSAGES)) == 2
-        assert await ids(reader, problem=GENERAL, kinds=MESSAGES) == {gone.id}
+        assert await ids(reader, problem=GENERAL_PROBLEM, kinds=MESSAGES) == {gone.id}
 
 
 async def test_a_problem_that_is_new_is_found_at_once(store):

@@ -17,7 +17,7 @@ from bot.tape.entries import (
     tool_call,
     tool_result,
 )
-from bot.tape.search import MOST_HITS, MOST_NEIGHBOURS
+from bot.tape.search import MAX_HITS, MAX_NEIGHBOURS
 
 # Order and number.
 
@@ -84,7 +84,7 @@ async def test_no_hit_fits_clearly_better_than_one_before_it(store):
     assert scores[0] > 1.5 * scores[-1]
 
 
-@pytest.mark.parametrize("limit", [1, 2, 10, 29, 30, 31, MOST_HITS])
+@pytest.mark.parametrize("limit", [1, 2, 10, 29, 30, 31, MAX_HITS])
 async def test_there_are_at_most_as_many_hits_as_were_asked_for(store, limit):
     await apart(store, *["tea"] * 30)
     for text in ("tea", "", '"tea"'):
@@ -126,7 +126,7 @@ async def test_a_hit_comes_with_the_messages_around_it_in_their_order(backend):
     async for store in backend.readers():
         for count, before, after in (
             *((0, "", ""), (1, "c", "d"), (2, "bc", "de")),
-            *((3, "abc", "de"), (MOST_NEIGHBOURS, "abc", "de")),
+            *((3, "abc", "de"), (MAX_NEIGHBOURS, "abc", "de")),
         ):
             hit = (await ask(store, "xylophone", neighbours=count))[0]
             assert said([hit]) == ["xylophone"]

@@ -27,12 +27,12 @@ import anyio
 from kill_checks import Said, check_lines, check_settled, check_tape, read_tape
 
 from bot.bus import BusError, Inbound
-from bot.bus.media.ports import File
+from bot.bus.media.ports import RemoteFile
 from bot.core.clock import SystemClock
 from bot.core.errors import TapebotError
 from bot.runtime.app import open_app
 from bot.runtime.app.build import App
-from bot.runtime.sessions.replies import GAVE_UP
+from bot.runtime.sessions.command_runner import GAVE_UP
 from bot.runtime.sessions.supervisor import Supervisor
 from bot.runtime.settings import load_settings
 from bot.testing.fake_channel import FakeChannel
@@ -239,7 +239,7 @@ class Chats:
         for number, text in enumerate(TALK[chat]):
             one = Said(f"{chat}{number}", text)
             inbound = await self._accepted(partial(self._say, app, channel, chat, one))
-            answer = await channel.answer_to(inbound, within=SECONDS)
+            answer = await channel.wait_for_answer(inbound, within=SECONDS)
             if answer.startswith("That did not work:"):
                 # The person knows, and nothing was promised.
                 assert "disk" in answer, answer
@@ -253,8 +253,8 @@ class Chats:
 
         files: tuple[Any, ...] = ()
         if one.text == "(a file)":
-            file = File("document", "boathouse.txt", "text/plain", len(_DOCUMENT), fetch)
-            files = (await app.media.take(file),)
+            file = RemoteFile("document", "boathouse.txt", "text/plain", len(_DOCUMENT), fetch)
+            files = (await app.attachments.receive(file),)
             # Of a disk that is nearly full files take no more; the person reads so.
             self.blobs |= {found.blob for found in files if found.blob is not None}
         return await channel.send(one.text, chat=chat, message_id=one.id, attachments=files)

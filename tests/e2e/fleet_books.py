@@ -19,8 +19,8 @@ from fleet_processes import Fleet
 from kill_checks import check_tape
 from platform_stage import TOKEN
 
-from bot.memory.spoken import TURN_END
-from bot.memory.turns import DELIVERY, TURN_RESUME
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 
 ReadTape = Callable[[str], Awaitable[list[TapeEntry]]]
@@ -114,7 +114,7 @@ def _check_answers(
     ]
     receipts = {one["turn"]: one for one in finals}
     assert len(receipts) == len(finals), f"{chat}: two receipts for a turn"
-    texts = {str(one.id): one.text for one in fleet.world.telegram.books.messages(chat)}
+    texts = {str(one.id): one.text for one in fleet.world.telegram.records.messages(chat)}
     tokens = {one.id: one.token for one in said}
     for end in ends:
         receipt = receipts.get(end.data["turn"])
@@ -136,7 +136,7 @@ def _check_words(chat: int, entries: list[TapeEntry], said: list[Said]) -> None:
 
 def _copies(fleet: Fleet) -> list[str]:
     """Return what stands twice, each near a blow that explains it."""
-    books, ledger = fleet.world.telegram.books, fleet.world.ledger
+    books, ledger = fleet.world.telegram.records, fleet.world.ledger
     copies = ledger.copies(books.shown)
     for token, those in copies.items():
         moments = [one.versions[0].at for one in those[:-1]]

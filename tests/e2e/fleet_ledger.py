@@ -13,7 +13,7 @@ from itertools import islice
 
 from platform_stage import TOKEN
 
-from testkit.telegram.records import Books, Shown
+from testkit.telegram.records import BotMessage, TelegramRecords
 
 _SHOWS = frozenset(["sendMessage", "editMessageText"])
 
@@ -86,7 +86,7 @@ class Ledger:
         """Take down that a message will never be answered, as planned."""
         del self.open[said.token]
 
-    def look(self, books: Books) -> None:
+    def look(self, books: TelegramRecords) -> None:
         """Take down what was shown since the last look."""
         for call in islice(books.calls, self._looked, None):
             if call.method in _SHOWS and call.performed and call.chat is not None:
@@ -109,9 +109,9 @@ class Ledger:
             if one.shown_at is not None and scene in (None, one.scene)
         ]
 
-    def copies(self, shown: Iterable[Shown]) -> dict[str, list[Shown]]:
+    def copies(self, shown: Iterable[BotMessage]) -> dict[str, list[BotMessage]]:
         """Return the messages that show an answer more than once, by the token of what they answer."""
-        found: dict[str, list[Shown]] = defaultdict(list)
+        found: dict[str, list[BotMessage]] = defaultdict(list)
         for one in shown:
             if one.deleted_at is None:
                 for token in set(TOKEN.findall(one.text)):

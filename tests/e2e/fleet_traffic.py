@@ -110,7 +110,7 @@ class Traffic:
 
     def _send_again(self) -> None:
         """Let Telegram send an update that was confirmed once more."""
-        updates = self._world.telegram.books.updates
+        updates = self._world.telegram.records.updates
         known = [one for one in updates[-40:] if one.confirmed_at is not None]
         if known:
             self._world.telegram.redeliver(self._chance.choice(known))

@@ -16,10 +16,10 @@ from platform_stage import now
 
 from bot.bus import Address, Bus, Inbound, Sender
 from bot.bus.postgres import PostgresBus
-from bot.bus.postgres.intake import BURIED
+from bot.bus.postgres.row_handler import DEAD_LETTER_NOTICE
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from testkit.telegram.world import User
+from testkit.telegram.world import TelegramUser
 
 FLOOD = 5_000
 """Messages that wait in one session."""
@@ -30,7 +30,7 @@ INTERRUPTIONS = 4
 DEATHS = 7
 """Workers that a message may kill before they have begun its turn."""
 
-_NOBODY = User(1, "Nobody", is_bot=True)
+_NOBODY = TelegramUser(1, "Nobody", is_bot=True)
 
 _TRAP = """
 create or replace function public.trap() returns trigger language plpgsql as $$
@@ -83,7 +83,9 @@ async def poison_message(trial: Trial) -> Row:
                 await anyio.sleep(0.05)
 
         tasks.start_soon(strike)
-        await trial.fleet.until(lambda: _told(trial, chat, BURIED), "its chat was not told")
+        await trial.fleet.until(
+            lambda: _told(trial, chat, DEAD_LETTER_NOTICE), "its chat was not told"
+        )
         tasks.cancel_scope.cancel()
     await rows(trial.fleet, "drop trigger trap on tapebot.entry")
     assert len(deaths) == DEATHS, f"buried after the deaths of {deaths}"
@@ -98,7 +100,7 @@ async def flood(trial: Trial) -> Row:
     """A session has thousands of messages waiting; people in others do not notice."""
     world, chat, at = trial.world, trial.traffic.reserve(), now()
     session = f"telegram:{chat}"
-    async with publishing(trial.fleet) as bus, bus.keep(session):
+    async with publishing(trial.fleet) as bus, bus.lock_session(session):
         port = bus.channel("telegram")
         for number in range(FLOOD):
             text = f"Line {number} of many."

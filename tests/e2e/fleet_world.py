@@ -78,7 +78,7 @@ class World:
 
     def note(self) -> None:
         """Take down what is new, and wake who waits for it."""
-        self.ledger.look(self.telegram.books)
+        self.ledger.look(self.telegram.records)
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -134,13 +134,13 @@ async def open_world(
             for chat in chats:
                 telegram.user(chat, f"Person {chat}", f"person{chat}")
                 telegram.private(chat)
-            woken = telegram.books.changed
+            woken = telegram.records.changed
 
             def changed() -> None:
                 woken()
                 world.note()
 
-            telegram.books.changed = changed
+            telegram.records.changed = changed
             async with AsyncExitStack() as stack:
                 if webhooks:
                     balancer = Balancer(chance, lambda: [*world.hooks.values()])

@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bot.bus import Attachment, Sender
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import Model, ModelReply, ModelRequest
+from bot.memory.bus.compartment_records import SynthesizedPattern
 from bot.memory.bus.entries import episode_entry
-from bot.memory.bus.records import SynthesizedPattern
-from bot.memory.facts.fold import PAUSED, FactFold, bus_entry, folded
-from bot.runtime.app.traces import Traces
+from bot.memory.facts.fact_fold import PAUSED_EVENT, FactFold, bus_entry, fold_entries
+from bot.runtime.app.residual_files import ResidualFiles
 from bot.tape.entries import event
 from bot.tape.search import SearchQuery
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 CAT, AUNT, FILE, TOWN = "zqxmiau", "wvuanna", "kryptofeld", "Øksnesby"
 SHIP = "qvørbital"
@@ -34,14 +34,16 @@ def turn(request: ModelRequest) -> ModelReply:
     text = str(newest["content"]).partition("<records>")[0]
     answered = request.messages[-1]["role"] == "tool"
     if "note" in text and not answered:
-        return calls(("memory_daily", {"content": f"noted: {text[-80:]}"}), text="I note it.")
+        return tool_call_reply(
+            ("memory_daily", {"content": f"noted: {text[-80:]}"}), text="I note it."
+        )
     if "look up" in text and not answered:
-        return calls(("memory_recall", {"query": text[-60:]}))
+        return tool_call_reply(("memory_recall", {"query": text[-60:]}))
     if "erase what" in text and not answered:
-        return calls(("memory_forget", {"what": text.rpartition(" ")[2].strip(".")}))
+        return tool_call_reply(("memory_forget", {"what": text.rpartition(" ")[2].strip(".")}))
     if answered and "forget yes" in str(request.messages[-1]["content"]):
-        return says(str(request.messages[-1]["content"]))
-    return says(f"You said: {text.strip()}\nAnything else?")
+        return text_reply(str(request.messages[-1]["content"]))
+    return text_reply(f"You said: {text.strip()}\nAnything else?")
 
 
 def consolidation(request: ModelRequest) -> ModelReply:
@@ -57,20 +59,22 @@ def consolidation(request: ModelRequest) -> ModelReply:
         for found in re.finditer(rf"#(\d+) [^\n]*USER[^\n]*I live in {TOWN}", told)
     ]
     history = f"[2026-02-10 10:00] {' '.join(told.split())[-3000:]}"
-    return calls(("save_memory", {"history_entry": history, "operations": operations[:1]}))
+    return tool_call_reply(
+        ("save_memory", {"history_entry": history, "operations": operations[:1]})
+    )
 
 
 @asynccontextmanager
 async def home(
-    folder: Path, model: Model | None = None, bounds: Bounds | None = None
+    folder: Path, model: Model | None = None, bounds: HostLimits | None = None
 ) -> AsyncIterator[Host]:
-    blobs = BlobStore(folder / "blobs")
+    blobs = FolderBlobs(folder / "blobs")
     model = model or ScriptedModel(turn, consolidation=consolidation)
     made = session_host(
         folder,
         model,
-        bounds=bounds or Bounds(group_context=10),
-        traces=lambda bus: Traces(folder, bus, blobs).erase,
+        bounds=bounds or HostLimits(group_context=10),
+        traces=lambda bus: ResidualFiles(folder, bus, blobs).erase,
         memory_files=folder / "memory",
     )
     async with made as host:
@@ -80,19 +84,19 @@ async def home(
 async def converse(host: Host, folder: Path) -> str:
     """Say things of which traces come to lie everywhere; return the name of a file that was sent."""
     channel = host.channel
-    blob = await BlobStore(folder / "blobs").put(f"about {FILE}".encode())
+    blob = await FolderBlobs(folder / "blobs").put(f"about {FILE}".encode())
     await channel.ask(f"remember that my cat is called {CAT.capitalize()}")
     await channel.ask(f"My aunt {AUNT.capitalize()} visits on Sunday.")
     attached = Attachment("document", f"{FILE}.txt", "text/plain", 9, blob, f"about {FILE}")
-    await channel.answer_to(await channel.send(f"{AUNT} sent this", attachments=(attached,)))
+    await channel.wait_for_answer(await channel.send(f"{AUNT} sent this", attachments=(attached,)))
     await channel.ask(f"note that {AUNT} brings cake, and {CAT} eats it")
     await channel.ask(f"look up {CAT}")
     await channel.ask(f"I live in {TOWN}.")
     for command in ("/memory", "/memory why 1", f"/memory search {AUNT}", "/memory export"):
         await channel.ask(command)
-    await channel.answer_to(await channel.send("What was that?", quote=f"called {CAT}"))
+    await channel.wait_for_answer(await channel.send("What was that?", quote=f"called {CAT}"))
     await channel.ask("/new")
-    await host.until(lambda: any((folder / "tapes").glob("*.gz")))
+    await host.wait_until(lambda: any((folder / "tapes").glob("*.gz")))
     await channel.ask("/memory history")
     await channel.ask(f"look up {AUNT}")
     await channel.ask("It rains today.")
@@ -112,7 +116,7 @@ async def work(folder: Path) -> None:
         await ask(f"/reference set dock near the {SHIP}")
         await ask("/reference share dock")
         other = await host.channel.send("Hello", chat="2", sender=BOB, role="member")
-        await host.channel.answer_to(other)
+        await host.channel.wait_for_answer(other)
         await ask(f"/problem new Tickets of the {SHIP}")
         await ask("Two of them, please.")
         for note in (f"must board the {SHIP}", f"ask when does the {SHIP} sail?", "ask how long?"):
@@ -121,7 +125,7 @@ async def work(folder: Path) -> None:
         await ask("/problem switch general")
         await ask("/problem")
         await ask("/new")
-        await host.until(lambda: any((folder / "tapes").glob("*.gz")))
+        await host.wait_until(lambda: any((folder / "tapes").glob("*.gz")))
         await ask("It rains today.")
         await host.bus.drain()
         now = host.clock.now()
@@ -134,7 +138,7 @@ async def work(folder: Path) -> None:
         SynthesizedPattern("p2", "policy", {"text": "Leave early."}, ["p1"], 0.8, now, now),
         SynthesizedPattern("p3", "policy", {"text": "Buy two."}, rests, 0.8, now, now),
     ]
-    fold = folded(await store.read(PERSON))
+    fold = fold_entries(await store.read(PERSON))
     records = {"patterns": [one.as_json() for one in beliefs], "key": "beliefs"}
     gate = {"approved": True, "reason": f"as the {SHIP} was"}
     fold.apply(await store.append(PERSON, bus_entry(fold, {**records, "decision": gate})))
@@ -142,7 +146,7 @@ async def work(folder: Path) -> None:
     content = {"text": f"The {SHIP} was late.", SHIP: [3]}
     labels = {"layer": SHIP, "tags": ["sea", SHIP]}
     await store.append(CHAT, episode_entry("decision", content, **labels))  # type: ignore[arg-type]
-    await _state(store, CHAT, folded(await store.read(CHAT)))
+    await _state(store, CHAT, fold_entries(await store.read(CHAT)))
     # Whoever searches has the index written.
     await store.search(SearchQuery(SHIP, tapes=(CHAT,)))
     await store.close()
@@ -150,5 +154,5 @@ async def work(folder: Path) -> None:
 
 async def _state(store: FileTapeStore, tape: str, fold: FactFold) -> None:
     """Have the whole state written, as it is every so often."""
-    state = {"paused": fold.paused, "previous": fold.last, "state": fold.state()}
-    await store.append(tape, event(PAUSED, state))
+    state = {"paused": fold.paused, "previous": fold.last_entry_id, "state": fold.state()}
+    await store.append(tape, event(PAUSED_EVENT, state))

@@ -69,7 +69,7 @@ async def live(order: dict[str, Any]) -> None:
     async with home(Path(order["folder"])) as host:
         FAULT.arm(order["times"], order["part"])
         sent = await host.channel.send(order["command"], message_id=CONFIRMATION)
-        await host.channel.answer_to(sent, within=30)
+        await host.channel.wait_for_answer(sent, within=30)
         await host.bus.drain()
         emit(changes=FAULT.done)
         os.kill(os.getpid(), signal.SIGKILL)

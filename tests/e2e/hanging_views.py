@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from bot.agent.context import ContextBuilder, default_context
-from bot.runtime.sessions import suspects
+from bot.runtime.sessions import poison_messages as suspects
 
 # Programs that are forked are heard at once.
 suspects._FIRST_PAUSE = 4.0

@@ -12,10 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bot.memory.facts.rendering import MOST_BYTES
-from bot.memory.snapshot import ZoneFold
+from bot.memory.facts.fact_markdown import MAX_RENDERED_BYTES
+from bot.memory.zone_snapshot import ZoneFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, SESSION_NEW, TapeEntry
-from bot.tape.store import REPAIR
+from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 
 KEPT = re.compile(r"K[0-9A-F]{6}")
@@ -102,7 +102,7 @@ def check_settled(entries: list[TapeEntry], said: Iterable[Said], delivered: set
 
 def count(entries: list[TapeEntry]) -> Counter[str]:
     """Count what kills and recovery left on a tape."""
-    wanted = {REPAIR: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
+    wanted = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", SESSION_NEW: "new sessions"}
     wanted |= {MEMORY_CONSOLIDATED: "consolidations", "memory.undone": "undone"}
     found = Counter(wanted[e.name] for e in entries if e.name in wanted)
     found["calls of tools"] = sum(e.kind == "tool_result" for e in entries)
@@ -133,7 +133,11 @@ def _zones(entries: list[TapeEntry]) -> Iterator[tuple[int, set[str], bool]]:
     for entry in entries:
         if fold.apply(entry):
             text = fold.snapshot.long_term
-            yield fold.snapshot.version, set(KEPT.findall(text)), len(text) > MOST_BYTES - 100
+            yield (
+                fold.snapshot.version,
+                set(KEPT.findall(text)),
+                len(text) > MAX_RENDERED_BYTES - 100,
+            )
 
 
 def _check_zones(entries: list[TapeEntry]) -> None:

@@ -13,12 +13,18 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.bus import Answer, Inbound, Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.facts.fold import FactFold, folded
-from bot.memory.people import People
+from bot.memory.facts.fact_fold import FactFold, fold_entries
+from bot.memory.identities import IdentityFold
 from bot.testing.fake_channel import FakeChannel
-from bot.testing.host import Bounds, Host, session_host
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
+)
 
 _IDS = itertools.count()
 _CODE = re.compile(r"`/link ([A-Z0-9-]+)`")
@@ -46,7 +52,7 @@ class Home:
     async def ask(self, where: str, text: str, **more: object) -> str:
         """Say something; return what is answered."""
         channel = self.channels[where.partition(":")[0]]
-        return await channel.answer_to(await self.send(where, text, **more))
+        return await channel.wait_for_answer(await self.send(where, text, **more))
 
     async def code(self, where: str) -> str:
         """Return a fresh code."""
@@ -70,7 +76,7 @@ class Home:
     async def until_told(self, where: str, words: str) -> Answer:
         """Return the first answer in a chat that has these words, waiting for it."""
         channel = self.channels[where.partition(":")[0]]
-        await channel.until(lambda: any(words in one.text for one in self.told(where)))
+        await channel.wait_until(lambda: any(words in one.text for one in self.told(where)))
         return next(one for one in self.told(where) if words in one.text)
 
     async def prompt(self, where: str, text: str = "What do you know?", **more: object) -> str:
@@ -81,15 +87,15 @@ class Home:
         return "\n".join(str(one.messages) for one in asked)
 
     async def scope(self, identity: str) -> FactFold:
-        return folded(await self.host.tape(f"person:{identity}"))
+        return fold_entries(await self.host.tape(f"person:{identity}"))
 
     async def facts(self, identity: str) -> set[str]:
         """Return what is believed in an identity's own scope."""
         return {one.text for one in (await self.scope(identity)).active()}
 
-    async def people(self) -> People:
+    async def people(self) -> IdentityFold:
         """Return who is who, read from the tape."""
-        found = People()
+        found = IdentityFold()
         for entry in await self.host.tape("workspace:people"):
             found.apply(entry)
         return found
@@ -99,20 +105,22 @@ def turn(request: ModelRequest) -> ModelReply:
     """Look everything up where a message asks for it."""
     last = request.messages[-1]
     if last["role"] == "user" and "LOOK" in str(last["content"]):
-        return calls(
+        return tool_call_reply(
             ("memory_show", {}),
             ("memory_recall", {"query": "like own", "days": 999}),
             ("memory_recall", {}),
             ("memory_recall", {"query": "like own", "kind": "messages"}),
         )
-    return says("ok")
+    return text_reply("ok")
 
 
 def consolidation(request: ModelRequest) -> ModelReply:
     """Learn what somebody likes a lot."""
     told = _LEARNS.findall(str(request.messages[-1]["content"]))
-    operations = [learns(f"The user likes {what}.", quote, int(n)) for n, quote, what in told]
-    return consolidates("[2026-02-10 10:00] They talked.", *operations)
+    operations = [
+        fact_operation(f"The user likes {what}.", quote, int(n)) for n, quote, what in told
+    ]
+    return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 
 @asynccontextmanager
@@ -120,7 +128,7 @@ async def home(
     folder: Path,
     *,
     clock: ManualClock | None = None,
-    bounds: Bounds | None = None,
+    bounds: HostLimits | None = None,
     model: ScriptedModel | None = None,
 ) -> AsyncIterator[Home]:
     """Run the program with the channels ``fake``, ``other`` and ``third``."""

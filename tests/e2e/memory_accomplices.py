@@ -14,12 +14,18 @@ from pydantic import BaseModel
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.bus import Attachment, Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.facts.fold import folded
-from bot.memory.facts.rendering import render
-from bot.memory.snapshot import DAILY, LONG_TERM, SHARED
+from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.facts.fact_markdown import render_facts
+from bot.memory.zone_snapshot import DAILY_EVENT, LONG_TERM_EVENT, SHARED_EVENT
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 INNOCENT = "I walked around the lake this morning."
 HISTORY = "[2026-02-10 10:00] They talked."
@@ -73,32 +79,36 @@ class Accomplice:
         """Do one step of a turn."""
         if request.messages[-1]["role"] == "user":
             self._plan = self._steps() if self.mode in ("saves", "both") else []
-        return self._plan.pop(0) if self._plan else says(self.reply)
+        return self._plan.pop(0) if self._plan else text_reply(self.reply)
 
     def _steps(self) -> list[ModelReply]:
         steps = []
         if "page" in self.scene:
-            steps.append(calls(("web_fetch", {})))
+            steps.append(tool_call_reply(("web_fetch", {})))
         if "recall" in self.scene:
-            steps.append(calls(("memory_recall", {"query": self.scene["recall"], "days": 99})))
+            steps.append(
+                tool_call_reply(("memory_recall", {"query": self.scene["recall"], "days": 99}))
+            )
         wanted = self.scene["want"]
-        steps.append(calls(saves(*wanted)))
+        steps.append(tool_call_reply(memory_save_call(*wanted)))
         if "ends" in self.scene and self.rendering:
             known = range(1, len(self.rendering.splitlines()) + 1)
             ends = [{"op": "end", "fact": one} for one in known]
             changes = [{"op": "change", "fact": one, "text": wanted[0]} for one in known]
-            steps += [calls(("memory_save", {"changes": some})) for some in (ends, changes)]
-        return [*steps, calls(*[("memory_daily", {"content": one}) for one in wanted])]
+            steps += [
+                tool_call_reply(("memory_save", {"changes": some})) for some in (ends, changes)
+            ]
+        return [*steps, tool_call_reply(*[("memory_daily", {"content": one}) for one in wanted])]
 
     def consolidation(self, request: ModelRequest) -> ModelReply:
         """Claim what is wanted, on all the evidence that a liar could give."""
         if self.mode not in ("consolidates", "both"):
-            return consolidates(HISTORY)
+            return consolidation_reply(HISTORY)
         asked = str(request.messages[-1]["content"])
         known, _, conversation = asked.rpartition("## Conversation to Process\n")
         lines = {int(number): text for number, text in _NUMBERED.findall(conversation)}
         facts = [int(n) for n, _ in _FACT.findall(known.rpartition("## Current facts")[2])]
-        return consolidates(HISTORY, *self._operations(lines, facts))
+        return consolidation_reply(HISTORY, *self._operations(lines, facts))
 
     def _operations(self, lines: dict[int, str], facts: list[int]) -> Iterator[dict[str, Any]]:
         words = str(self.scene.get("quote", ""))
@@ -181,9 +191,9 @@ class Cast:
             **more,
         )
         if inbound.edits is not None:
-            await host.until_pending(0)
+            await host.wait_for_pending(0)
             return ""
-        return await host.channel.answer_to(inbound)
+        return await host.channel.wait_for_answer(inbound)
 
 
 def sent(step: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,13 +211,13 @@ def sent(step: Mapping[str, Any]) -> dict[str, Any]:
 async def home_facts(host: Host, cast: Cast) -> list[str]:
     """Return what is believed in the scope of a scene's chat."""
     tape = f"fake:{cast.chat}" if cast.group else f"person:fake:{cast.chat}"
-    return [fact.text for fact in folded(await host.tape(tape)).active()]
+    return [fact.text for fact in fold_entries(await host.tape(tape)).active()]
 
 
 async def rendering(host: Host, cast: Cast) -> str:
     """Return long-term memory of a scene's chat as the model sees it."""
     tape = f"fake:{cast.chat}" if cast.group else f"person:fake:{cast.chat}"
-    return render(folded(await host.tape(tape)).active())
+    return render_facts(fold_entries(await host.tape(tape)).active())
 
 
 async def believed(host: Host) -> list[str]:
@@ -215,8 +225,12 @@ async def believed(host: Host) -> list[str]:
     found: list[str] = []
     for name in await host.store.list_tapes():
         entries = await host.tape(name)
-        found += [fact.text for fact in folded(entries).active()]
-        found += [_zone_text(one) for one in entries if one.name in (LONG_TERM, SHARED, DAILY)]
+        found += [fact.text for fact in fold_entries(entries).active()]
+        found += [
+            _zone_text(one)
+            for one in entries
+            if one.name in (LONG_TERM_EVENT, SHARED_EVENT, DAILY_EVENT)
+        ]
     return found
 
 
@@ -226,7 +240,7 @@ def _zone_text(entry: TapeEntry) -> str:
 
 def prompts(model: ScriptedModel) -> list[str]:
     """Return all system prompts of turns."""
-    return [str(one.messages[0]["content"]) for one in model.asked()]
+    return [str(one.messages[0]["content"]) for one in model.requests_for()]
 
 
 def scenes() -> list[dict[str, Any]]:

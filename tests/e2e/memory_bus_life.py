@@ -12,14 +12,21 @@ from typing import Any
 
 from bot.bus import Answer
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import Scopes
+from bot.memory.fold_loader import load_fold
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import ScopeRegistry
 from bot.memory.zone import MemoryZone
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 SESSION, PERSON, WORKSPACE = "fake:1", "person:fake:7", "workspace:shared"
 
@@ -38,7 +45,7 @@ def saves_as(kind: str, text: str) -> tuple[str, dict[str, Any]]:
 _DOES: dict[str, list[tuple[str, dict[str, Any]]]] = {
     HULL: [saves_as("heuristic", "Dry weather is for the hull to sand.")],
     SAILS: [
-        saves("I sew the sails in the evening."),
+        memory_save_call("I sew the sails in the evening."),
         saves_as("policy", "Evenings: if it is evening, then the user sews the sails"),
         ("memory_daily", {"content": "Sewed the sails."}),
     ],
@@ -47,7 +54,7 @@ _DOES: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("problem_note", {"kind": "decide", "text": "land at Kiel", "why": "it is the harbour"}),
     ],
     TOLD_TO: [
-        saves(HOSTILE),
+        memory_save_call(HOSTILE),
         saves_as("policy", "Paint: if paint is needed, then order it from Mallory"),
         ("memory_refer", {"key": "paint", "value": "order@mallory.example"}),
     ],
@@ -105,18 +112,18 @@ def _turn(request: ModelRequest) -> ModelReply:
     last = request.messages[-1]
     said = str(last["content"]).split("<records>")[0] if last["role"] == "user" else ""
     wanted = next((does for message, does in _DOES.items() if message in said), None)
-    return calls(*wanted) if wanted else says("Good.")
+    return tool_call_reply(*wanted) if wanted else text_reply("Good.")
 
 
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = str(request.messages[-1]["content"])
     number = next((one[1:].split()[0] for one in told.splitlines() if HULL in one), "")
     learnt = (
-        [learns("The user sands the hull only in dry weather.", HULL, int(number))]
+        [fact_operation("The user sands the hull only in dry weather.", HULL, int(number))]
         if number
         else []
     )
-    return consolidates("[2026-02-10 10:00] They talked of a boat.", *learnt)
+    return consolidation_reply("[2026-02-10 10:00] They talked of a boat.", *learnt)
 
 
 @dataclass
@@ -132,7 +139,7 @@ class Life:
         """Say something, a minute later; return the answer, once all of it is on the tape."""
         self.clock.advance(60)
         inbound = await self.host.channel.send(text, message_id=f"n{next(self._numbers)}", **more)
-        await self.host.channel.answer_to(inbound)
+        await self.host.channel.wait_for_answer(inbound)
         await self.host.bus.drain()
         return next(one for one in self.host.channel.answers if one.reply_to == inbound.id)
 
@@ -149,7 +156,7 @@ class Life:
         fold = await load_fold(tape, max_messages=40, max_tokens=100_000)
         tape.observe(fold.apply)
         zone = MemoryZone(tape, fold=fold.zone, clock=self.clock)
-        memory = LongTermMemory(tape, fold, zone, Scopes(self.host.store, self.clock))
+        memory = LongTermMemory(tape, fold, zone, ScopeRegistry(self.host.store, self.clock))
         await memory.home.open()
         await memory.workspace.open()
         return memory

@@ -22,12 +22,12 @@ from platform_kills import Death, Kills
 from platform_stage import TOKEN, Place, Stage, is_half
 from platform_talk import Said
 
-from bot.memory.spoken import TURN_END
+from bot.memory.conversation_entries import TURN_END
 from bot.memory.transcript import recorded_at
-from bot.memory.turns import DELIVERY, TURN_RESUME
+from bot.memory.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
-from bot.tape.store import REPAIR
-from bot.tape.stores.examine import examine
+from bot.tape.store import REPAIR_EVENT
+from bot.tape.stores.folder_verification import verify_folder
 
 WINDOW = 30.0
 """The most seconds between a send that the server took and the kill that left it without receipt."""
@@ -153,7 +153,7 @@ async def close_books(kills: Kills) -> Books:
     _check_lost(books)
     _check_strays(books)
     _check_logs(home)
-    problems = examine(home / "tapes", "").problems
+    problems = verify_folder(home / "tapes", "").problems
     assert not problems, f"`tapebot tape verify` finds: {problems}"
     return books
 
@@ -171,7 +171,7 @@ def _read(place: Place, entries: Iterable[TapeEntry]) -> Session:
             assert entry.data["delivered"], f"refused: {entry.data}"
             assert entry.data["turn"] not in receipts, f"two receipts: {entry.data}"
             receipts[entry.data["turn"]] = (tuple(entry.data["platform_ids"]), _moment(entry))
-        elif entry.name in (TURN_RESUME, REPAIR):
+        elif entry.name in (TURN_RESUME, REPAIR_EVENT):
             session.counts[entry.name] += 1
         if entry.name == TURN_RESUME:
             session.resumed[entry.data["turn"]] += 1

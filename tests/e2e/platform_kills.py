@@ -18,8 +18,8 @@ from platform_lives import KILLED, SECONDS, Life, Lives
 from platform_stage import Stage, is_half, now
 from platform_talk import Talk
 
-from bot.memory.spoken import TURN_END
-from bot.memory.turns import TurnFold
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.turn_fold import TurnFold
 
 _LOOK_SECONDS = 0.1
 
@@ -84,7 +84,7 @@ class Facts:
 
     def count(self, fact: str) -> int:
         """Return how many facts of a kind there are."""
-        telegram, discord = self._stage.telegram.books, self._stage.discord.books
+        telegram, discord = self._stage.telegram.records, self._stage.discord.records
         match fact:
             case "called":
                 return len(telegram.calls) + len(discord.calls)
@@ -102,7 +102,7 @@ class Facts:
         return {"posted": self._posted, "half": self._halves}[fact]
 
     def _look(self) -> None:
-        messages, shown = self._stage.discord.books.messages, self._stage.telegram.books.shown
+        messages, shown = self._stage.discord.records.messages, self._stage.telegram.records.shown
         for message in islice(messages.values(), self._looked, None):
             # A sign of thinking has no content.
             mine = message.author_id == self._stage.discord.bot_id and bool(message.content)
@@ -195,7 +195,7 @@ class Kills:
             for entry in await read_tape(self.lives.home, place.session):
                 fold.apply(entry)
                 settled.update(entry.data["inbound"] if entry.name == TURN_END else ())
-            left += [f"open: {fold.open}"] if fold.open else []
+            left += [f"open: {fold.open_turn}"] if fold.open_turn else []
             left += [f"not delivered: {one}" for one in fold.undelivered.values()]
             left += [
                 f"not settled: {one}"

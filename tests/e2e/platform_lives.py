@@ -93,7 +93,10 @@ class Lives:
             part: How much of it is done, if it is a write.
             wait: Calls count from ``arm`` on.
         """
-        ready, polls = self._stage.discord.books.happened("ready"), self._stage.polls()
+        ready, polls = (
+            self._stage.discord.records.count_gateway_events("ready"),
+            self._stage.polls(),
+        )
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"PYTHONPATH": str(ROOT), "HOME": str(self._folder)}
         with (
@@ -142,7 +145,7 @@ class Lives:
             return False
         if place.platform == "telegram":
             return self._stage.polls() > life.polls
-        return self._stage.discord.books.happened("ready") > life.ready
+        return self._stage.discord.records.count_gateway_events("ready") > life.ready
 
     async def until_connected(self) -> None:
         """Wait until it has a connection to both platforms."""

@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 import anyio
 
-from testkit.discord.records import Books, Message
+from testkit.discord.records import DiscordMessage, DiscordRecords
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Reply, ScriptedOpenAI
-from testkit.telegram.records import Shown
+from testkit.telegram.records import BotMessage
 from testkit.telegram.server import TelegramServer
 
 TOKEN = re.compile(r"K[0-9A-F]{6}")
@@ -113,7 +113,7 @@ def _text(content: Any) -> str:
     return str(content or "")
 
 
-class _ToldBooks(Books):
+class _ToldBooks(DiscordRecords):
     """Discord's books, which tell at once what is noted."""
 
     told: Callable[[], None] = staticmethod(lambda: None)
@@ -188,11 +188,11 @@ class Stage:
         """Return how often Telegram was asked for updates."""
         return self.telegram.world.bot_by_id(self.telegram.me.id).poll
 
-    def on_telegram(self, place: Place) -> list[Shown]:
+    def on_telegram(self, place: Place) -> list[BotMessage]:
         """Return the bot's standing messages of a place."""
-        return self.telegram.books.messages(place.chat, topic=place.topic)
+        return self.telegram.records.messages(place.chat, topic=place.topic)
 
-    def on_discord(self, place: Place) -> list[Message]:
+    def on_discord(self, place: Place) -> list[DiscordMessage]:
         """Return the bot's standing messages of a place, signs of thinking apart."""
         return self.discord.answers(place.chat)
 
@@ -270,20 +270,20 @@ async def open_stage(chance: random.Random) -> AsyncIterator[Stage]:
     """Yield a world with people in it, its servers listening."""
     telegram, discord, model = TelegramServer(), DiscordServer(), Model(chance)
     told = _ToldBooks()
-    discord.world.books = told
+    discord.world.records = told
     provider = ScriptedOpenAI(model)
     logger, quiet = logging.getLogger("aiohttp.server"), _OfTheDead()
     logger.addFilter(quiet)
     async with telegram, discord, provider:
         stage = Stage(telegram, discord, model, provider.base_url)
         stage.people_arrive()
-        woken = telegram.books.changed
+        woken = telegram.records.changed
 
         def changed() -> None:
             woken()
             stage.note()
 
-        telegram.books.changed = changed
+        telegram.records.changed = changed
         told.told = stage.note
         model.on_asked = stage.note
         yield stage

@@ -6,8 +6,8 @@ from collections import Counter
 
 from platform_books import Books, Session
 
-from bot.memory.turns import TURN_RESUME
-from bot.tape.store import REPAIR
+from bot.memory.turn_fold import TURN_RESUME
+from bot.tape.store import REPAIR_EVENT
 
 OFTEN = 3
 """Taken up again more often than this, a turn has been interrupted very often."""
@@ -65,9 +65,9 @@ def _recovered(books: Books, table: Table) -> None:
         table.add(f"  more than {OFTEN} times the same", platform, often)
         joined = sum(len(end.inbound) - 1 for end in session.ends)
         table.add("answered with another, in one turn", platform, joined)
-        table.add("torn ends of tapes repaired", platform, session.counts[REPAIR])
+        table.add("torn ends of tapes repaired", platform, session.counts[REPAIR_EVENT])
         table.add("shown before a kill, receipted after it", platform, _found_again(session, books))
-    for update in books.stage.telegram.books.updates:
+    for update in books.stage.telegram.records.updates:
         table.add("handed out again by the platform", "telegram", len(update.handed_at) > 1)
 
 
@@ -76,7 +76,7 @@ def _cost(books: Books, table: Table) -> None:
         twice, halves = (len(books.strays_on(platform, half=half)) for half in (False, True))
         table.add("shown twice: killed between send and receipt", platform, twice)
         table.add("half left: killed between send and receipt", platform, halves)
-    discord = books.stage.discord.books
+    discord = books.stage.discord.records
     for one in books.lost:
         table.add("interactions that died with the process", "discord")
         acknowledged = discord.interactions[one.number].acknowledged is not None
@@ -100,7 +100,7 @@ def _strays(books: Books) -> list[str]:
 
 
 def _lost(books: Books) -> list[str]:
-    known = books.stage.discord.books.interactions
+    known = books.stage.discord.records.interactions
     lines = []
     for one in books.lost:
         acknowledged = known[one.number].acknowledged
@@ -116,7 +116,7 @@ def _lost(books: Books) -> list[str]:
 
 def _found_again(session: Session, books: Books) -> int:
     """Count answers that were (in part) on the screen before a kill and have their receipt after."""
-    began = {str(one.id): one.versions[0].at for one in books.stage.telegram.books.shown}
+    began = {str(one.id): one.versions[0].at for one in books.stage.telegram.records.shown}
     if session.place.platform == "discord":
         began = {str(one.id): one.created for one in books.stage.on_discord(session.place)}
     return sum(

@@ -9,7 +9,7 @@ from typing import Literal
 
 from platform_stage import Place, Stage, now
 
-from testkit.discord.records import Upload
+from testkit.discord.records import DiscordUpload
 
 Kind = Literal["text", "file", "command", "slash", "press", "edit"]
 
@@ -135,7 +135,7 @@ class Talk:
         text = self._addressed(place, f"Look at this, {token}.")
         who = self._chance.choice(place.people)
         if place.platform == "discord":
-            upload = Upload("list.txt", _NOTES, "text/plain")
+            upload = DiscordUpload("list.txt", _NOTES, "text/plain")
             number = self._stage.discord.say(place.chat, who, text, attachments=[upload])
         elif self._chance.random() < 0.5:
             number = self._stage.telegram.photo(place.chat, who, caption=text, topic=place.topic)
@@ -152,7 +152,7 @@ class Talk:
             text = text if place.private else f"{text}@{self._stage.telegram.me.username}"
             number = self._say(place, text)
             self._note("command", place, str(number), number)
-        elif self._stage.discord.books.commands.get(0) and self._connected(place):
+        elif self._stage.discord.records.commands.get(0) and self._connected(place):
             name, options = ("memory", {"what": "clear"}) if clear else ("status", {})
             who = self._chance.choice(place.people)
             number = self._stage.discord.slash(place.chat, who, name, options)
@@ -200,7 +200,7 @@ class Talk:
             number = 0
         else:
             self._stage.telegram.edit(said.number, text, chat=place.chat)
-            number = self._stage.telegram.books.updates[-1].id
+            number = self._stage.telegram.records.updates[-1].id
         self._note("edit", place, f"{said.number}.e{number}", said.number)
         return True
 

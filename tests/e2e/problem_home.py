@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.llm.base import ModelRequest
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 MESSAGE = "the-one"
 """The platform's id of what is said when the process is killed."""
@@ -30,10 +30,10 @@ def step(request: ModelRequest) -> Any:
     words = str(last["content"]).partition("<records>")[0]
     if last["role"] == "user" and "please open" in words:
         name = words.split("please open ")[1].strip()
-        return calls(("problem_note", {"kind": "open", "text": name}))
+        return tool_call_reply(("problem_note", {"kind": "open", "text": name}))
     if last["role"] == "user" and "please end" in words:
-        return calls(("problem_note", {"kind": "complete"}))
-    return says("done")
+        return tool_call_reply(("problem_note", {"kind": "complete"}))
+    return text_reply("done")
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ async def live(order: dict[str, Any]) -> None:
     async with home(Path(order["folder"])) as host:
         FAULT.arm(order["times"], order["part"])
         sent = await host.channel.send(order["text"], message_id=MESSAGE)
-        await host.channel.answer_to(sent, within=20)
+        await host.channel.wait_for_answer(sent, within=20)
         await host.bus.drain()
         emit(changes=FAULT.done)
         os.kill(os.getpid(), signal.SIGKILL)

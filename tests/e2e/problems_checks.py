@@ -13,25 +13,25 @@ from kill_checks import check_lines, check_tape, read_tape
 from problems_talk import ASKED_FOR, GENERAL, MOTTO, Talk, chat_of, markers, problem_in
 
 from bot.core.clock import SystemClock
-from bot.memory.bus.compartments import BUS
-from bot.memory.bus.entries import EPISODE
-from bot.memory.bus.notes import KINDS, notes_of
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.bus.problem_notes import NOTE_KINDS, note_lines
 from bot.memory.bus.provenance import entry_of
-from bot.memory.facts.fold import FactFold, folded
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold, supply
-from bot.memory.scope import last_facts
-from bot.memory.snapshot import HISTORY
-from bot.memory.spoken import PROBLEM, TURN_END
-from bot.memory.turns import REPLY
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import PROBLEM_ANCHOR_PREFIX, TURN_END
+from bot.memory.facts.fact_fold import FactFold, fold_entries
+from bot.memory.fold_loader import load_fold, load_resumed_entries
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.session_fold import SessionFold
+from bot.memory.turn_fold import REPLY
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
-from bot.tape.store import REPAIR
+from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 
-_OF_ANOTHER = frozenset({BUS, EPISODE, HISTORY, REPAIR})
+_OF_ANOTHER = frozenset({BUS_EVENT, EPISODE_EVENT, HISTORY_EVENT, REPAIR_EVENT})
 """Events that name the problem that they tell of, and the store's own, which tell of none."""
 
 
@@ -80,7 +80,7 @@ async def check_home(home: Path, talks: Iterable[Talk]) -> Counter[str]:
             found += _counted(chat)
     finally:
         await store.close()
-    _check_motto(folded(everybody), sum(talk.shared for talk in talks))
+    _check_motto(fold_entries(everybody), sum(talk.shared for talk in talks))
     return found
 
 
@@ -90,8 +90,8 @@ async def _read(home: Path, store: FileTapeStore, talk: Talk) -> Chat:
     full = SessionFold(WindowFold(*state["bounds"]))
     for entry in entries:
         full.apply(entry)
-    await supply(TapeService(store, talk.session), full.window)
-    return Chat(talk, entries, state, full, folded(await store.read(state["home"][0])))
+    await load_resumed_entries(TapeService(store, talk.session), full.window)
+    return Chat(talk, entries, state, full, fold_entries(await store.read(state["home"][0])))
 
 
 def _check_chat(chat: Chat) -> None:
@@ -113,12 +113,14 @@ async def check_folds(store: FileTapeStore, chat: Chat, everybody: list[TapeEntr
     assert tail.pointers() == chat.full.pointers(), "the tail tells another state than the tape"
     for fold in (tail, chat.full):
         assert _json(fold.facts.state()) == chat.state["own"], "the program believes otherwise"
-        spoken = [entry.id for entry in fold.window.spoken()]
+        spoken = [entry.id for entry in fold.window.conversation()]
         assert [fold.window.problem, spoken] == chat.state["window"], "another view"
         assert fold.window.problem == fold.problem
     assert _json(chat.home.state()) == running
-    assert folded(await last_facts(TapeService(store, name))).state() == chat.home.state()
-    assert _json(folded(everybody).state()) == chat.state["workspace"]
+    assert (
+        fold_entries(await load_fact_entries(TapeService(store, name))).state() == chat.home.state()
+    )
+    assert _json(fold_entries(everybody).state()) == chat.state["workspace"]
 
 
 def check_messages(chat: Chat) -> None:
@@ -150,8 +152,12 @@ def check_registry(chat: Chat) -> None:
     ids = {name for name, _, _ in chat.state["problems"]} - {GENERAL}
     assert ids == {f"p{number}" for number in range(1, len(chat.talk.states) + 1)}
     assert chat.full.compartments.next_problem == len(ids) + 1
-    assert not chat.full.compartments.wanted
-    switches = [e for e in chat.entries if e.kind == "anchor" and str(e.name).startswith(PROBLEM)]
+    assert not chat.full.compartments.requested_problem
+    switches = [
+        e
+        for e in chat.entries
+        if e.kind == "anchor" and str(e.name).startswith(PROBLEM_ANCHOR_PREFIX)
+    ]
     assert len(switches) == chat.talk.counts["switches"], "a switch was done twice, or never"
 
 
@@ -159,8 +165,8 @@ def check_phases(chat: Chat) -> None:
     """Each entry is marked with the problem that was worked on when it was written."""
     phase = GENERAL
     for entry in chat.entries:
-        if entry.kind == "anchor" and str(entry.name).startswith(PROBLEM):
-            phase = str(entry.name).removeprefix(PROBLEM)
+        if entry.kind == "anchor" and str(entry.name).startswith(PROBLEM_ANCHOR_PREFIX):
+            phase = str(entry.name).removeprefix(PROBLEM_ANCHOR_PREFIX)
             assert entry.data["problem"] == phase
             returns = entry.data["returns"]["ids"]
             assert {problem_of(chat.by_id[one]) for one in returns} <= {phase}, "another's return"
@@ -169,7 +175,7 @@ def check_phases(chat: Chat) -> None:
             assert problem_of(entry) == phase, f"{entry} is in the phase of {phase}"
     assert phase == chat.full.problem
     for problem in chat.full.compartments.problems.values():
-        belong = {problem_of(chat.by_id[one]) for one in problem.messages}
+        belong = {problem_of(chat.by_id[one]) for one in problem.resumable_entry_ids}
         assert belong <= {problem.problem_id}, f"{problem} has messages of {belong}"
 
 
@@ -187,7 +193,7 @@ def _texts(entry: TapeEntry) -> Iterator[tuple[str, str]]:
     """Yield what an entry tells, with the problem that it tells it of."""
     if entry.name == REPLY or MOTTO in str(entry.payload):
         return
-    if entry.name != BUS:
+    if entry.name != BUS_EVENT:
         yield problem_of(entry), ASKED_FOR.sub(r"\1", str(entry.payload))
         return
     state = entry.data.get("state", {}).get("compartments", {})
@@ -202,11 +208,11 @@ def check_notes(chat: Chat) -> None:
     """Working sets hold what was noted, in order, each note once, and nothing else."""
     held = chat.full.compartments
     found = {}
-    for problem, working in held.working.items():
+    for problem, working in held.working_sets.items():
         assert working.problem_id == problem
         if not working.empty:
             found[chat.names[problem]] = {
-                kind: noted for kind in KINDS if (noted := notes_of(working, kind))
+                kind: noted for kind in NOTE_KINDS if (noted := note_lines(working, kind))
             }
     wanted = {
         name: {kind: [_line(kind, one) for one in noted] for kind, noted in notes.items() if noted}
@@ -280,13 +286,13 @@ def check_prompts(path: Path, talks: list[Talk]) -> Counter[str]:
 
 def _counted(chat: Chat) -> Counter[str]:
     """Count what kills and recovery left on a tape."""
-    named = {REPAIR: "repairs", "turn.resume": "resumed turns", TURN_END: "turns"}
+    named = {REPAIR_EVENT: "repairs", "turn.resume": "resumed turns", TURN_END: "turns"}
     named |= {MEMORY_CONSOLIDATED: "consolidations"}
     found = Counter(named[str(e.name)] for e in chat.entries if e.name in named)
-    anchors = [e for e in chat.entries if str(e.name).startswith(PROBLEM)]
+    anchors = [e for e in chat.entries if str(e.name).startswith(PROBLEM_ANCHOR_PREFIX)]
     found["switches"] = len(anchors)
     found["messages that came back"] = sum(e.data["returns"]["messages"] for e in anchors)
-    found["whole states"] = sum("state" in e.data for e in chat.entries if e.name == BUS)
+    found["whole states"] = sum("state" in e.data for e in chat.entries if e.name == BUS_EVENT)
     found["calls of tools"] = sum(e.kind == "tool_result" for e in chat.entries)
     found["problems"] = len(chat.talk.states)
     found["beliefs"] = len(chat.home.compartments.patterns)

@@ -195,7 +195,7 @@ async def _state(_: str, context: CommandContext) -> CommandReply:
         "problems": [
             [one.problem_id, one.name, one.state] for one in await bus.problems.list_by_state()
         ],
-        "window": [fold.window.problem, [one.id for one in fold.window.spoken()]],
+        "window": [fold.window.problem, [one.id for one in fold.window.conversation()]],
         "bounds": [fold.window.max_messages, fold.window.max_tokens],
         "chains": {one: [e.id for e in await bus.get_evidence_chain(one)] for one in known},
         "versions": {
@@ -220,7 +220,9 @@ async def live(order: dict[str, Any]) -> None:
     if order["kill"].get("start"):
         FAULT.arm(order["kill"])
     async with open_app(load_settings()) as app, anyio.create_task_group() as tasks:
-        commands = CommandRegistry([*builtin_commands().listed(), Command("state", "", (), _state)])
+        commands = CommandRegistry(
+            [*builtin_commands().visible_commands(), Command("state", "", (), _state)]
+        )
         agent = replace(app.services.agent, model=Scripted(log))
         services = replace(app.services, agent=agent, commands=commands)
         tasks.start_soon(Supervisor(services).run)

@@ -10,7 +10,12 @@ from typing import Any
 from problems_talk import ASKED_FOR, MARKER, markers
 
 from bot.llm.base import ModelReply, ModelRequest
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 _TOLD = re.compile(r"\b(OPEN|CLOSE|NOTE|CONCLUDE|REFER|LOOK) (.*)")
 _WORDS = "think roses letters bills chords tickets seen done"
@@ -34,13 +39,15 @@ class Scripted(ScriptedModel):
         marked = " ".join(markers(asked)) or "you"
         found = _TOLD.search(asked)
         if request.messages[-1]["role"] != "user" or found is None:
-            return says(f"Seen, {marked}.")
-        return calls(*_calls(found[1], found[2].strip()), text=f"I do it, {marked}.")
+            return text_reply(f"Seen, {marked}.")
+        return tool_call_reply(*_calls(found[1], found[2].strip()), text=f"I do it, {marked}.")
 
     def _consolidation(self, request: ModelRequest) -> ModelReply:
         self._note(request, "")
         found = MARKER.search(str(request.messages[-1]["content"]))
-        return consolidates(f"[2026-01-02 10:00] They spoke of {found[0] if found else 'nothing'}.")
+        return consolidation_reply(
+            f"[2026-01-02 10:00] They spoke of {found[0] if found else 'nothing'}."
+        )
 
     def _note(self, request: ModelRequest, asked: str) -> None:
         messages = [

@@ -10,7 +10,14 @@ from typing import Any
 from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, judges, learns, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    judgement_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 OLD = "Lotte: piano on Wednesdays at 16:00"
 NEW = "Lotte: piano on Wednesdays at 17:00"
@@ -27,8 +34,8 @@ def turn(request: ModelRequest) -> ModelReply:
     last = request.messages[-1]
     if last["role"] == "user" and MOVED in str(last["content"]):
         change: dict[str, Any] = {"op": "change", "fact": 1, "text": NEW}
-        return calls(("memory_save", {"changes": [change]}))
-    return says("ok")
+        return tool_call_reply(("memory_save", {"changes": [change]}))
+    return text_reply("ok")
 
 
 def consolidation(request: ModelRequest) -> ModelReply:
@@ -41,13 +48,15 @@ def consolidation(request: ModelRequest) -> ModelReply:
         )
         if number:
             op = "add" if fact is None else "supersede"
-            operations.append(learns(claim, said, number, op=op, fact=fact, subject="life"))
-    return consolidates("[2026-02-10 10:00] They talked.", *operations)
+            operations.append(fact_operation(claim, said, number, op=op, fact=fact, subject="life"))
+    return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 
 def judgement(request: ModelRequest) -> ModelReply:
     """Find that once is not always."""
-    return judges(request, lambda one: "overstated" if "gym" in one["claim"] else "supported")
+    return judgement_reply(
+        request, lambda one: "overstated" if "gym" in one["claim"] else "supported"
+    )
 
 
 @asynccontextmanager

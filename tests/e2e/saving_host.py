@@ -19,7 +19,9 @@ async def live(order: dict[str, Any]) -> None:
     """Open the home, give the command, and die on the way."""
     async with home(Path(order["folder"])) as host:
         FAULT.arm(order["times"], order["part"])
-        await host.channel.answer_to(await host.channel.send(order["command"], message_id="step"))
+        await host.channel.wait_for_answer(
+            await host.channel.send(order["command"], message_id="step")
+        )
         await host.bus.drain()
         emit(changes=FAULT.done)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -13,8 +13,8 @@ import signal
 import sys
 
 import bot.core.files
-import bot.tape.server.serve
-from bot.cli.tape_server import tape_server
+import bot.tape.server.server
+from bot.cli.tape_server import run_tape_server
 from bot.runtime.settings import load_settings
 
 
@@ -40,7 +40,7 @@ def live(port: int, calls: int, *, before: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     bot.core.files._datasync = guarded
-    os._exit(tape_server(load_settings(tape_server_listen=f"127.0.0.1:{port}")))
+    os._exit(run_tape_server(load_settings(tape_server_listen=f"127.0.0.1:{port}")))
 
 
 def say(text: str) -> None:

@@ -81,7 +81,7 @@ class _Discord:
         await self._process.do("say", channel=self._chat, user=self._ada, text=text)
 
     async def shown(self) -> str:
-        messages = (await self._process.books())["messages"].values()
+        messages = (await self._process.records())["messages"].values()
         return "\n".join(message["content"] for message in messages)
 
 

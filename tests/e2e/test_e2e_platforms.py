@@ -61,7 +61,7 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path
                 await discord.do("say", channel=chat, user=ada, text=text)
 
                 async def shown() -> bool:
-                    messages = (await discord.books())["messages"].values()
+                    messages = (await discord.records())["messages"].values()
                     return any(reply in message["content"] for message in messages)
 
                 await until(shown, every=0.05)

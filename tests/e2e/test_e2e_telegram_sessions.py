@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from bot.bus import Knock, Verdict
-from bot.bus.media.blobs import BlobStore
-from bot.bus.media.desk import MediaDesk
+from bot.bus import AccessDecision, AccessRequest
+from bot.bus.media.attachments import AttachmentService
+from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import CapabilityProfile, ModelRequest
-from bot.memory.spoken import TURN_END
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, says
-from channels.base import Groups, Platform
+from bot.memory.conversation_entries import TURN_END
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
+from channels.base import ChannelContext, GroupPolicy
 from testkit.telegram.server import TelegramServer
 
 pytestmark = pytest.mark.slow
@@ -26,8 +26,8 @@ LONG = "a story that is long enough to be shown while it grows, and then some mo
 class Everybody:
     """Lets everybody in."""
 
-    async def admit(self, knock: Knock) -> Verdict:
-        return Verdict("owner" if knock.sender.id == "7" else "member")
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+        return AccessDecision("owner" if knock.sender.id == "7" else "member")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,19 +41,19 @@ async def talking(
 ) -> AsyncIterator[tuple[TelegramServer, Host]]:
     from channels.telegram import TelegramChannel
 
-    blobs = BlobStore(folder / "blobs")
-    bounds = Bounds(group_context=10)
+    blobs = FolderBlobs(folder / "blobs")
+    bounds = HostLimits(group_context=10)
     async with (
         TelegramServer() as telegram,
         session_host(folder, model, bounds=bounds, images=blobs.get) as host,
     ):
         telegram.user(7, "Ada")
         telegram.user(8, "Bob")
-        place = Platform(
+        place = ChannelContext(
             Everybody(),
-            MediaDesk(blobs, max_bytes=20_000_000),
+            AttachmentService(blobs, max_bytes=20_000_000),
             (),
-            Groups(**groups),
+            GroupPolicy(**groups),
             folder / "channel",
             lambda _: None,
         )
@@ -72,8 +72,8 @@ def asked(request: ModelRequest) -> str:
 
 async def test_two_topics_that_stream_at_once_keep_their_messages_and_sessions(tmp_path):
     held = {
-        "red": Held(says(f"red: {LONG}, the red end"), partial=f"red: {LONG}"),
-        "blue": Held(says(f"blue: {LONG}, the blue end"), partial=f"blue: {LONG}"),
+        "red": PausedStep(text_reply(f"red: {LONG}, the red end"), partial=f"red: {LONG}"),
+        "blue": PausedStep(text_reply(f"blue: {LONG}, the blue end"), partial=f"blue: {LONG}"),
     }
     model = ScriptedModel(lambda request: held["red" if "red" in asked(request) else "blue"])
     async with talking(tmp_path, model, always=frozenset({"telegram:-1005"})) as (telegram, host):
@@ -85,17 +85,17 @@ async def test_two_topics_that_stream_at_once_keep_their_messages_and_sessions(t
         for one in held.values():
             one.release.set()
         await telegram.until(lambda books: all("end" in text for text in books.texts(forum.id)))
-        shown = {one.topic: one.text for one in telegram.books.messages(forum.id)}
+        shown = {one.topic: one.text for one in telegram.records.messages(forum.id)}
         assert shown == {
             red: f"red: {LONG}, the red end",
             blue: f"blue: {LONG}, the blue end",
         }
         for topic in (red, blue):
-            assert len(await host.until_event(TURN_END, session=f"telegram:-1005:{topic}")) == 1
+            assert len(await host.wait_for_event(TURN_END, session=f"telegram:-1005:{topic}")) == 1
 
 
 async def test_a_flood_limited_chat_delays_no_other_and_gets_its_answer(tmp_path):
-    model = ScriptedModel(lambda request: says(f"echo: {asked(request).rpartition('] ')[2]}"))
+    model = ScriptedModel(lambda request: text_reply(f"echo: {asked(request).rpartition('] ')[2]}"))
     async with talking(tmp_path, model) as (telegram, _):
         ada, bob = telegram.private(7), telegram.private(8)
         # So long that the other chat is answered before, even if the machine stands still meanwhile.
@@ -104,53 +104,53 @@ async def test_a_flood_limited_chat_delays_no_other_and_gets_its_answer(tmp_path
         await telegram.until(lambda books: books.rejected, within=60)
         telegram.say(bob, 8, "two")
         await telegram.until(lambda books: books.texts(8) == ["echo: two"], within=60)
-        assert telegram.books.texts(7) == []
+        assert telegram.records.texts(7) == []
         await telegram.until(lambda books: books.texts(7) == ["echo: one"], within=60)
-        assert not any(call.early for call in telegram.books.called("sendMessage"))
+        assert not any(call.early for call in telegram.records.called("sendMessage"))
 
 
 async def test_a_photo_is_shown_to_a_model_that_sees_and_kept_by_its_content(tmp_path):
-    model = ScriptedModel([says("a cat")], profile=CapabilityProfile(vision=True))
+    model = ScriptedModel([text_reply("a cat")], profile=CapabilityProfile(vision=True))
     picture = b"\x89PNG\r\n\x1a\n" + b"0" * 64
     async with talking(tmp_path, model) as (telegram, host):
         telegram.photo(telegram.private(7), 7, picture, caption="what is this?")
         await telegram.until(lambda books: books.texts(7) == ["a cat"], within=60)
         (message, *_) = [e for e in await host.tape("telegram:7") if e.kind == "message"]
         (kept,) = message.meta["attachments"]
-        assert await BlobStore(tmp_path / "blobs").get(kept["blob"]) == picture
+        assert await FolderBlobs(tmp_path / "blobs").get(kept["blob"]) == picture
     parts = model.requests[0].messages[-1]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url"]
 
 
 async def test_an_honest_word_is_said_of_a_photo_to_a_model_that_does_not_see(tmp_path):
-    async with talking(tmp_path, ScriptedModel([says("nice")])) as (telegram, _):
+    async with talking(tmp_path, ScriptedModel([text_reply("nice")])) as (telegram, _):
         telegram.photo(telegram.private(7), 7, b"\x89PNG\r\n\x1a\n" + b"0" * 64)
         await telegram.until(lambda books: bool(books.texts(7)), within=60)
-        assert "cannot see images" in telegram.books.texts(7)[0]
+        assert "cannot see images" in telegram.records.texts(7)[0]
 
 
 async def test_an_edit_while_the_model_is_asked_is_answered_once_with_the_new_text(tmp_path):
-    held = Held(says("never"))
-    model = ScriptedModel([held, says("the new answer")])
+    held = PausedStep(text_reply("never"))
+    model = ScriptedModel([held, text_reply("the new answer")])
     async with talking(tmp_path, model) as (telegram, host):
         chat = telegram.private(7)
         number = telegram.say(chat, 7, "the old text")
         await held.entered.wait()
         telegram.edit(number, "the new text")
         await telegram.until(lambda books: books.texts(7) == ["the new answer"], within=60)
-        assert len(await host.until_event(TURN_END, session="telegram:7")) == 1
+        assert len(await host.wait_for_event(TURN_END, session="telegram:7")) == 1
     assert "the old text" not in str(model.requests[-1].messages)
 
 
 async def test_group_chatter_is_context_for_the_next_answer_and_nothing_else(tmp_path):
-    model = ScriptedModel([says("at noon")])
+    model = ScriptedModel([text_reply("at noon")])
     async with talking(tmp_path, model, keep_context=True) as (telegram, host):
         group = telegram.group(-1006, "Lunch")
         telegram.say(group, 8, "lunch is at noon")
-        await host.until_event("session/start", session="telegram:-1006", within=60)
+        await host.wait_for_event("session/start", session="telegram:-1006", within=60)
         telegram.say(group, 7, "@tape_bot when is lunch?")
         await telegram.until(lambda books: books.texts(group.id) == ["at noon"], within=60)
-        await host.until_pending(0)
+        await host.wait_for_pending(0)
     assert len(model.requests) == 1
     assert "Bob (8)" in str(model.requests[0].messages)
     assert "lunch is at noon" in str(model.requests[0].messages)

@@ -10,7 +10,7 @@ import pytest
 from fleet_trial import open_trial
 from waiting import until
 
-from bot.agent.consolidation.prompts import TOOL
+from bot.agent.consolidation.prompts import SAVE_MEMORY_TOOL_NAME
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from testkit.openai_server import Call, Reply
 
@@ -34,12 +34,15 @@ async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_una
 
         def answer(request: dict) -> Reply:
             names = [one["function"]["name"] for one in request.get("tools", ())]
-            if names != [TOOL]:
+            if names != [SAVE_MEMORY_TOOL_NAME]:
                 return Reply("I see.")
             askers.append(model.headers[-1]["authorization"].removeprefix(_BEARER))
             begun.set()
             made = json.dumps({"history_entry": "Ada counted.", "operations": []})
-            return Reply(calls=(Call(TOOL, made, "c1"),), gate=never if len(askers) == 1 else None)
+            return Reply(
+                calls=(Call(SAVE_MEMORY_TOOL_NAME, made, "c1"),),
+                gate=never if len(askers) == 1 else None,
+            )
 
         model._steps = answer
         ada = trial.world.chats[0]
@@ -57,6 +60,6 @@ async def test_a_consolidation_that_a_kill_cut_off_is_made_by_another_worker_una
         await until(consolidated, every=0.1)
         assert len(askers) == 2
         assert askers[1] != askers[0]
-        assert len(telegram.books.texts(ada)) == 8
+        assert len(telegram.records.texts(ada)) == 8
         never.set()
         await trial.fleet.stop_all()

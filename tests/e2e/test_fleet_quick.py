@@ -30,7 +30,7 @@ async def test_a_killed_program_with_files_answers_everything_once(tmp_path: Pat
 
 async def notices_what_is_wrong(trial: Trial) -> None:
     """The same books do not close once anything in them is not as it was."""
-    ledger, books = trial.world.ledger, trial.world.telegram.books
+    ledger, books = trial.world.ledger, trial.world.telegram.records
     said = max((ledger.in_chat(chat) for chat in ledger.chats()), key=len)
     first, second = (ledger.said.index(one) for one in said[:2])
 

@@ -38,7 +38,7 @@ async def test_streams_typing_stop_files_and_commands_go_between_processes(tmp_p
         tmp_path, SEED, people=2, gateways=1, workers=1, model="openai/gpt-4o"
     ) as trial:
         world = trial.world
-        telegram, books = world.telegram, world.telegram.books
+        telegram, books = world.telegram, world.telegram.records
         world.model.server._steps = answer
         ada, bob = world.chats
 

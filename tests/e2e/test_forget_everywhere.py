@@ -23,32 +23,32 @@ from forget_home import (
 )
 from forget_traces import traces
 
-from bot.bus.media.blobs import BlobStore
-from bot.memory.facts.fold import folded
+from bot.bus.media.blobs import FolderBlobs
+from bot.memory.facts.fact_fold import fold_entries
 from bot.memory.forgetting.tombstones import is_erased
 from bot.tape.entries import message
 from bot.tape.service import TapeService
-from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import Bounds, Host
+from bot.tape.stores.folder_verification import verify_folder
+from bot.testing.host import Host, HostLimits
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 
 async def erase(host: Host, asked: str, **who: Any) -> str:
     """Ask for something to be forgotten, and press the button; return what is answered."""
     question = await host.channel.send(f"/memory forget {asked}", **who)
-    text = await host.channel.answer_to(question)
+    text = await host.channel.wait_for_answer(question)
     buttons = [one.command for one in host.channel.answers[-1].buttons]
     assert buttons, text
     pressed = await host.channel.send(buttons[0], **who)
-    return await host.channel.answer_to(pressed, within=20)
+    return await host.channel.wait_for_answer(pressed, within=20)
 
 
 async def until_clean(host: Host, folder: Path, words: list[str]) -> None:
     """Wait until the bus has let go of the last message, and see that nothing else holds a word."""
     await host.bus.drain()
-    await host.until(lambda: not traces(folder / "bus", words))
+    await host.wait_until(lambda: not traces(folder / "bus", words))
     assert traces(folder, words) == []
 
 
@@ -61,14 +61,14 @@ async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: 
 
         town = next(
             fact.id
-            for fact in folded(await host.store.read("person:fake:7")).active()
+            for fact in fold_entries(await host.store.read("person:fake:7")).active()
             if TOWN in fact.text
         )
         assert "1 fact" in await erase(host, str(town))
         assert "Forgotten" in await erase(host, CAT)
         assert "Forgotten" in await erase(host, f'"{AUNT}"')
         await until_clean(host, tmp_path, [CAT, AUNT, FILE, TOWN])
-        assert await BlobStore(tmp_path / "blobs").get(blob) is None
+        assert await FolderBlobs(tmp_path / "blobs").get(blob) is None
 
         # All else is there, and the conversation goes on.
         after = {entry.id: entry for entry in await host.tape()}
@@ -81,13 +81,13 @@ async def test_what_is_forgotten_by_number_and_by_words_is_in_no_file(tmp_path: 
         results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
         assert "It rains today." in results[-1]
         assert "0 facts" in await host.channel.ask("/memory")
-    report = examine(tmp_path / "tapes", "")
+    report = verify_folder(tmp_path / "tapes", "")
     assert not report.problems
     async with home(tmp_path) as host:
         answers = []
         for text in ("Good morning", "remember that my dog is called Rex", "/memory"):
             sent = await host.channel.send(text, message_id=f"later {text}")
-            answers.append(await host.channel.answer_to(sent))
+            answers.append(await host.channel.wait_for_answer(sent))
         assert "You said" in answers[0]
         assert "dog is called Rex" in answers[2]
         await until_clean(host, tmp_path, [CAT, AUNT, FILE, TOWN])
@@ -104,14 +104,14 @@ async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_
 
         async def say(text: str, number: int) -> str:
             sent = await host.channel.send(text, message_id=f"say-{number}")
-            return await host.channel.answer_to(sent, within=20)
+            return await host.channel.wait_for_answer(sent, within=20)
 
         question = await say(f"/memory forget {SHIP}", 1)
         assert ". 4 shared values, 2 beliefs, a problem's notes\n" in question
         told = await say(host.channel.answers[-1].buttons[0].command, 2)
         assert ", 4 shared values, 2 beliefs, a problem's notes and" in told
         await until_clean(host, tmp_path, [SHIP])
-        mine = folded(await host.tape(PERSON)).compartments
+        mine = fold_entries(await host.tape(PERSON)).compartments
         assert mine.references["ferry"].value == "The other one"
         assert [(one.id, one.text, one.status) for one in mine.patterns.values()] == [
             ("p1", "", "retired"),
@@ -125,15 +125,15 @@ async def test_what_the_memory_bus_holds_of_it_is_in_no_file_and_the_rest_is_as_
         assert "[erased] p1" in listed.replace("\\", "")
         await say("/problem switch p1", 5)
         assert "how long?" in await say("/problem show", 6)
-        chat = folded(await host.tape(CHAT)).compartments
+        chat = fold_entries(await host.tape(CHAT)).compartments
         await until_clean(host, tmp_path, [SHIP])
     async with home(tmp_path) as host:
-        assert folded(await host.tape(CHAT)).compartments == chat
-        assert "how long?" in await host.channel.answer_to(
+        assert fold_entries(await host.tape(CHAT)).compartments == chat
+        assert "how long?" in await host.channel.wait_for_answer(
             await host.channel.send("/problem show", message_id="later")
         )
         await until_clean(host, tmp_path, [SHIP])
-    assert not examine(tmp_path / "tapes", "").problems
+    assert not verify_folder(tmp_path / "tapes", "").problems
 
 
 async def test_what_stays_keeps_its_words_and_a_second_fact_of_the_message_its_text(
@@ -161,7 +161,7 @@ async def test_a_request_that_finds_nothing_leaves_no_words_either(tmp_path: Pat
 async def test_words_that_only_the_assistant_and_notes_hold_are_found_and_go(
     tmp_path: Path,
 ) -> None:
-    model = ScriptedModel(lambda _: says(f"Cats are often called {CAT}."))
+    model = ScriptedModel(lambda _: text_reply(f"Cats are often called {CAT}."))
     async with home(tmp_path, model) as host:
         await host.channel.ask("What are cats called?")
         answer = await erase(host, CAT)
@@ -229,10 +229,10 @@ async def test_another_session_is_found_however_long_nobody_was_answered_there(
     await store.close()
     async with home(tmp_path) as host:
         question = await host.channel.send(f"/memory forget {CAT}", message_id="question")
-        assert "600 messages" in await host.channel.answer_to(question)
+        assert "600 messages" in await host.channel.wait_for_answer(question)
         button = host.channel.answers[-1].buttons[0].command
         pressed = await host.channel.send(button, message_id="pressed")
-        assert "600 messages" in await host.channel.answer_to(pressed, within=20)
+        assert "600 messages" in await host.channel.wait_for_answer(pressed, within=20)
         await until_clean(host, tmp_path, [CAT])
 
 
@@ -259,8 +259,8 @@ async def test_a_confirmation_counts_once_and_only_for_the_newest_request(tmp_pa
 
 
 async def test_while_a_turn_runs_nothing_is_erased(tmp_path: Path) -> None:
-    held = Held(says("done"))
-    steps = [says("one"), held]
+    held = PausedStep(text_reply("done"))
+    steps = [text_reply("one"), held]
     async with home(tmp_path, ScriptedModel(steps)) as host:
         await host.channel.ask(f"My cat is {CAT}")
         await host.channel.ask(f"/memory forget {CAT}")
@@ -270,7 +270,7 @@ async def test_while_a_turn_runs_nothing_is_erased(tmp_path: Path) -> None:
         assert "/stop" in await host.channel.ask(button)
         assert traces(tmp_path / "tapes", [CAT])
         held.release.set()
-        await host.channel.answer_to(running)
+        await host.channel.wait_for_answer(running)
         assert "Forgotten" in await host.channel.ask(button)
         await until_clean(host, tmp_path, [CAT])
 
@@ -280,19 +280,19 @@ async def test_in_a_group_a_member_may_erase_what_is_theirs_alone(tmp_path: Path
         group: dict[str, Any] = {"private": False, "chat": "9"}
         for sender in (None, BOB):
             who = group if sender is None else {**group, "sender": sender, "role": "member"}
-            await host.channel.answer_to(await host.channel.send(f"I met {CAT} today", **who))
+            await host.channel.wait_for_answer(await host.channel.send(f"I met {CAT} today", **who))
         bob = {**group, "sender": BOB, "role": "member"}
         assert "1 message" in await erase(host, CAT, **bob)
         said = [e for e in await host.tape("fake:9") if e.payload.get("role") == "user"]
         assert [is_erased(one) for one in said] == [False, True]
         # Nobody but an owner confirms what somebody else asked for.
         question = await host.channel.send(f"/memory forget {CAT}", **group)
-        await host.channel.answer_to(question)
+        await host.channel.wait_for_answer(question)
         button = host.channel.answers[-1].buttons[0].command
         refused = await host.channel.send(button, **bob)
-        assert "only" in await host.channel.answer_to(refused)
+        assert "only" in await host.channel.wait_for_answer(refused)
         allowed = await host.channel.send(button, **group)
-        assert "Forgotten" in await host.channel.answer_to(allowed)
+        assert "Forgotten" in await host.channel.wait_for_answer(allowed)
         await until_clean(host, tmp_path, [CAT])
 
 
@@ -305,14 +305,14 @@ async def test_a_member_erases_no_value_of_the_groups_and_an_owner_does(tmp_path
             (f"/problem new Feed {CAT}", group),
             (f"I met {CAT} today", bob),
         ):
-            await host.channel.answer_to(await host.channel.send(text, **who))
+            await host.channel.wait_for_answer(await host.channel.send(text, **who))
         answer = await erase(host, CAT, **bob)
         assert answer.startswith("Forgotten: 0 facts, 1 message and")
-        held = folded(await host.tape("fake:9")).compartments
+        held = fold_entries(await host.tape("fake:9")).compartments
         assert held.references["mascot"].value == CAT
         assert held.problems["p1"].name == f"Feed {CAT}"
         assert ", a shared value, a problem's notes and" in await erase(host, CAT, **group)
-        held = folded(await host.tape("fake:9")).compartments
+        held = fold_entries(await host.tape("fake:9")).compartments
         assert held.references["mascot"].value is None
         assert held.problems["p1"].name == "[erased] p1"
         await until_clean(host, tmp_path, [CAT])
@@ -356,7 +356,7 @@ async def test_what_everybody_reads_goes_with_the_fact_that_was_shared(tmp_path:
         await host.channel.ask("/memory share 1")
         assert TOWN in str(await host.tape("workspace:shared"))
         other = await host.channel.send("Hello", chat="2", sender=BOB, role="member")
-        await host.channel.answer_to(other)
+        await host.channel.wait_for_answer(other)
         assert TOWN in str(await host.tape("fake:2"))
         assert "Forgotten" in await erase(host, "1")
         await until_clean(host, tmp_path, [TOWN])
@@ -367,17 +367,17 @@ async def test_a_value_that_everybody_reads_goes_from_every_prompt(tmp_path: Pat
         await host.channel.ask(f"/reference set dock near the {TOWN}")
         await host.channel.ask("/reference share dock")
         other: dict[str, Any] = {"chat": "2", "sender": BOB, "role": "member"}
-        await host.channel.answer_to(await host.channel.send("Hello", **other))
+        await host.channel.wait_for_answer(await host.channel.send("Hello", **other))
         assert TOWN in str(await host.tape("fake:2"))
         assert "2 shared values" in await erase(host, TOWN)
-        await host.channel.answer_to(await host.channel.send("Hello again", **other))
+        await host.channel.wait_for_answer(await host.channel.send("Hello again", **other))
         await until_clean(host, tmp_path, [TOWN])
 
 
 async def test_an_edit_goes_with_the_message_that_it_corrects(tmp_path: Path) -> None:
     async with home(tmp_path) as host:
         first = await host.channel.send(f"remember that my cat is called {CAT}")
-        await host.channel.answer_to(first)
+        await host.channel.wait_for_answer(first)
         await host.channel.send(f"I meant: {CAT} is a tomcat", edits=first.id, asks=False)
         await host.channel.ask("Good morning")
         assert "Forgotten" in await erase(host, "1")
@@ -388,11 +388,11 @@ async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
     tmp_path: Path,
 ) -> None:
     told = {"history_entry": f"[2026-02-10 10:00] {CAT} was spoken of.", "operations": []}
-    held = Held(calls(("save_memory", told)))
+    held = PausedStep(tool_call_reply(("save_memory", told)))
     clean = {"history_entry": "[2026-02-10 10:00] Greetings.", "operations": []}
-    steps = [held, *(calls(("save_memory", clean)) for _ in range(5))]
-    model = ScriptedModel(lambda _: says("Fine."), consolidation=steps)
-    async with home(tmp_path, model, Bounds(window=4)) as host:
+    steps = [held, *(tool_call_reply(("save_memory", clean)) for _ in range(5))]
+    model = ScriptedModel(lambda _: text_reply("Fine."), consolidation=steps)
+    async with home(tmp_path, model, HostLimits(window=4)) as host:
         await host.channel.ask(f"My cat is {CAT}")
         await host.channel.ask("Good morning")
         with anyio.fail_after(30):
@@ -400,7 +400,7 @@ async def test_a_consolidation_that_runs_does_not_bring_back_what_was_erased(
         assert "Forgotten" in await erase(host, CAT)
         held.release.set()
         await host.channel.ask("Good night")
-        await host.until_event("memory.history")
+        await host.wait_for_event("memory.history")
         await until_clean(host, tmp_path, [CAT])
 
 

@@ -26,10 +26,10 @@ from forget_traces import traces
 from nursery import nursery
 from sampling import many
 
-from bot.memory.facts.fold import CHAIN, FactFold, folded
-from bot.memory.forgetting.plan import FORGOTTEN
+from bot.memory.facts.fact_fold import CHAIN_EVENTS, FactFold, fold_entries
+from bot.memory.forgetting.erasure_plan import FORGOTTEN_EVENT
 from bot.tape.entries import TapeEntry
-from bot.tape.stores.examine import examine
+from bot.tape.stores.folder_verification import verify_folder
 
 HOST = Path(__file__).with_name("forget_host.py")
 KILLS = many(25)
@@ -43,7 +43,7 @@ async def asked(folder: Path, what: str) -> str:
         if what != SHIP:
             await converse(host, folder)
         asked = await host.channel.send(f"/memory forget {what}", message_id="asked")
-        await host.channel.answer_to(asked)
+        await host.channel.wait_for_answer(asked)
         command: str = host.channel.answers[-1].buttons[0].command
         await host.bus.drain()
     return command
@@ -56,9 +56,9 @@ async def finished(folder: Path, command: str) -> None:
         await host.bus.drain()
         texts = [e.data.get("text", "") for e in await host.tape() if e.name == "reply"]
         assert texts[-1].startswith("Forgotten: ")
-        assert len(await host.events(FORGOTTEN, "person:fake:7")) == 1
+        assert len(await host.events(FORGOTTEN_EVENT, "person:fake:7")) == 1
         sent = await host.channel.send("How is the rain?", message_id="after")
-        assert "rain" in await host.channel.answer_to(sent)
+        assert "rain" in await host.channel.wait_for_answer(sent)
         await host.bus.drain()
 
 
@@ -74,7 +74,7 @@ async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_conf
     prepared = tmp_path / "prepared"
     command = await asked(prepared, what)
     assert {word for _, word in traces(prepared, words)} == set(words)
-    facts = folded(await _entries(prepared, "person:fake:7"))
+    facts = fold_entries(await _entries(prepared, "person:fake:7"))
     with nursery(HOST) as children:
         whole = tmp_path / "whole"
         shutil.copytree(prepared, whole)
@@ -89,8 +89,8 @@ async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_conf
             children.life(folder=folder, command=command, times=at, part=part)
             await finished(folder, command)
             assert traces(folder, words) == [], at
-            assert not examine(folder / "tapes", "").problems, at
-            now = folded(await _entries(folder, "person:fake:7"))
+            assert not verify_folder(folder / "tapes", "").problems, at
+            now = fold_entries(await _entries(folder, "person:fake:7"))
             assert now.facts.keys() == facts.facts.keys()
             assert [one.text for one in now.active()] == [
                 one.text
@@ -99,7 +99,7 @@ async def test_kill_9_at_any_moment_of_an_erasure_leaves_nothing_once_it_is_conf
             ]
             for tape in (CHAT, PERSON):
                 entries = await _entries(folder, tape)
-                held = folded(entries)
+                held = fold_entries(entries)
                 assert held.compartments == _changes_alone(entries).compartments, (tape, at)
                 assert held.facts == _changes_alone(entries).facts, (tape, at)
             shutil.rmtree(folder)
@@ -109,7 +109,7 @@ def _changes_alone(entries: list[TapeEntry]) -> FactFold:
     """Return the fold of changes, without the whole states among them."""
     fold = FactFold()
     for entry in entries:
-        if entry.name in CHAIN:
+        if entry.name in CHAIN_EVENTS:
             data = {key: value for key, value in entry.data.items() if key != "state"}
             fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
     return fold

@@ -16,10 +16,10 @@ from nursery import nursery
 from sampling import many
 
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import folded
-from bot.memory.forgetting.plan import FORGOTTEN
+from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.forgetting.erasure_plan import FORGOTTEN_EVENT
 from bot.offline.model import OfflineModel
-from bot.tape.stores.examine import examine
+from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
 
 BOTH = f"I live in {TOWN} and my sister Ola is a nurse."
@@ -38,7 +38,7 @@ async def told(folder: Path, *texts: str) -> AsyncIterator[Host]:
 
 
 async def facts(host: Host) -> dict[str, Fact]:
-    return {one.text: one for one in folded(await host.store.read(PERSON)).active()}
+    return {one.text: one for one in fold_entries(await host.store.read(PERSON)).active()}
 
 
 def commands(host: Host) -> list[str]:
@@ -47,7 +47,7 @@ def commands(host: Host) -> list[str]:
 
 async def until_clean(host: Host, folder: Path) -> None:
     await host.bus.drain()
-    await host.until(lambda: not traces(folder / "bus", [TOWN]))
+    await host.wait_until(lambda: not traces(folder / "bus", [TOWN]))
     assert traces(folder, [TOWN]) == []
 
 
@@ -89,7 +89,7 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         assert "It rains today." in [one.payload.get("content") for one in after]
         assert await host.channel.ask(confirm) == done
         await until_clean(host, tmp_path)
-    assert not examine(tmp_path / "tapes", "").problems
+    assert not verify_folder(tmp_path / "tapes", "").problems
     async with home(tmp_path, OfflineModel()) as host:
         assert list(await facts(host)) == ["The user's sister Ola is a nurse."]
 
@@ -229,11 +229,11 @@ async def test_kill_9_at_any_moment_leaves_the_kept_fact_its_evidence_and_no_byt
                 await host.bus.drain()
                 texts = [e.data.get("text", "") for e in await host.tape() if e.name == "reply"]
                 assert texts[-1].startswith("Forgotten: 1 fact"), at
-                assert len(await host.events(FORGOTTEN, PERSON)) == 1
+                assert len(await host.events(FORGOTTEN_EVENT, PERSON)) == 1
                 await until_clean(host, folder)
                 (kept,) = (await facts(host)).values()
                 assert [one.quote for one in kept.evidence] == ["my sister Ola is a nurse."], at
                 entry = (await host.store.read("fake:1", *[kept.evidence[0].entry] * 2))[0]
                 assert entry.payload["content"] == LEFT
-            assert not examine(folder / "tapes", "").problems, at
+            assert not verify_folder(folder / "tapes", "").problems, at
             shutil.rmtree(folder)

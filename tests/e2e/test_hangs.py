@@ -122,7 +122,7 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
         world.say(ADA, "never mind")
         await world.shows(ADA, "Heard: never mind")
         (world.folder / "mended").touch()
-        [given_up] = [one for one in world.telegram.books.shown if "interrupted" in one.text]
+        [given_up] = [one for one in world.telegram.records.shown if "interrupted" in one.text]
         [[button]] = given_up.buttons
         world.telegram.press(given_up, button["callback_data"])
         await world.telegram.until(lambda books: len(books.texts(ADA)) == 3, within=SOON)
@@ -153,7 +153,7 @@ async def test_a_message_that_crashes_the_process_is_given_up_after_three_crashe
         await world.shows(ADA, "Heard: never mind")
     assert not list((world.folder / "home").glob("crash.log"))
     # What other people say says nothing of a crash.
-    assert world.telegram.books.texts(BOB) == ["Heard: are you there?"]
+    assert world.telegram.records.texts(BOB) == ["Heard: are you there?"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -171,7 +171,7 @@ async def test_a_turn_that_was_stopped_six_times_in_a_model_call_is_answered(
     patience.set()
     async with world.program():
         await world.shows(ADA, "Heard: take your time")
-    assert world.telegram.books.texts(ADA) == ["Heard: take your time"]
+    assert world.telegram.records.texts(ADA) == ["Heard: take your time"]
 
 
 async def test_a_process_that_stood_still_did_not_hang(world: World):

@@ -10,9 +10,9 @@ from nursery import nursery
 from problem_home import MESSAGE, TALK, home
 from sampling import some
 
-from bot.memory.bus.entries import EPISODE
-from bot.memory.load import load_fold
-from bot.memory.spoken import TURN_END
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
@@ -49,7 +49,7 @@ def problems(entries: list[TapeEntry]) -> tuple[list[str], list[tuple[str, str]]
     """Return what was switched to, what was exported, and the causes of changes, in order."""
     switched = [str(e.name) for e in entries if e.kind == "anchor" and "problem/" in str(e.name)]
     exported = [
-        (problem_of(e), str(e.data["content"]["text"])) for e in entries if e.name == EPISODE
+        (problem_of(e), str(e.data["content"]["text"])) for e in entries if e.name == EPISODE_EVENT
     ]
     changes = [str(e.data["key"]) for e in entries if e.name == "memory.bus" and "key" in e.data]
     return switched, exported, changes
@@ -90,5 +90,5 @@ async def test_a_switch_that_is_killed_at_any_change_of_a_file_is_done_once_and_
                 tape = TapeService(host.store, "fake:1")
                 fold = await load_fold(tape, max_messages=200, max_tokens=96_000)
                 assert fold.problem == active, at
-                assert not fold.compartments.wanted
+                assert not fold.compartments.requested_problem
             shutil.rmtree(folder)

@@ -20,9 +20,9 @@ import pytest
 from nursery import nursery
 
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER
-from bot.tape.stores.examine import examine
+from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder_verification import verify_folder
 
 HOST = Path(__file__).with_name("kill_tape_host.py")
 TAPE = "telegram:42"
@@ -52,7 +52,7 @@ class Account:
 
 async def check(folder: Path, account: Account) -> None:
     """What holds after any kill, at once and after the next start."""
-    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert [str(problem) for problem in verify_folder(folder, "").problems] == []
     store = FileTapeStore(folder, sync=False)
     try:
         if TAPE not in await store.list_tapes():
@@ -64,7 +64,7 @@ async def check(folder: Path, account: Account) -> None:
         by_id = {entry.id: entry.payload.get("content") for entry in found}
         assert {number: by_id.get(number) for number in account.said} == account.said
         segments = await store.segments(TAPE)
-        heads = [entry.id for entry in found if entry.name == HEADER]
+        heads = [entry.id for entry in found if entry.name == HEADER_EVENT]
         assert heads == [segment.first_id for segment in segments] + heads[-1:]
         assert not set(account.sealed) - {segment.name for segment in segments}
         check_merges(found, account.merged)
@@ -74,7 +74,7 @@ async def check(folder: Path, account: Account) -> None:
         assert not account.forked.keys() - set(await store.list_tapes())
     finally:
         await store.close()
-    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert [str(problem) for problem in verify_folder(folder, "").problems] == []
     assert not list(folder.glob("*.new"))
     assert not list(folder.glob("*.next"))
 

@@ -17,7 +17,7 @@ from kill_harness import ROOT, Kill, Platform
 from sampling import many
 
 from bot.tape.entries import message
-from bot.tape.server.tokens import TokenBook
+from bot.tape.server.tokens import TokenStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 from testkit.ports import kept_port
@@ -92,7 +92,7 @@ async def lives(folder: Path):
 
 async def kill_between_append_and_answer(folder: Path, kills: int, seed: int) -> None:
     chance = random.Random(seed)
-    token = TokenBook(folder / "home" / "tape-tokens.json").add("bot", "append", ["*"])
+    token = TokenStore(folder / "home" / "tape-tokens.json").add("bot", "append", ["*"])
     acknowledged: dict[str, dict[int, str]] = {tape: {} for tape in TAPES}
     finished = anyio.Event()
     async with lives(folder) as server:
@@ -163,7 +163,7 @@ sys.exit(tape_server.tape_server(load_settings(tape_server_listen="127.0.0.1:0")
 
 @pytest.mark.slow
 async def test_a_server_that_is_asked_to_stop_as_soon_as_it_is_there_stops_in_good_order(tmp_path):
-    TokenBook(tmp_path / "tape-tokens.json").add("bot", "append", ["*"])
+    TokenStore(tmp_path / "tape-tokens.json").add("bot", "append", ["*"])
     environment = {"PYTHONPATH": str(ROOT), "TAPEBOT_HOME": str(tmp_path)}
     command = [sys.executable, "-c", ASKED_AT_ONCE]
     ended = await anyio.run_process(command, env=environment, cwd=tmp_path, check=False)
@@ -173,7 +173,7 @@ async def test_a_server_that_is_asked_to_stop_as_soon_as_it_is_there_stops_in_go
 @pytest.mark.slow
 async def test_a_bot_on_a_tape_server_talks_is_killed_and_goes_on(tmp_path):
     """The server and the bot die in turn; every message is answered once, as on files."""
-    token = TokenBook(tmp_path / "home" / "tape-tokens.json").add("bot", "admin", ["*"])
+    token = TokenStore(tmp_path / "home" / "tape-tokens.json").add("bot", "admin", ["*"])
     async with lives(tmp_path) as server:
         await server.start()
         settings = {"TAPEBOT_TAPE_STORE": server.url, "TAPEBOT_TAPE_STORE_TOKEN": token}

@@ -11,7 +11,7 @@ from link_home import Home, home
 from nursery import nursery
 from sampling import some
 
-from bot.tape.stores.examine import examine
+from bot.tape.stores.folder_verification import verify_folder
 
 HOST = Path(__file__).with_name("link_host.py")
 ADA, ELSE = "fake:7", "other:9"
@@ -103,5 +103,5 @@ async def test_kill_9_at_any_moment_of_a_step_leaves_it_undone_or_has_it_finishe
             part = chance.choice((0.0, 0.5, 1.0))
             children.life(folder=folder, where=where, command=command, times=at, part=part)
             await finished(folder, step, where, command, other_first=number >= changes)
-            assert not examine(folder / "tapes", "").problems, at
+            assert not verify_folder(folder / "tapes", "").problems, at
             shutil.rmtree(folder)

@@ -7,10 +7,17 @@ import pytest
 from link_home import consolidation, home, turn
 
 from bot.bus import Sender
-from bot.memory.people import MOST_MISSES, PEOPLE
-from bot.memory.scopes import Scopes
-from bot.testing.host import Bounds
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, learns, says
+from bot.memory.identities import IDENTITIES_TAPE, MAX_FAILED_CLAIMS
+from bot.memory.scope_registry import ScopeRegistry
+from bot.testing.host import HostLimits
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
+)
 
 ADA, ELSE = "fake:7", "other:9"
 """Ada's private chat on one channel, and on another."""
@@ -102,12 +109,12 @@ async def test_what_another_process_left_half_done_is_finished_by_whoever_speaks
     async with home(tmp_path) as here:
         await here.ask(ADA, "Remember that I like zebras")
         await here.ask(ELSE, "Remember that I like yaks")
-        other = Scopes(here.host.store, here.clock).linking
+        other = ScopeRegistry(here.host.store, here.clock).identity_linker
         await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
         await other.confirm(ADA, None, "elsewhere")
         for where in (ADA, ELSE):
             assert _animals(await here.prompt(where)) == {"zebras", "yaks"}
-        await other.leave(ADA, "elsewhere, too")
+        await other.unlink(ADA, "elsewhere, too")
         await here.ask(ELSE, "Remember that I own a numbat")
         assert await here.facts("fake:7") == {"I like zebras"}
         assert _animals(await here.prompt(ELSE, "LOOK")) == {"yaks", "numbat"}
@@ -167,11 +174,11 @@ async def test_a_code_is_good_once_for_ten_minutes_and_only_the_newest(tmp_path)
 async def test_guessing_is_bounded_also_over_a_restart_and_keeps_nobody_else_out(tmp_path):
     async with home(tmp_path) as here:
         code = await here.code(ADA)
-        for number in range(MOST_MISSES):
+        for number in range(MAX_FAILED_CLAIMS):
             assert "No chat waits" in await here.ask("other:666", f"/link ABCD-234{number + 2} yes")
     async with home(tmp_path) as here:
         assert "an hour" in await here.ask("other:666", f"/link {code} yes")
-        assert len(await here.host.tape(PEOPLE)) == MOST_MISSES + 2
+        assert len(await here.host.tape(IDENTITIES_TAPE)) == MAX_FAILED_CLAIMS + 2
         assert "Now confirm" in await here.ask(ELSE, f"/link {code} yes")
 
 
@@ -179,7 +186,7 @@ async def test_a_code_is_on_the_tape_of_who_is_who_in_no_readable_form(tmp_path)
     async with home(tmp_path) as here:
         code = await here.code(ADA)
         await here.ask(ELSE, f"/link {code} yes")
-        kept = str([one.payload for one in await here.host.tape(PEOPLE)])
+        kept = str([one.payload for one in await here.host.tape(IDENTITIES_TAPE)])
         assert code not in kept
         assert code.replace("-", "") not in kept
 
@@ -191,7 +198,7 @@ async def test_in_a_group_nothing_is_joined_or_parted(tmp_path, command):
     async with home(tmp_path) as here:
         group = {"sender": Sender("7", "Ada"), "private": False, "role": "owner"}
         assert "private chat" in await here.ask("fake:g", command, **group)
-        assert await here.host.tape(PEOPLE) == []
+        assert await here.host.tape(IDENTITIES_TAPE) == []
 
 
 async def test_two_of_one_channel_and_those_who_are_joined_already_are_not_joined(tmp_path):
@@ -296,12 +303,16 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
     tmp_path,
 ):
     quote = "I like yaks a lot."
-    held = Held(consolidates("[2026-02-10 10:00] x", learns("The user likes yaks.", quote, 1)))
+    held = PausedStep(
+        consolidation_reply(
+            "[2026-02-10 10:00] x", fact_operation("The user likes yaks.", quote, 1)
+        )
+    )
     steps = iter([held])
     model = ScriptedModel(
         turn, consolidation=lambda request: next(steps, None) or consolidation(request)
     )
-    async with home(tmp_path, model=model, bounds=Bounds(window=4)) as here:
+    async with home(tmp_path, model=model, bounds=HostLimits(window=4)) as here:
         await here.join(ADA, ELSE)
         for text in (quote, "Well.", "Yes."):
             await here.ask(ELSE, text)
@@ -310,7 +321,7 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
         await here.part(ADA)
         held.release.set()
         await here.ask(ELSE, "Go on.")
-        await here.host.until_event("memory/consolidated", session=ELSE)
+        await here.host.wait_for_event("memory/consolidated", session=ELSE)
         assert await here.facts("fake:7") == set()
         assert await here.facts("other:9") == {"The user likes yaks."}
 
@@ -318,9 +329,9 @@ async def test_a_consolidation_that_runs_while_they_are_parted_learns_nothing_fo
 async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and_reads_no_other(
     tmp_path,
 ):
-    held = Held(calls(("memory_show", {})))
+    held = PausedStep(tool_call_reply(("memory_show", {})))
     steps = iter([held])
-    model = ScriptedModel(lambda request: next(steps, None) or says("ok"))
+    model = ScriptedModel(lambda request: next(steps, None) or text_reply("ok"))
     async with home(tmp_path, model=model) as here:
         await here.ask(ADA, "/memory add I like zebras")
         await here.join(ADA, ELSE)
@@ -334,7 +345,7 @@ async def test_a_turn_that_runs_while_they_are_parted_saves_for_its_own_side_and
         held.release.set()
         # One answer for both, or one for each: whether the second still joins the turn is chance.
         channel = here.channels["other"]
-        await channel.until(lambda: any(one.reply_to == also.id for one in channel.answers))
+        await channel.wait_until(lambda: any(one.reply_to == also.id for one in channel.answers))
         await here.host.bus.drain()
         assert "zebras" not in str(model.requests[-1].messages)
         assert await here.facts("fake:7") == {"I like zebras"}

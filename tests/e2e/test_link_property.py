@@ -92,7 +92,7 @@ async def _check(here: Home, world: World) -> None:
     people = await here.people()
     for one in PEOPLE:
         assert set(people.members(one)) == world.people[one]
-        believed = (await here.scope(people.root(one))).active()
+        believed = (await here.scope(people.primary_identity(one))).active()
         assert {marker for fact in believed for marker in MARKER.findall(fact.text)} == world.known(
             one
         )

@@ -6,10 +6,17 @@ import anyio
 from link_home import consolidation, home, turn
 
 from bot.bus import Sender
-from bot.memory.bus.shared import living
-from bot.memory.scopes import Scopes
-from bot.testing.host import Bounds
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, learns, says
+from bot.memory.bus.shared_reference import current_references
+from bot.memory.scope_registry import ScopeRegistry
+from bot.testing.host import HostLimits
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
+)
 
 ADA, ELSE = "fake:7", "other:9"
 
@@ -52,24 +59,28 @@ async def test_a_consolidation_that_ends_after_another_process_parted_them_learn
     tmp_path,
 ):
     quote = "I like yaks a lot."
-    held = Held(consolidates("[2026-02-10 10:00] x", learns("The user likes yaks.", quote, 1)))
+    held = PausedStep(
+        consolidation_reply(
+            "[2026-02-10 10:00] x", fact_operation("The user likes yaks.", quote, 1)
+        )
+    )
     steps = iter([held])
     model = ScriptedModel(
         turn, consolidation=lambda request: next(steps, None) or consolidation(request)
     )
-    async with home(tmp_path, model=model, bounds=Bounds(window=4)) as here:
+    async with home(tmp_path, model=model, bounds=HostLimits(window=4)) as here:
         await here.join(ADA, ELSE)
         for text in (quote, "Well.", "Yes."):
             await here.ask(ELSE, text)
         with anyio.fail_after(30):
             await held.entered.wait()
-        other = Scopes(here.host.store, here.clock)
-        await other.linking.open()
-        move = await other.linking.leave(ELSE, "elsewhere")
+        other = ScopeRegistry(here.host.store, here.clock)
+        await other.identity_linker.open()
+        move = await other.identity_linker.unlink(ELSE, "elsewhere")
         assert move is not None
-        await other.carry_out(move)
+        await other.apply_move(move)
         held.release.set()
-        await here.host.until_event("memory/consolidated", session=ELSE)
+        await here.host.wait_for_event("memory/consolidated", session=ELSE)
         assert await here.facts("fake:7") == set()
         assert await here.facts("other:9") == {"The user likes yaks."}
 
@@ -80,25 +91,27 @@ async def test_a_turn_that_runs_while_another_process_parts_them_saves_for_its_o
         ("memory_save", {"changes": [{"op": "add", "text": "I like yaks"}]}),
         ("memory_refer", {"key": "name", "value": "Bo"}),
     ]
-    held = Held(calls(*saves))
-    steps = iter([held, calls(*saves)])
-    model = ScriptedModel(lambda request: next(steps, None) or says("ok"))
+    held = PausedStep(tool_call_reply(*saves))
+    steps = iter([held, tool_call_reply(*saves)])
+    model = ScriptedModel(lambda request: next(steps, None) or text_reply("ok"))
     async with home(tmp_path, model=model) as here:
         await here.join(ADA, ELSE)
         running = await here.send(ELSE, said)
         with anyio.fail_after(30):
             await held.entered.wait()
-        other = Scopes(here.host.store, here.clock)
-        await other.linking.open()
-        move = await other.linking.leave(ELSE, "elsewhere")
+        other = ScopeRegistry(here.host.store, here.clock)
+        await other.identity_linker.open()
+        move = await other.identity_linker.unlink(ELSE, "elsewhere")
         assert move is not None
-        await other.carry_out(move)
+        await other.apply_move(move)
         held.release.set()
-        await here.channels["other"].answer_to(running)
+        await here.channels["other"].wait_for_answer(running)
         assert await here.facts("fake:7") == set()
-        assert living((await here.scope("fake:7")).compartments) == []
+        assert current_references((await here.scope("fake:7")).compartments) == []
         assert await here.facts("other:9") == {"I like yaks"}
-        assert [one.value for one in living((await here.scope("other:9")).compartments)] == ["Bo"]
+        assert [
+            one.value for one in current_references((await here.scope("other:9")).compartments)
+        ] == ["Bo"]
 
 
 async def test_undoing_a_clearing_after_parting_brings_nothing_of_the_other_back(tmp_path):

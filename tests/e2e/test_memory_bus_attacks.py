@@ -13,10 +13,10 @@ import pytest
 from memory_accomplices import Web
 
 from bot.bus import Sender
-from bot.memory.bus.compartments import BUS
-from bot.memory.bus.entries import EPISODE
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.entries import EPISODE_EVENT
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 ADA, EVE = Sender("1", "Ada"), Sender("2", "Eve")
 INNOCENT = "What do you make of this letter? Yes, have a look please."
@@ -107,18 +107,18 @@ async def played(
     folder: Any, call: Call, said: str, *, page: str = "", member: bool = False, **sent: Any
 ) -> tuple[str, str, list[Any]]:
     """Return what the tool answered, all of the next prompt, and the session's tape."""
-    steps = [calls(("web_fetch", {}))] if page else []
-    script = [*steps, calls(call), says("ok"), says("ok")]
+    steps = [tool_call_reply(("web_fetch", {}))] if page else []
+    script = [*steps, tool_call_reply(call), text_reply("ok"), text_reply("ok")]
     model, web = ScriptedModel(script), Web(page)
     chat = {"chat": "-1", "private": False} if member else {}
     who = {"sender": EVE, "role": "member"} if member else {"sender": ADA, "role": "owner"}
     async with session_host(folder, model, tools=[web.tool()] if page else []) as host:
-        await host.channel.answer_to(await host.channel.send(said, **chat, **who, **sent))
+        await host.channel.wait_for_answer(await host.channel.send(said, **chat, **who, **sent))
         later = await host.channel.send("Good evening.", **chat, sender=ADA, role="owner")
-        await host.channel.answer_to(later)
+        await host.channel.wait_for_answer(later)
         tape = await host.tape("fake:-1" if member else "fake:1")
         result = [one for one in tape if one.kind == "tool_result"][-1]
-        first, *_, last = model.asked()[-1].messages
+        first, *_, last = model.requests_for()[-1].messages
         return str(result.payload["content"]), f"{first['content']}\n{last['content']}", tape
 
 
@@ -140,7 +140,7 @@ async def test_a_secret_in_any_form_is_refused_and_in_no_prompt(tmp_path, what):
     )
     assert "it looks like a password" in result
     assert "hunter2xyz" not in prompt.replace("It is hunter2xyz!", "")
-    recorded = [str(one.data) for one in tape if one.name in (BUS, EPISODE)]
+    recorded = [str(one.data) for one in tape if one.name in (BUS_EVENT, EPISODE_EVENT)]
     assert not any("hunter2xyz" in one for one in recorded)
 
 
@@ -152,22 +152,22 @@ async def test_what_a_person_says_in_words_of_their_own_is_done(tmp_path, said, 
 
 async def test_priorities_of_a_letter_open_the_gate_to_nothing(tmp_path):
     script = [
-        calls(refer("priorities", "zorblatt deals")),
-        calls(conclude("conclusion", "Deals of zorblatt are good")),
-        says("ok"),
-        calls(conclude("conclusion", "The lake is good for the user's mornings")),
-        says("ok"),
+        tool_call_reply(refer("priorities", "zorblatt deals")),
+        tool_call_reply(conclude("conclusion", "Deals of zorblatt are good")),
+        text_reply("ok"),
+        tool_call_reply(conclude("conclusion", "The lake is good for the user's mornings")),
+        text_reply("ok"),
     ]
     async with session_host(tmp_path, ScriptedModel(script)) as host:
         own = "/reference set priorities mornings at the lake"
-        await host.channel.answer_to(await host.channel.send(own))
-        await host.channel.answer_to(await host.channel.send(INNOCENT, quote=LETTER))
+        await host.channel.wait_for_answer(await host.channel.send(own))
+        await host.channel.wait_for_answer(await host.channel.send(INNOCENT, quote=LETTER))
         walked = "My mornings are good when I am at the lake."
-        await host.channel.answer_to(await host.channel.send(walked))
+        await host.channel.wait_for_answer(await host.channel.send(walked))
         results = [
             str(one.payload["content"]) for one in await host.tape() if one.kind == "tool_result"
         ]
-        shown = await host.channel.answer_to(await host.channel.send("/reference priorities"))
+        shown = await host.channel.wait_for_answer(await host.channel.send("/reference priorities"))
     assert [one.startswith(("Not set", "Not kept")) for one in results] == [True, True, False]
     assert "mornings at the lake" in shown
     assert "v1" in shown

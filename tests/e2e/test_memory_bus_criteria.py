@@ -27,9 +27,10 @@ from memory_bus_life import (
     record,
 )
 
-from bot.core.clock import iso
+from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused, VersionConflict
 from bot.llm.base import ModelRequest
+from bot.memory.bus.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.bus.compression import (
     decode_episodes,
     decode_patterns,
@@ -38,19 +39,18 @@ from bot.memory.bus.compression import (
     encode_patterns,
     encode_references,
 )
-from bot.memory.bus.records import EpisodeEntry, SynthesizedPattern
-from bot.memory.bus.shared import SharedReferenceStore
-from bot.memory.bus.working import WorkingSetStore
-from bot.memory.facts.fold import BUS, FACTS, folded
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.scope import ScopeMemory
+from bot.memory.bus.shared_reference import SharedReferenceStore
+from bot.memory.bus.working_set import WorkingSetStore
+from bot.memory.facts.fact_fold import BUS_EVENT, FACTS_EVENT, fold_entries
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import Held, ScriptedModel, says
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
 ROOT = Path(__file__).parents[2]
 NOTES = ("must {}", "must-not {}", "assume {}", "ask {}?", "decide {} because {}", "draft {} {}")
@@ -107,8 +107,8 @@ async def test_a_working_set_under_another_problems_name_is_not_given(tmp_path):
         await noted(one, "Taxes", "zebra")
         await one.say("/problem new Trip")
         bus = (await one.memory()).bus
-        held = (await one.memory()).bus.working_sets._own.compartments.working
-        bus.working_sets._own.compartments.working["p2"] = held["p1"]
+        held = (await one.memory()).bus.working_sets._own.compartments.working_sets
+        bus.working_sets._own.compartments.working_sets["p2"] = held["p1"]
         with pytest.raises(MemoryRefused, match="is that of p1"):
             await bus.problems.get_working_set("p2")
         with pytest.raises(MemoryRefused, match="no problem"):
@@ -207,7 +207,7 @@ async def test_every_belief_leads_to_entries_that_are_there(tmp_path):
         await one.live()
         memory = await one.memory()
         # Also what ended: it stays on record.
-        held = folded(await one.host.tape(PERSON)).compartments.patterns
+        held = fold_entries(await one.host.tape(PERSON)).compartments.patterns
         patterns = [*await memory.bus.semantic.search(), *held.values()]
         kinds = {pattern.pattern_type for pattern in patterns}
         assert kinds == {"heuristic", "policy", "fact", "summary"}
@@ -247,10 +247,10 @@ async def test_every_global_write_has_a_decision_with_its_reason(tmp_path):
         for tape in (SESSION, PERSON, WORKSPACE):
             known: list[TapeEntry] = []
             for entry in await one.host.tape(tape):
-                if entry.name == FACTS:
+                if entry.name == FACTS_EVENT:
                     assert all(op["verdict"] and op["reason"] for op in entry.data["ops"]), entry
                     decided += len(entry.data["ops"])
-                elif entry.name == BUS and (entry.data.keys() & {"references", "patterns"}):
+                elif entry.name == BUS_EVENT and (entry.data.keys() & {"references", "patterns"}):
                     decision = entry.data.get("decision")
                     assert decision is None or _is_whole(decision, entry.data), entry
                     # What was not decided on says nothing that was not there before.
@@ -263,7 +263,7 @@ async def test_every_global_write_has_a_decision_with_its_reason(tmp_path):
         assert len(refused) == 2
         assert all(told["reason"] and told["target_compartment"] != "shared" for told in refused)
         for tape in (PERSON, WORKSPACE):
-            held = folded(await one.host.tape(tape))
+            held = fold_entries(await one.host.tape(tape))
             assert "mallory" not in str([held.active(), held.compartments.state()]), HOSTILE
 
 
@@ -293,28 +293,28 @@ def _says_nothing_new(entry: TapeEntry, known: list[TapeEntry]) -> bool:
 
 WRITERS = {
     # The facts' only way in is a batch, which is decided on.
-    "bot/memory/scope.py: ScopeMemory.apply.compose: batch_entry",
-    "bot/memory/scope.py: ScopeMemory.pause.compose: pause_entry",
+    "bot/memory/scope_memory.py: ScopeMemory.apply.compose: batch_entry",
+    "bot/memory/scope_memory.py: ScopeMemory.pause.compose: pause_entry",
     # What was decided to go elsewhere, and why.
-    "bot/memory/bus/bus.py: MemoryBus._elsewhere.compose: bus_entry",
+    "bot/memory/bus/memory_bus.py: MemoryBus._elsewhere.compose: bus_entry",
     # Behind the gate: ``MemoryBus`` alone adds to them.
-    "bot/memory/bus/shared.py: SharedReferenceStore._entry: bus_entry",
-    "bot/memory/bus/semantic.py: SemanticSynthesisStore._change.entries: bus_entry",
-    "bot/memory/bus/bus.py: MemoryBus.write_to_shared: store.set",
-    "bot/memory/bus/bus.py: MemoryBus.add_synthesis: self.semantic.add_pattern",
+    "bot/memory/bus/shared_reference.py: SharedReferenceStore._entry: bus_entry",
+    "bot/memory/bus/semantic_synthesis.py: SemanticSynthesisStore._change.entries: bus_entry",
+    "bot/memory/bus/memory_bus.py: MemoryBus.write_to_shared: store.set",
+    "bot/memory/bus/memory_bus.py: MemoryBus.add_synthesis: self.semantic.add_pattern",
     # A person's wish that all of it ends: takes away, and adds nothing.
-    "bot/memory/bus/clearing.py: _change.compose: bus_entry",
+    "bot/memory/bus/memory_clear.py: _change.compose: bus_entry",
     # One person's own, from the scope where the gate let it in to the one that they have now.
-    "bot/memory/linking.py: Linking._hold.compose: bus_entry",
+    "bot/memory/identity_linker.py: IdentityLinker._hold.compose: bus_entry",
     # Local: problems and their working sets.
-    "bot/memory/bus/problems.py: ProblemRegistry._entry: bus_entry",
-    "bot/memory/bus/problems.py: ProblemRegistry.want.compose: bus_entry",
-    "bot/memory/bus/working.py: WorkingSetStore._edit.compose: bus_entry",
-    "bot/memory/bus/working.py: WorkingSetStore.expire_stale.compose: bus_entry",
+    "bot/memory/bus/problem_registry.py: ProblemRegistry._entry: bus_entry",
+    "bot/memory/bus/problem_registry.py: ProblemRegistry.request_switch.compose: bus_entry",
+    "bot/memory/bus/working_set.py: WorkingSetStore._edit.compose: bus_entry",
+    "bot/memory/bus/working_set.py: WorkingSetStore.expire_stale.compose: bus_entry",
     # How these entries are made.
-    "bot/memory/facts/fold.py: batch_entry: event FACTS",
-    "bot/memory/facts/fold.py: bus_entry: event BUS",
-    "bot/memory/facts/fold.py: pause_entry: event PAUSED",
+    "bot/memory/facts/fact_fold.py: batch_entry: event FACTS_EVENT",
+    "bot/memory/facts/fact_fold.py: bus_entry: event BUS_EVENT",
+    "bot/memory/facts/fact_fold.py: pause_entry: event PAUSED_EVENT",
 }
 """All that writes facts or compartments: whoever adds to it says how the gate stands before it."""
 
@@ -330,7 +330,7 @@ def test_nothing_writes_facts_or_compartments_but_what_is_listed():
     assert found == WRITERS
 
 
-_MAY_WRITE = re.compile(r"_entry\(|add_pattern|\.set\([^)]|event\((BUS|FACTS|PAUSED|.memory)")
+_MAY_WRITE = re.compile(r"_entry\(|add_pattern|\.set\([^)]|event\((BUS_|FACTS_|PAUSED_|.memory)")
 
 
 def _writers(tree: ast.AST, inside: tuple[str, ...] = ()) -> Iterator[str]:
@@ -350,7 +350,7 @@ def _writes(call: ast.Call) -> str:
     if name == "add_pattern" or (name == "set" and len(call.args) > 1):
         return called
     first = ast.unparse(call.args[0]) if call.args else ""
-    chain = {"BUS", "FACTS", "PAUSED", "'memory.bus'", "'memory.facts'", "'memory.paused'"}
+    chain = {"BUS_EVENT", "FACTS_EVENT", "PAUSED_EVENT", "'memory.bus'", "'memory.facts'", "'memory.paused'"}
     return f"event {first}" if name == "event" and first in chain else ""
 
 
@@ -358,9 +358,9 @@ def _writes(call: ast.Call) -> str:
 
 
 async def test_problems_of_several_chats_are_worked_on_at_the_same_time(tmp_path):
-    held = {word: Held(says("Done.")) for word in ("zebra", "yak", "xerus")}
+    held = {word: PausedStep(text_reply("Done.")) for word in ("zebra", "yak", "xerus")}
 
-    def turn(request: ModelRequest) -> Held:
+    def turn(request: ModelRequest) -> PausedStep:
         return next(step for word, step in held.items() if word in str(request.messages[-1]))
 
     model = ScriptedModel(turn)
@@ -368,7 +368,7 @@ async def test_problems_of_several_chats_are_worked_on_at_the_same_time(tmp_path
         sent = []
         for chat, word in enumerate(held, 1):
             for text in (f"/problem new {word}s", f"/problem note must {word}"):
-                await host.channel.answer_to(await host.channel.send(text, chat=str(chat)))
+                await host.channel.wait_for_answer(await host.channel.send(text, chat=str(chat)))
             sent.append(await host.channel.send(TALK.format(word), chat=str(chat)))
         # Each waits for the model while the others do: none for another.
         with anyio.fail_after(30):
@@ -379,7 +379,7 @@ async def test_problems_of_several_chats_are_worked_on_at_the_same_time(tmp_path
         assert sorted(asked, key=sorted) == [{word} for word in sorted(held)]
         for step, inbound in zip(held.values(), sent, strict=True):
             step.release.set()
-            assert await host.channel.answer_to(inbound) == "Done."
+            assert await host.channel.wait_for_answer(inbound) == "Done."
 
 
 async def test_a_chat_has_problems_in_every_state_and_works_on_one(tmp_path):
@@ -391,7 +391,7 @@ async def test_a_chat_has_problems_in_every_state_and_works_on_one(tmp_path):
         problems = (await one.memory()).bus.problems
         states = {found.name: found.state for found in await problems.list_by_state()}
         assert states == {
-            GENERAL: "paused", "Taxes": "paused", "Trip": "background", "Boat": "completed",
+            GENERAL_PROBLEM: "paused", "Taxes": "paused", "Trip": "background", "Boat": "completed",
             "Move": "active",
         }  # fmt: skip
         assert (await problems.get_active()).name == "Move"
@@ -422,7 +422,7 @@ async def test_what_is_recorded_is_read_for_less_than_35_percent_of_its_json(tmp
     for name, (records, text, decode) in told.items():
         assert len(records) >= 3, name
         assert decode(text) == records, name
-        plain += len(json.dumps([asdict(found) for found in records], default=iso))
+        plain += len(json.dumps([asdict(found) for found in records], default=format_time))
         short += len(text)
     assert short < 0.35 * plain, (short, plain)
 
@@ -443,8 +443,10 @@ async def test_writers_of_one_persons_memory_lose_nothing_and_leave_no_gap(tmp_p
             told = Proposal("add", f"Berth {who}{number:02} costs {number} euros")
             set_ = partial(shared.set, "berth", cause, "test", cause=f"set:{cause}")
             made.append(await surely(set_))
-            await surely(partial(scope.apply, Batch(cause, "person", (told,))))
-            ask = partial(working.add, GENERAL, "open_questions", cause, cause=f"ask:{cause}")
+            await surely(partial(scope.apply, ProposalBatch(cause, "person", (told,))))
+            ask = partial(
+                working.add, GENERAL_PROBLEM, "open_questions", cause, cause=f"ask:{cause}"
+            )
             await surely(ask)
 
     with anyio.fail_after(30):
@@ -459,10 +461,10 @@ async def test_writers_of_one_persons_memory_lose_nothing_and_leave_no_gap(tmp_p
     ]
     assert {found.value for found in values} == {f"{w}/{n}" for w in (0, 1) for n in range(15)}
     assert [fact.id for fact in fresh.active()] == list(range(1, 31))
-    assert len(fresh.compartments.working[GENERAL].open_questions) == 30
+    assert len(fresh.compartments.working_sets[GENERAL_PROBLEM].open_questions) == 30
     entries = await store.read(PERSON)
     assert [entry.id for entry in entries] == list(range(1, len(entries) + 1))
-    chain = [entry for entry in entries if entry.name in (BUS, FACTS)]
+    chain = [entry for entry in entries if entry.name in (BUS_EVENT, FACTS_EVENT)]
     assert [entry.data["previous"] for entry in chain] == [0, *(entry.id for entry in chain[:-1])]
     await store.close()
 

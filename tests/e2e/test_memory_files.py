@@ -15,16 +15,16 @@ from test_e2e_first_conversation import run, started
 
 from bot.bus import Sender
 from bot.core.clock import SystemClock
-from bot.memory.scopes import WORKSPACE
-from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import ScriptedModel, says
-from bot.transfer.memory_files import NOTICE
+from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import ScriptedModel, text_reply
 from bot.transfer.memory_folder import HISTORY_FILE, MEMORY_FILE, folder_name
+from bot.transfer.memory_markdown import NOTICE
 
 SECONDS = 30
 SESSION = "console:local"
 EVE = Sender("13", "Eve")
-MODEL = ScriptedModel(lambda _: says("fine"))
+MODEL = ScriptedModel(lambda _: text_reply("fine"))
 
 
 def files(folder: Path, session: str = SESSION) -> tuple[str, str]:
@@ -41,7 +41,7 @@ def everything(folder: Path) -> str:
 
 def asks(host):
     async def ask(text: str, **more: object) -> str:
-        return await host.channel.answer_to(await host.channel.send(text, **more))
+        return await host.channel.wait_for_answer(await host.channel.send(text, **more))
 
     return ask
 
@@ -167,7 +167,7 @@ async def test_a_folder_has_what_its_conversation_believes_and_nobody_elses_fact
         await ask("/memory share 2")
         await host.memory_files.flush()
         private, eves, group = (files(kept, f"fake:{chat}")[0] for chat in ("1", "2", "-3"))
-        shared = files(kept, WORKSPACE)[0]
+        shared = files(kept, WORKSPACE_SCOPE)[0]
     assert "stamps" in private
     assert "stamps" not in eves + group + shared
     assert "green" in eves
@@ -289,8 +289,8 @@ async def test_who_joins_and_parts_again_finds_their_own_in_the_file_of_each_cha
 
 async def test_files_follow_a_parting_also_of_a_chat_that_nobody_has_open(tmp_path):
     kept = tmp_path / "memory"
-    async with link_home(tmp_path, bounds=Bounds(idle_seconds=0.05)) as here:
-        flush, live = here.host.memory_files.flush, here.host.services.scopes.live
+    async with link_home(tmp_path, bounds=HostLimits(idle_seconds=0.05)) as here:
+        flush, live = here.host.memory_files.flush, here.host.services.scopes.active_sessions
         await here.ask("fake:7", "/memory add I collect stamps")
         await here.ask("other:9", "/memory add my desk is green")
         await here.join("fake:7", "other:9")
@@ -298,7 +298,7 @@ async def test_files_follow_a_parting_also_of_a_chat_that_nobody_has_open(tmp_pa
         await here.ask("other:10", "hello", sender=Sender("9", "N9"))
         await flush()
         assert "stamps" in files(kept, "other:10")[0]
-        await here.host.until(lambda: "other:10" not in live)
+        await here.host.wait_until(lambda: "other:10" not in live)
         before = await here.host.tape("other:10")
         await here.part("fake:7")
         await flush()

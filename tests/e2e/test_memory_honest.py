@@ -12,13 +12,20 @@ import pytest
 from sampling import many, some
 
 from bot.bus import Sender
-from bot.language.statements import facts as stated
-from bot.memory.facts.fold import folded
-from bot.memory.gate.secrets import looks_secret
+from bot.language.statements import extract_facts as stated
+from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.gate.secret_detection import detect_secret
 from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 Pair = dict[str, str]
 
@@ -40,12 +47,12 @@ async def _say(host: Host, chat: int, text: str, *, private: bool = True) -> str
     inbound = await host.channel.send(
         text, chat=f"c{chat}", sender=Sender(str(chat), "Ada"), private=private
     )
-    return await host.channel.answer_to(inbound)
+    return await host.channel.wait_for_answer(inbound)
 
 
 async def _believed(host: Host, chat: int, *, private: bool = True) -> list[str]:
     name = f"person:fake:{chat}" if private else f"fake:c{chat}"
-    return [fact.text for fact in folded(await host.tape(name)).active()]
+    return [fact.text for fact in fold_entries(await host.tape(name)).active()]
 
 
 def test_the_statements_are_many_and_in_many_languages():
@@ -60,9 +67,11 @@ async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
 
     def answer(_: Any) -> Any:
         pair = current[-1]
-        return consolidates("[2026-03-06 10:00] Talk.", learns(pair["claim"], pair["said"]))
+        return consolidation_reply(
+            "[2026-03-06 10:00] Talk.", fact_operation(pair["claim"], pair["said"])
+        )
 
-    model = ScriptedModel(lambda _: says("ok"), consolidation=answer)
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=answer)
     lost = []
     async with session_host(tmp_path, model, clock=ManualClock(FRIDAY)) as host:
         for chat, pair in enumerate(_in(language)):
@@ -76,8 +85,10 @@ async def test_what_an_honest_consolidation_learns_is_kept(tmp_path, language):
 
 async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_path):
     pairs = [pair for language in LANGUAGES for pair in _in(language)[:2]]
-    steps = [consolidates("Talk.", learns(one["claim"], one["said"])) for one in pairs]
-    model = ScriptedModel(lambda _: says("ok"), consolidation=steps)
+    steps = [
+        consolidation_reply("Talk.", fact_operation(one["claim"], one["said"])) for one in pairs
+    ]
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=steps)
     lost = []
     async with session_host(tmp_path, model, clock=ManualClock(FRIDAY)) as host:
         for chat, pair in enumerate(pairs):
@@ -92,7 +103,11 @@ async def test_what_is_honestly_said_in_a_group_is_kept_with_who_said_it(tmp_pat
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_what_a_model_saves_honestly_in_the_turn_is_kept(tmp_path, language):
     pairs = _in(language)[::2]
-    steps = [step for pair in pairs for step in (calls(saves(pair["claim"])), says("Saved."))]
+    steps = [
+        step
+        for pair in pairs
+        for step in (tool_call_reply(memory_save_call(pair["claim"])), text_reply("Saved."))
+    ]
     lost = []
     async with session_host(tmp_path, ScriptedModel(steps), clock=ManualClock(FRIDAY)) as host:
         for chat, pair in enumerate(pairs):
@@ -110,7 +125,7 @@ async def test_what_the_offline_responder_reads_of_statements_is_kept(tmp_path):
     async with session_host(tmp_path, OfflineModel(), clock=ManualClock(FRIDAY)) as host:
         for said in some(list(dict.fromkeys(pair["said"] for pair in HONEST))):
             lasting = [one for one in stated(said) if not one.daily]
-            if not lasting or said in MISREAD or looks_secret(said) is not None:
+            if not lasting or said in MISREAD or detect_secret(said) is not None:
                 continue
             chat = next(numbers)
             await _say(host, chat, said)

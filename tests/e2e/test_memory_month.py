@@ -6,7 +6,7 @@ import pytest
 
 from bench.life import Keeper
 from bench.month import TURNS, simulate
-from bot.memory.facts.rendering import MOST_BYTES
+from bot.memory.facts.fact_markdown import MAX_RENDERED_BYTES
 from bot.offline.model import OfflineModel
 
 
@@ -26,7 +26,7 @@ async def test_after_a_month_what_is_current_is_right_and_what_is_not_is_closed(
     assert believed.isdisjoint(month.invented)
     assert all(fact.valid_to for fact in month.ended)
     assert not any(fact.valid_to for fact in month.active)
-    assert month.rendered <= MOST_BYTES
+    assert month.rendered <= MAX_RENDERED_BYTES
     assert month.failures > 0
     assert month.consolidations > turns // 50 - 10
 
@@ -38,4 +38,4 @@ async def test_without_a_model_too_nothing_that_is_not_true_any_more_is_believed
     month = await simulate(tmp_path, OfflineModel(), turns=turns, seed=2)
     assert month.stale() == []
     assert set(month.right()) == set(month.life.current)
-    assert month.rendered <= MOST_BYTES
+    assert month.rendered <= MAX_RENDERED_BYTES

@@ -17,22 +17,22 @@ from databases import drop, fresh_database
 from sampling import many
 
 from bot.bus import Address, Inbound, Sender
-from bot.bus.access.book import encode
-from bot.bus.access.file_book import FILE
-from bot.bus.access.roster import Person, Roster
+from bot.bus.access.access_list import AccessList, AllowedPerson
+from bot.bus.access.file_store import FILE
+from bot.bus.access.store import encode
 from bot.bus.local import LocalBus
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.files import replace_file
 from bot.tape.entries import message
-from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.moving_database import DatabasePlace
-from bot.transfer.moving_files import FilesPlace
-from bot.transfer.moving_ports import Place
-from bot.transfer.moving_tapes import shape
+from bot.tape.stores.folder_verification import verify_folder
+from bot.transfer.database_storage import DatabaseHomeStorage
+from bot.transfer.file_storage import FileHomeStorage
+from bot.transfer.storage import HomeStorage
+from bot.transfer.tape_comparison import read_tape_metadata
 
 TAPES, ENTRIES, KILLS = 12, 4 * many(100), many(many(10))
 PATIENCE = 120.0
@@ -57,23 +57,23 @@ async def _fill(home: Path) -> None:
             Inbound(address, str(number), sender, f"{number} \x00 \ud83d", now)
         )
     await bus.aclose()
-    blobs = BlobStore(home / "blobs")
+    blobs = FolderBlobs(home / "blobs")
     for number in range(20):
         await blobs.put(os.urandom(20_000) + bytes([number]))
-    people = (Person("telegram:7", "owner", "Ada", now),)
-    replace_file(home / FILE, encode(Roster(people)))
+    people = (AllowedPerson("telegram:7", "owner", "Ada", now),)
+    replace_file(home / FILE, encode(AccessList(people)))
 
 
-async def _held(place: Place) -> dict[str, Any]:
+async def _held(place: HomeStorage) -> dict[str, Any]:
     return {
         "tapes": {
-            name: (await shape(place.tapes, name), await place.tapes.read(name))
+            name: (await read_tape_metadata(place.tapes, name), await place.tapes.read(name))
             for name in await place.tapes.list_tapes()
         },
-        "blobs": {name async for name in place.blobs()},
-        "waiting": await place.waiting(),
-        "roster": await place.roster(),
-        "updates": await place.updates(),
+        "blobs": {name async for name in place.blob_names()},
+        "waiting": await place.read_bus_state(),
+        "roster": await place.read_access_list(),
+        "updates": await place.read_updates(),
     }
 
 
@@ -81,7 +81,7 @@ async def _in_database(url: str) -> dict[str, Any]:
     database = Database(url)
     await database.open()
     try:
-        return await _held(DatabasePlace(database, Wakeups(database)))
+        return await _held(DatabaseHomeStorage(database, Wakeups(database)))
     finally:
         await database.close()
 
@@ -148,15 +148,15 @@ def test_a_move_that_is_killed_ten_times_each_way_loses_and_changes_nothing(tmp_
     home, back = tmp_path / "home", tmp_path / "back"
     anyio.run(_fill, home)
     scene = random.Random(7)
-    before = anyio.run(_held, FilesPlace(home))
+    before = anyio.run(_held, FileHomeStorage(home))
     mover = Mover(home, url, "files", "postgres")
     assert _kills(mover, scene) >= KILLS // 2
     assert f"{TAPES} tapes" in mover.finished()
     assert anyio.run(_in_database, url) == before
-    assert anyio.run(_held, FilesPlace(home)) == before
+    assert anyio.run(_held, FileHomeStorage(home)) == before
     mover = Mover(back, url, "postgres", "files")
     assert _kills(mover, scene) >= KILLS // 2
     assert f"{TAPES} tapes" in mover.finished()
-    assert anyio.run(_held, FilesPlace(back)) == before
-    assert examine(back / "tapes", "").problems == []
+    assert anyio.run(_held, FileHomeStorage(back)) == before
+    assert verify_folder(back / "tapes", "").problems == []
     assert not list(back.rglob("*.new"))

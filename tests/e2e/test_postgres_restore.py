@@ -252,7 +252,7 @@ async def goes_on(
     assert lost
     known = next(one for one in world.ledger.said if (f"telegram:{one.chat}", one.id) in seen)
     # Each is put before the others.
-    for delivery in reversed([*world.telegram.books.updates]):
+    for delivery in reversed([*world.telegram.records.updates]):
         message = delivery.update.get("message", {})
         if str(message.get("message_id")) in again | {known.id}:
             world.telegram.redeliver(delivery)

@@ -18,7 +18,7 @@ from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.memory.forgetting.plan import FORGOTTEN
+from bot.memory.forgetting.erasure_plan import FORGOTTEN_EVENT
 from bot.tape.entries import event
 from bot.tape.stores.postgres import PostgresTapeStore
 
@@ -115,7 +115,7 @@ async def test_a_session_that_is_held_is_shown_with_its_holder(url: str, tmp_pat
     )
     try:
         await bus.publish(said(1))
-        async with bus.keep("telegram:42"):
+        async with bus.lock_session("telegram:42"):
             rows = await anyio.to_thread.run_sync(psql, url, block("select distinct on"))
     finally:
         await bus.aclose()
@@ -132,7 +132,7 @@ async def test_erasures_are_listed_without_their_words(url: str) -> None:
     try:
         store = PostgresTapeStore(database, Wakeups(database))
         await store.create_tape("telegram:42")
-        await store.append("telegram:42", event(FORGOTTEN, {"facts": [3], "entries": 7}))
+        await store.append("telegram:42", event(FORGOTTEN_EVENT, {"facts": [3], "entries": 7}))
         rows = await anyio.to_thread.run_sync(psql, url, block("select convert_from"))
     finally:
         await database.close()

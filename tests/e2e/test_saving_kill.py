@@ -13,8 +13,8 @@ from saving_home import BOUGHT, FLAT, GYM, MOVED, NEW, OLD, WORKS, home
 from waiting import until
 
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import folded
-from bot.tape.stores.examine import examine
+from bot.memory.facts.fact_fold import fold_entries
+from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
 
 HOST = Path(__file__).with_name("saving_host.py")
@@ -39,7 +39,7 @@ async def prepared(folder: Path, step: str) -> str:
 
 
 async def believed(host: Host) -> list[Fact]:
-    return folded(await host.tape(PERSON)).active()
+    return fold_entries(await host.tape(PERSON)).active()
 
 
 async def finished(folder: Path, step: str, command: str) -> None:
@@ -48,7 +48,7 @@ async def finished(folder: Path, step: str, command: str) -> None:
         assert len(await believed(host)) >= 2, "a fact is gone, and its successor is not there"
         await host.channel.send(command, message_id="step")
         await host.bus.drain()
-        await host.channel.answer_to(await host.channel.send("hello", message_id="after"))
+        await host.channel.wait_for_answer(await host.channel.send("hello", message_id="after"))
 
         async def settled() -> bool:
             facts = await believed(host)
@@ -81,5 +81,5 @@ async def test_kill_9_at_any_change_of_a_file_loses_no_fact_and_judges_nothing_t
             part = chance.choice((0.0, 0.5, 1.0))
             children.life(folder=folder, command=command, times=at, part=part)
             await finished(folder, step, command)
-            assert not examine(folder / "tapes", "").problems, at
+            assert not verify_folder(folder / "tapes", "").problems, at
             shutil.rmtree(folder)

@@ -31,7 +31,7 @@ async def code_by_telegram(world: World, fleet: Fleet) -> str:
     found: list[str] = []
 
     def answered() -> bool:
-        texts = [str(one.versions[-1].text) for one in world.telegram.books.messages(OWNER)]
+        texts = [str(one.versions[-1].text) for one in world.telegram.records.messages(OWNER)]
         found[:] = re.findall(r"\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b", "\n".join(texts))
         return bool(found)
 

@@ -231,7 +231,7 @@ async def test_beside_a_platform_it_is_served_and_the_log_has_no_way_in(tmp_path
             telegram.private(42)
             telegram.say(42, 42, "/login")
             await telegram.until_messages(42, 1, within=SECONDS)
-            text = str(telegram.books.messages(42)[-1].versions[-1].text)
+            text = str(telegram.records.messages(42)[-1].versions[-1].text)
             (code,) = re.findall(r"\b[0-9A-Z]{4}(?:-[0-9A-Z]{4})+\b", text)
             assert f"{url}/login" in text
             async with httpx.AsyncClient(base_url=url, timeout=SECONDS) as browser:

@@ -29,11 +29,11 @@ from kill_checks import read_tape
 from platform_program import ROOT, Program, running
 from waiting import until
 
-from bot.memory.turns import DELIVERY
-from testkit.discord.records import Message
+from bot.memory.turn_fold import DELIVERY
+from testkit.discord.records import DiscordMessage
 from testkit.discord.server import DiscordServer
 from testkit.openai_server import Call, Reply, ScriptedOpenAI
-from testkit.telegram.records import Shown
+from testkit.telegram.records import BotMessage
 from testkit.telegram.server import TelegramServer
 
 PAGE = ROOT / "docs" / "memory-bus-example.md"
@@ -132,22 +132,22 @@ class Player:
             self.discord.say(self.chat, self.ada, words)
 
     def _press(self, label: str) -> None:
-        for message in reversed(self.telegram.books.messages(_ADA)):
+        for message in reversed(self.telegram.records.messages(_ADA)):
             data = dict(_buttons(message)).get(label)
             if data is not None:
                 self.telegram.press(message, data)
                 return
         raise AssertionError(f"there is no button {label!r}")
 
-    def _messages(self, where: Where) -> list[Shown] | list[Message]:
+    def _messages(self, where: Where) -> list[BotMessage] | list[DiscordMessage]:
         if where == "telegram":
-            return self.telegram.books.messages(_ADA)
+            return self.telegram.records.messages(_ADA)
         return self.discord.answers(self.chat)
 
     def _news(self, where: Where) -> Iterator[str]:
         """Yield what is new or was changed since."""
         for message in self._messages(where):
-            telegram = isinstance(message, Shown)
+            telegram = isinstance(message, BotMessage)
             number = len(message.versions if telegram else message.shown)
             if self._seen.get((where, message.id)) == number:
                 continue
@@ -172,8 +172,8 @@ def _noon() -> str:
     return f"Etc/GMT{-ahead:+d}"
 
 
-def _buttons(message: Shown | Message) -> list[tuple[str, str]]:
-    if isinstance(message, Shown):
+def _buttons(message: BotMessage | DiscordMessage) -> list[tuple[str, str]]:
+    if isinstance(message, BotMessage):
         return [(one["text"], one["callback_data"]) for row in message.buttons for one in row]
     rows: list[Any] = list(message.components)
     return [(one["label"], one["custom_id"]) for row in rows for one in row["components"]]

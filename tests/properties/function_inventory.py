@@ -19,23 +19,23 @@ from typing import Any, TextIO
 from hostile_texts import HostileText
 from pattern_inventory import modules
 
-from bot.language.claim import Claim, take_apart
-from bot.language.clauses import clauses
-from bot.language.parsed_facts import parse
-from bot.language.speech import Clause
+from bot.language.clauses import parse_clauses
+from bot.language.parsed_claim import ParsedClaim, parse_claim
+from bot.language.parsed_facts import parse_fact
+from bot.language.speech_patterns import Clause
 from bot.llm.base import ModelRequest
 from bot.memory.facts.fact import Fact
-from bot.memory.recall import Passage as Recalled
-from bot.offline.compartments import Value, Work, work_in
-from bot.offline.evidence import Candidate
-from bot.offline.prompt import Passage, Prompt, Said, read
-from bot.offline.questions import Question
+from bot.memory.recall import RecalledPassage as Recalled
+from bot.offline.candidates import Candidate
+from bot.offline.compartments import PromptProblem, PromptValue, parse_problem
+from bot.offline.intents import ParsedQuestion
+from bot.offline.prompt import Prompt, PromptPassage, UserMessage, parse_prompt
 from bot.tape.entries import TapeEntry, message
 
 TEXTS = (
     "bot.agent.views",
     "bot.agent.commands.parser",
-    "bot.agent.consolidation.checking",
+    "bot.agent.consolidation.evidence_checker",
     "bot.language",
     "bot.offline",
     "bot.memory.facts",
@@ -46,37 +46,36 @@ TEXTS = (
     "bot.core.telemetry.redaction",
     "bot.inspector.rendering",
     "channels.text",
-    "channels.console.text",
-    "channels.discord.markup",
-    "channels.telegram.markup",
+    "channels.console.terminal_text",
+    "channels.discord.render",
+    "channels.telegram.render",
 )
 
 # Why a function meets no long text of somebody else by itself.
 LEFT_OUT = {
     "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
-    "bot.agent.views.exact.in_view": "chooses entries by their ids",
+    "bot.agent.views.exact.anchors_in_view": "chooses entries by their ids",
     "bot.language.roles._placed": "a claim and a clause have at most 2,000 characters",
-    "bot.memory.bus.carrying._asked_for": "an order has at most 1,000 characters, a draft 8,000",
-    "bot.memory.gate.claims._missing": "a claim has at most 2,000 characters",
-    "bot.offline.changes.newest_first": "compares at most five findings with 80 passages by their terms",
-    "bot.offline.compartments.asked_value": "a question has at most 1,000 characters",
-    "bot.offline.evidence.level": "weighs terms that were found",
-    "bot.offline.evidence.with_names": "compares at most 80 passages with a question of 1,000 characters",
-    "bot.memory.facts.fold.batch_entry": "writes an outcome down",
-    "bot.memory.facts.fold.bus_entry": "writes an outcome down",
-    "bot.memory.forgetting.holding.losing": "goes through records; BusScrubber's wording is driven itself",
-    "bot.memory.forgetting.plan.with_beliefs": "goes through records by their ids",
-    "bot.memory.forgetting.plan.answers": "compares ids",
-    "bot.memory.forgetting.requests.asked_note": "writes a survey down",
-    "bot.offline.merge._settle": "a message gives at most sixty facts",
-    "bot.offline.merge.merge": "memory has at most 8,192 bytes, a message at most sixty facts",
-    "bot.memory.bus.signals._progress": "compares a text with each that is known; both are bounded",
-    "bot.memory.guards._lost": "compares two versions of the memory of at most 8,192 bytes",
-    "bot.core.serving.bind": "the host that the owner set",
-    "bot.core.telemetry.http.listening": "the host that the owner set",
+    "bot.memory.bus.write_support._asked_for": "an order has at most 1,000 characters, a draft 8,000",
+    "bot.memory.gate.claim_support._missing": "a claim has at most 2,000 characters",
+    "bot.offline.changes.group_by_change": "compares at most five findings with 80 passages by their terms",
+    "bot.offline.compartments.matching_values": "a question has at most 1,000 characters",
+    "bot.offline.candidates.match_level": "weighs terms that were found",
+    "bot.offline.candidates.with_names": "compares at most 80 passages with a question of 1,000 characters",
+    "bot.memory.facts.fact_fold.batch_entry": "writes an outcome down",
+    "bot.memory.facts.fact_fold.bus_entry": "writes an outcome down",
+    "bot.memory.forgetting.affected_records.find_affected_records": "goes through records; BusScrubber's wording is driven itself",
+    "bot.memory.forgetting.erasure_plan.with_beliefs": "goes through records by their ids",
+    "bot.memory.forgetting.erasure_plan.is_turn_output": "compares ids",
+    "bot.memory.forgetting.erasure_requests.request_event": "writes a survey down",
+    "bot.offline.memory_text._settle": "a message gives at most sixty facts",
+    "bot.offline.memory_text.merge_facts": "memory has at most 8,192 bytes, a message at most sixty facts",
+    "bot.memory.bus.write_signals._progress": "compares a text with each that is known; both are bounded",
+    "bot.core.http_server.bind": "the host that the owner set",
+    "bot.core.telemetry.monitoring_http.bound_socket": "the host that the owner set",
     "bot.inspector.reading.facts._says": "a fact is bounded, and what is sought stands in an address",
-    "bot.tape.server.tokens.Grant.sees": "the patterns of tapes that the owner granted",
-    "bot.inspector.rendering.page": "needs a request; what it renders is escaped by jinja2",
+    "bot.tape.server.tokens.TokenGrant.can_see": "the patterns of tapes that the owner granted",
+    "bot.inspector.rendering.render_page": "needs a request; what it renders is escaped by jinja2",
 }
 # These act on the world, or on what the owner wrote.
 ACTS = (
@@ -101,24 +100,40 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     timedelta: lambda _: timedelta(hours=1),
     TextIO: lambda _: io.StringIO(),
     Any: lambda text: text,
-    Claim: lambda text: take_apart(text, None, frozenset()),
-    Clause: lambda text: clauses(f"I say {text}")[0],
+    ParsedClaim: lambda text: parse_claim(text, None, frozenset()),
+    Clause: lambda text: parse_clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
     Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),
-    Passage: lambda text: Passage(text, "memory"),
-    Prompt: lambda text: read(
+    PromptPassage: lambda text: PromptPassage(text, "memory"),
+    Prompt: lambda text: parse_prompt(
         ModelRequest([{"role": "system", "content": text}, {"role": "user", "content": text}])
     ),
-    Question: lambda text: Question(text, "value", (frozenset({"a"}),), frozenset(), text),
-    Candidate: lambda text: Candidate(parse(text), text, "Ada", "2026-03-02 10:00"),
-    Said: lambda text: Said(text, "Ada"),
+    ParsedQuestion: lambda text: ParsedQuestion(
+        text, "value", (frozenset({"a"}),), frozenset(), text
+    ),
+    Candidate: lambda text: Candidate(parse_fact(text), text, "Ada", "2026-03-02 10:00"),
+    UserMessage: lambda text: UserMessage(text, "Ada"),
     TapeEntry: lambda text: message("user", text),
-    Value: lambda text: Value(text, text),
-    Work: lambda text: work_in(f"Problem at hand: {text}\nopen: {text}") or Work(text),
+    PromptValue: lambda text: PromptValue(text, text),
+    PromptProblem: lambda text: (
+        parse_problem(f"Problem at hand: {text}\nopen: {text}") or PromptProblem(text)
+    ),
 }
 
 
-_OBJECTS = {Candidate, Claim, Clause, Fact, Passage, Prompt, Question, Said, TapeEntry, Value, Work}
+_OBJECTS = {
+    Candidate,
+    ParsedClaim,
+    Clause,
+    Fact,
+    PromptPassage,
+    Prompt,
+    ParsedQuestion,
+    UserMessage,
+    TapeEntry,
+    PromptValue,
+    PromptProblem,
+}
 
 
 class DistinctWords(HostileText):

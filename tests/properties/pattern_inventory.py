@@ -30,7 +30,7 @@ CALLS = {"match", "fullmatch", "compile", "search", "sub", "subn", "split", "fin
 # Each is an expression in the module's namespace.
 SAMPLES: dict[tuple[str, str], str] = {
     (
-        "bot/transfer/moving_folder.py",
+        "bot/transfer/tape_file_writer.py",
         "re.escape(folder.stem(tape)) + '\\.\\d{8}T\\d{6}Z\\.' + re.escape(tail)",
     ): (
         "[{'folder': type('Folder', (), {'stem': lambda _, tape: tape})(), 'tape': 'fake-1', 'tail': '1-9.jsonl'}]"
@@ -39,23 +39,26 @@ SAMPLES: dict[tuple[str, str], str] = {
         "bot/language/person.py",
         "'(' + '|'.join((re.escape(name) for name in names)) + \")('s)?(?!\\w)\"",
     ): ("[{'names': ['The user', 'the user']}, {'names': ['a a', 'aa']}]"),
-    ("bot/offline/quoting.py", "'\\s+'.join(map(re.escape, wanted.split()))"): (
+    ("bot/offline/memory_operations.py", "'\\s+'.join(map(re.escape, wanted.split()))"): (
         "[{'wanted': 'one two two'}, {'wanted': 'a a a b'}]"
     ),
     ("bot/memory/bus/compression/notation.py", "f'[^{re.escape(stops)}]*' if stops else '.*'"): (
         "[{'stops': ''}, {'stops': ':}'}, {'stops': ';}'}]"
     ),
     (
-        "bot/language/claim.py",
+        "bot/language/parsed_claim.py",
         "f'(?<!\\w){re.escape(form)}(?!\\w)'",
     ): "[{'form': 'a a'}, {'form': '--'}]",
     ("bot/language/dates.py", "pattern"): "[{'pattern': one} for one, _, _ in _SPANS_UNSPACED]",
     (
-        "bot/language/denials.py",
+        "bot/language/negation.py",
         "f'\\b{re.escape(word)}\\b'",
     ): "[{'word': 'plann'}, {'word': 'a-a'}]",
     ("bot/language/quantities.py", "f'\\b{written.capitalize()}\\b'"): "[{'written': 'may'}]",
-    ("bot/language/unsaid.py", "f'\\d{re.escape(one)}\\b'"): "[{'one': 'km'}, {'one': '00'}]",
+    (
+        "bot/language/unsupported_words.py",
+        "f'\\d{re.escape(one)}\\b'",
+    ): "[{'one': 'km'}, {'one': '00'}]",
     (
         "bot/core/telemetry/redaction.py",
         "'|'.join(map(re.escape, longest))",

@@ -16,7 +16,7 @@ from channels.telegram import render as telegram
 
 proved = settings(max_examples=examples(200))
 
-limits = st.integers(channel_text.SMALLEST_LIMIT, 200)
+limits = st.integers(channel_text.MIN_MESSAGE_LIMIT, 200)
 anything = st.text(st.characters(exclude_categories=()), max_size=300)
 
 # The signs of Markdown, often and in any order, between words of several scripts.
@@ -88,7 +88,7 @@ def test_code_for_telegram_crosses_no_style(markdown, limit):
 
 @pytest.mark.parametrize("text", ["😀" * 900, "Good 😀 morning 😀, " * 90, "a\n\n" + "😀 b" * 400])
 def test_a_limit_is_of_utf16_units_of_which_most_emoji_take_two(text):
-    pieces = channel_text.pieces(text, 500)
+    pieces = channel_text.split_plain_text(text, 500)
     assert all(len(piece.encode("utf-16-le")) <= 2 * 500 for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
@@ -105,8 +105,8 @@ def test_every_piece_for_discord_is_within_the_limit_and_has_whole_fences(markdo
 @proved
 @given(answers, limits)
 def test_no_letter_or_digit_of_an_answer_is_lost_by_the_fallback(markdown, limit):
-    source = channel_text.clean(markdown)
-    shown = "".join(telegram.plain(markdown, limit))
+    source = channel_text.clean_text(markdown)
+    shown = "".join(telegram.render_plain(markdown, limit))
     assert re.findall(r"\w", shown) == re.findall(r"\w", source)
 
 
@@ -116,7 +116,7 @@ def test_all_words_arrive_in_order(text, limit):
     for pieces in (
         [piece.text for piece in telegram.render(text, limit)],
         discord.render(text, limit),
-        telegram.plain(text, limit),
+        telegram.render_plain(text, limit),
     ):
         assert " ".join(pieces).split() == text.split()
 
@@ -148,7 +148,7 @@ def test_no_word_between_signs_is_lost(markdown):
 @settings(proved, max_examples=examples(40))
 @given(prose(), limits)
 def test_growing_prose_changes_only_its_last_piece(text, limit):
-    for render in (telegram.render, discord.render, telegram.plain):
+    for render in (telegram.render, discord.render, telegram.render_plain):
         grown = accumulate(re.findall(r"\S+\s*", text))
         for before, after in pairwise(render(prefix, limit) for prefix in grown):
             assert len(after) >= len(before)
@@ -175,7 +175,7 @@ def test_a_growing_answer_rarely_changes_a_piece_that_was_full():
 @proved
 @given(anything)
 def test_what_is_clean_stays_as_it_is(text):
-    once = channel_text.clean(text)
-    assert channel_text.clean(once) == once
+    once = channel_text.clean_text(text)
+    assert channel_text.clean_text(once) == once
     once.encode("utf-8")
     assert channel_text.utf16_length(once) == len(once.encode("utf-16-le")) // 2

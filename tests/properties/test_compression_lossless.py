@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.memory.bus import compression
-from bot.memory.bus.records import (
+from bot.memory.bus.compartment_records import (
     EpisodeEntry,
     EpisodeType,
     PatternType,
@@ -134,8 +134,8 @@ PROBLEM = {
     "working_set": st.none() | st.builds(WorkingSet, **WORKING),
     "priority": st.integers(),
     "summary": text,
-    "messages": st.lists(st.integers(-3, 12) | st.integers(), max_size=9).map(tuple),
-    "weight": st.just((0, 0)) | st.tuples(st.integers(), st.integers()),
+    "resumable_entry_ids": st.lists(st.integers(-3, 12) | st.integers(), max_size=9).map(tuple),
+    "resumable_size": st.just((0, 0)) | st.tuples(st.integers(), st.integers()),
 }
 KINDS = {
     "working_sets": (WorkingSet, WORKING),
@@ -210,7 +210,7 @@ def test_a_text_changes_nothing_but_the_text(pattern, said):
 @proved
 @given(st.builds(WorkingSet, **WORKING), text, st.integers(0, 600))
 def test_a_packet_never_passes_its_room(working, name, most):
-    packet = compression.working_packet(working, name, most)
+    packet = compression.render_context_packet(working, name, most)
     assert len(packet) <= most
     if most >= 600:
         assert packet.startswith("Problem at hand: ")
@@ -219,4 +219,4 @@ def test_a_packet_never_passes_its_room(working, name, most):
 @proved
 @given(st.lists(st.builds(SharedReference, **REFERENCE), max_size=5), st.integers(0, 900))
 def test_references_never_pass_their_bytes(refs, most):
-    assert len(compression.references_text(refs, most).encode()) <= most
+    assert len(compression.render_references(refs, most).encode()) <= most

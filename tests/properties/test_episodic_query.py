@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.core.clock import iso
-from bot.memory.bus.episodic import EpisodicTraceStore
+from bot.core.clock import format_time
+from bot.memory.bus.episodic_trace import EpisodicTraceStore
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
@@ -62,7 +62,7 @@ Mark = dict[str, Any]
 
 
 def entry_of(mark: Mark) -> TapeEntry:
-    meta: dict[str, Any] = {"sent": iso(BEGIN + timedelta(hours=mark["hour"]))}
+    meta: dict[str, Any] = {"sent": format_time(BEGIN + timedelta(hours=mark["hour"]))}
     meta |= {"problem": mark["problem"]} if mark["problem"] != "general" else {}
     meta |= {"layer": mark["layer"]} if mark["layer"] else {}
     meta |= {"tags": mark["tags"]} if mark["tags"] else {}

@@ -25,22 +25,28 @@ from waiting import until
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold, supply
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import Scopes
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.fold_loader import load_fold, load_resumed_entries
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session_fold import SessionFold
 from bot.memory.zone import MemoryZone
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.testing.fake_channel import FakeChannel
-from bot.testing.host import Bounds, Host, session_host
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
+)
 
 MARKER = re.compile(r"zq[a-j]+qz")
 _TOLD = re.compile(r"^#(\d+) .*?(I like (zq[a-j]+qz) a lot\.)", re.MULTILINE)
-BOUNDS = Bounds(window=14, view_messages=24)
+BOUNDS = HostLimits(window=14, view_messages=24)
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ ACTIONS = (
     "/new now", "hour", "day", "restart", "restart",
 )  # fmt: skip
 STEPS = st.tuples(st.sampled_from(PLACES), st.sampled_from(ACTIONS), st.sampled_from(NAMES))
-LOOKS = calls(
+LOOKS = tool_call_reply(
     ("memory_show", {}),
     ("memory_recall", {"query": "weather like own must decide", "days": 999}),
     ("memory_recall", {}),
@@ -110,14 +116,14 @@ class World:
     def marker(self, place: Place, *, common: bool) -> str:
         digits = "".join("abcdefghij"[int(sign)] for sign in str(len(self.said)))
         made = f"zq{digits}qz"
-        self.said[made] = (place, self.active.get(place, GENERAL))
+        self.said[made] = (place, self.active.get(place, GENERAL_PROBLEM))
         if common:
             self.common.add(made)
         return made
 
     async def step(self, host: Host, channel: FakeChannel, place: Place, text: str) -> None:
         asked = len(self.model.requests)
-        before = self.active.get(place, GENERAL)
+        before = self.active.get(place, GENERAL_PROBLEM)
         who = place.chat[1:] if place.private else "1"
         inbound = await channel.send(
             text,
@@ -126,7 +132,7 @@ class World:
             private=place.private,
             message_id=f"n{next(self._numbers)}",
         )
-        await channel.answer_to(inbound)
+        await channel.wait_for_answer(inbound)
         await _settled(host, place)
         self.active[place] = await _active(host, place)
         self.switches += self.active[place] != before
@@ -147,9 +153,9 @@ class World:
 
 async def _settled(host: Host, place: Place) -> None:
     """Wait until what a turn wanted is done."""
-    live = host.services.scopes.live
+    live = host.services.scopes.active_sessions
     await until(
-        lambda: (one := live.get(place.session)) is None or not one.busy,
+        lambda: (one := live.get(place.session)) is None or not one.is_busy,
         every=0.001,
     )
 
@@ -158,34 +164,34 @@ async def _active(host: Host, place: Place) -> str:
     fold = await load_fold(
         TapeService(host.store, place.session), max_messages=24, max_tokens=100_000
     )
-    return fold.compartments.wanted or fold.problem
+    return fold.compartments.requested_problem or fold.problem
 
 
 def _turn(request: ModelRequest) -> ModelReply:
     last = request.messages[-1]
     text = str(last["content"])
     if last["role"] != "user":
-        return says("ok")
+        return text_reply("ok")
     said = text.split("<records>", maxsplit=1)[0]
     marker = next(iter(MARKER.findall(said)[-1:]), "")
     if "LOOK" in said:
         return LOOKS
     if "NOTE" in said:
-        return calls(("problem_note", {"kind": "decide", "text": f"go by {marker}"}))
+        return tool_call_reply(("problem_note", {"kind": "decide", "text": f"go by {marker}"}))
     if "REFER" in said:
-        return calls(("memory_refer", {"key": f"k{marker}", "value": f"REFER {marker}"}))
+        return tool_call_reply(("memory_refer", {"key": f"k{marker}", "value": f"REFER {marker}"}))
     if "CONCLUDE" in said:
         change = {"op": "conclusion", "text": f"CONCLUDE {marker}"}
-        return calls(("memory_save", {"changes": [change]}))
+        return tool_call_reply(("memory_save", {"changes": [change]}))
     if "OPEN" in said and (name := re.search(r"OPEN (\w+)", said)) is not None:
-        return calls(("problem_note", {"kind": "open", "text": name[1]}))
-    return says("ok")
+        return tool_call_reply(("problem_note", {"kind": "open", "text": name[1]}))
+    return text_reply("ok")
 
 
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = _TOLD.findall(str(request.messages[-1]["content"]))
-    operations = [learns(f"The user likes {m}.", quote, int(n)) for n, quote, m in told]
-    return consolidates("[2026-02-10 10:00] They talked.", *operations)
+    operations = [fact_operation(f"The user likes {m}.", quote, int(n)) for n, quote, m in told]
+    return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 
 COMMON = ("I like", "/reference", "/memory add", "REFER", "CONCLUDE")
@@ -216,7 +222,7 @@ async def _live(folder: Path, todo: list[tuple[Place, str, str]]) -> World:
 async def _rebuilt(host: Host, world: World) -> None:
     """See that the tapes alone say what the running program knows."""
     for place in PLACES:
-        live = host.services.scopes.live.get(place.session)
+        live = host.services.scopes.active_sessions.get(place.session)
         if live is None:
             continue
         tape = TapeService(host.store, place.session)
@@ -224,12 +230,12 @@ async def _rebuilt(host: Host, world: World) -> None:
         whole = SessionFold(WindowFold(24, 100_000))
         for entry in await tape.read_entries():
             whole.apply(entry)
-        await supply(tape, whole.window)
+        await load_resumed_entries(tape, whole.window)
         assert whole.compartments.state() == from_tail.compartments.state()
-        assert whole.window.spoken() == from_tail.window.spoken()
+        assert whole.window.conversation() == from_tail.window.conversation()
         assert whole.problem == from_tail.problem == whole.window.problem
         zone = MemoryZone(tape, fold=from_tail.zone)
-        memory = LongTermMemory(tape, from_tail, zone, Scopes(host.store, world.clock))
+        memory = LongTermMemory(tape, from_tail, zone, ScopeRegistry(host.store, world.clock))
         await memory.home.open()
         for pattern in await memory.bus.semantic.search():
             chain = await memory.bus.get_evidence_chain(pattern.id)

@@ -26,7 +26,13 @@ from bot.bus import Answer, Sender
 from bot.llm.base import ModelReply, ModelRequest
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+    tool_call_reply,
+)
 
 MARKER = re.compile(r"zq[a-j]+qz")
 _TOLD = re.compile(r"^#(\d+) .*?(I like (zq[a-j]+qz) a lot\.)", re.MULTILINE)
@@ -120,7 +126,7 @@ class World:
             role="owner" if who == "1" else "member",
             message_id=f"n{next(self._numbers)}",
         )
-        told = await channel.answer_to(inbound)
+        told = await channel.wait_for_answer(inbound)
         if told.startswith("Shared:") or (" edit w" in text and told.startswith("Changed:")):
             self.shared.update(MARKER.findall(told))
         for request in self.model.requests[asked:]:
@@ -154,19 +160,19 @@ class World:
 def _turn(request: ModelRequest) -> ModelReply:
     last = request.messages[-1]
     if last["role"] == "user" and "LOOK" in str(last["content"]):
-        return calls(
+        return tool_call_reply(
             ("memory_show", {}),
             ("memory_recall", {"query": "like own weather make", "days": 999}),
             ("memory_recall", {}),
             ("memory_recall", {"query": "like own weather make", "kind": "messages"}),
         )
-    return says("ok")
+    return text_reply("ok")
 
 
 def _consolidation(request: ModelRequest) -> ModelReply:
     told = _TOLD.findall(str(request.messages[-1]["content"]))
-    operations = [learns(f"The user likes {m}.", quote, int(n)) for n, quote, m in told]
-    return consolidates("[2026-02-10 10:00] They talked.", *operations)
+    operations = [fact_operation(f"The user likes {m}.", quote, int(n)) for n, quote, m in told]
+    return consolidation_reply("[2026-02-10 10:00] They talked.", *operations)
 
 
 def _shown(answer: Answer) -> Iterator[str]:

@@ -17,15 +17,15 @@ from sampling import many
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeError
-from bot.tape.entries import KINDS, TapeEntry
+from bot.tape.entries import ENTRY_KINDS, TapeEntry
 from bot.tape.store import TapeStore
-from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.moving import move
-from bot.transfer.moving_database import DatabasePlace
-from bot.transfer.moving_files import FilesPlace
-from bot.transfer.moving_ports import Place
-from bot.transfer.moving_tapes import shape
+from bot.tape.stores.folder_verification import verify_folder
+from bot.transfer.database_storage import DatabaseHomeStorage
+from bot.transfer.file_storage import FileHomeStorage
+from bot.transfer.migration import migrate_home
+from bot.transfer.storage import HomeStorage
+from bot.transfer.tape_comparison import read_tape_metadata
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ values = st.recursive(
     max_leaves=6,
 )
 payloads = st.dictionaries(texts | st.sampled_from(["name", "role", "content"]), values, max_size=4)
-entries = st.builds(TapeEntry, st.just(0), st.sampled_from(sorted(KINDS)), payloads, payloads)
+entries = st.builds(TapeEntry, st.just(0), st.sampled_from(sorted(ENTRY_KINDS)), payloads, payloads)
 batches = st.lists(entries, max_size=4)
 tapes = st.sampled_from(TAPES)
 
@@ -88,11 +88,11 @@ async def _histories(store: TapeStore, made: list[tuple[Any, ...]]) -> None:
             continue
 
 
-async def _held(place: Place) -> dict[str, Any]:
+async def _held(place: HomeStorage) -> dict[str, Any]:
     names = await place.tapes.list_tapes()
     return {
         name: (
-            await shape(place.tapes, name),
+            await read_tape_metadata(place.tapes, name),
             # As text: 1 is not 1.0 there.
             [repr(entry) for entry in await place.tapes.read(name)],
             [repr(one) for one in await place.tapes.list_anchors(name)],
@@ -118,8 +118,10 @@ async def _there_and_back(
     database = Database(url)
     await database.open()
     with tempfile.TemporaryDirectory() as folder:
-        begun, back = (FilesPlace(Path(folder) / name, workspace) for name in ("begun", "back"))
-        shared = DatabasePlace(database, Wakeups(database), workspace)
+        begun, back = (
+            FileHomeStorage(Path(folder) / name, workspace) for name in ("begun", "back")
+        )
+        shared = DatabaseHomeStorage(database, Wakeups(database), workspace)
         try:
             if first == "files":
                 store = FileTapeStore(
@@ -127,16 +129,16 @@ async def _there_and_back(
                 )
                 await _histories(store, made)
                 await store.close()
-                await move(begun, shared, say=_silent)
+                await migrate_home(begun, shared, say=_silent)
                 assert await _held(shared) == await _held(begun)
             else:
                 await _histories(shared.tapes, made)
             before = await _held(shared)
-            with back.alone():
-                moved = await move(shared, back, say=_silent)
+            with back.lock():
+                moved = await migrate_home(shared, back, say=_silent)
             assert not moved.differing
             assert await _held(back) == before
-            assert not examine(Path(folder) / "back" / "tapes", workspace).problems
+            assert not verify_folder(Path(folder) / "back" / "tapes", workspace).problems
         finally:
             await begun.tapes.close()
             await back.tapes.close()

@@ -33,12 +33,18 @@ from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.agent.views.registry import context_builder
 from bot.llm.base import ModelReply, ModelRequest
 from bot.llm.embeddings.base import Embedder, Vector
-from bot.memory.bus.records import EpisodeEntry
-from bot.memory.spoken import switched_to
-from bot.memory.vectors import VectorIndex
+from bot.memory.bus.compartment_records import EpisodeEntry
+from bot.memory.conversation_entries import switched_problem
+from bot.memory.vector_index import VectorIndex
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 from testkit.openai_server import DIMENSIONS, embedding
 
 MARKER = re.compile(r"zq[a-j]+qz")
@@ -48,7 +54,7 @@ WORDS = "weather tea note draft told log"
 _PATIENCE = 20.0
 """Seconds: a turn that looks at everything may take long on a busy machine."""
 
-BOUNDS = Bounds(window=8, view_messages=40)
+BOUNDS = HostLimits(window=8, view_messages=40)
 
 
 def concludes(text: str, *entries: int) -> tuple[str, dict[str, Any]]:
@@ -61,7 +67,7 @@ LOOKS: list[tuple[str, dict[str, Any]]] = [
     ("memory_recall", {}),
     ("memory_show", {}),
     *(("memory_forget", {"what": what}) for what in ("weather", "draft")),
-    saves("The weather is good."),
+    memory_save_call("The weather is good."),
     ("memory_daily", {"content": "The weather is good."}),
     ("memory_refer", {"key": "weather"}),
     concludes("Tea.", *range(1, 20)),
@@ -127,7 +133,7 @@ async def _log(text: str, context: CommandContext) -> CommandReply:
 
 COMMANDS = CommandRegistry(
     [
-        *builtin_commands().listed(),
+        *builtin_commands().visible_commands(),
         Command("hold", "", (), _hold),
         Command("log", "", (), _log),
     ]
@@ -200,8 +206,8 @@ class World:
             self._made.append(wanted)
             number = f"n{next(self._numbers)}"
             made = await self.host.channel.send(f"/problem new {wanted}", message_id=number)
-            await self.host.channel.answer_to(made, within=_PATIENCE)
-        switched = [e for e in await self.host.tape() if switched_to(e) is not None]
+            await self.host.channel.wait_for_answer(made, within=_PATIENCE)
+        switched = [e for e in await self.host.tape() if switched_problem(e) is not None]
         assert [one.data["name"] for one in switched[-1:]] in ([wanted], [])
         self.active = wanted
 
@@ -223,7 +229,7 @@ class World:
         if edits is not None:
             # It is answered, or not; whatever is said next is.
             return await self.step("Hello.")
-        told = await self.host.channel.answer_to(inbound, within=_PATIENCE)
+        told = await self.host.channel.wait_for_answer(inbound, within=_PATIENCE)
         if text.startswith("/problem"):
             await self._switched(text.split()[-1])
         for request in self.model.requests[asked:]:
@@ -245,23 +251,25 @@ class World:
 def _turn(request: ModelRequest) -> ModelReply:
     system, last = str(request.messages[0]["content"]), request.messages[-1]
     if last["role"] != "user":
-        return says("ok")
+        return text_reply("ok")
     told = str(last["content"])
     asked = re.findall(r"(?:LOOK|TASK|SAY|FETCH|HAND)(?: zq[a-j]+qz)?", told)
     wanted = asked[0] if asked else ""
     marker = wanted.partition(" ")[2]
     if "working alone on one sub-task" in system:
-        return calls(*(one for one in LOOKS if one[0] in _names(request)))
+        return tool_call_reply(*(one for one in LOOKS if one[0] in _names(request)))
     if wanted.startswith("LOOK"):
-        return calls(*LOOKS)
+        return tool_call_reply(*LOOKS)
     if wanted.startswith("TASK"):
-        return calls(("memory_recall", {"query": f"Find out about {WORDS}.", "aside": True}))
+        return tool_call_reply(
+            ("memory_recall", {"query": f"Find out about {WORDS}.", "aside": True})
+        )
     if wanted.startswith("FETCH"):
-        return calls(("fetch", {"what": marker}))
+        return tool_call_reply(("fetch", {"what": marker}))
     if wanted.startswith("HAND"):
         summary = {"summary": f"The note is {marker}.", "next_steps": [f"Note {marker}"]}
-        return calls(("tape_handoff", {"name": "phase/note", **summary}))
-    return says(f"The tea told of {marker}" if marker else "ok")
+        return tool_call_reply(("tape_handoff", {"name": "phase/note", **summary}))
+    return text_reply(f"The tea told of {marker}" if marker else "ok")
 
 
 def _names(request: ModelRequest) -> set[str]:
@@ -270,7 +278,9 @@ def _names(request: ModelRequest) -> set[str]:
 
 def _consolidation(request: ModelRequest) -> ModelReply:
     markers = sorted(set(MARKER.findall(str(request.messages))))
-    return consolidates(f"[2026-02-10 10:00] The weather and the tea were {' '.join(markers)}.")
+    return consolidation_reply(
+        f"[2026-02-10 10:00] The weather and the tea were {' '.join(markers)}."
+    )
 
 
 # A life takes a second: to look for the shortest one that fails would take minutes.
@@ -372,5 +382,5 @@ async def test_the_person_sees_everything_and_which_problem_it_is_of(tmp_path):
 async def test_every_tool_that_a_model_has_is_looked_through(tmp_path):
     world = World(tmp_path)
     await world.live(["Hello."])
-    missing = _names(world.model.asked()[-1]) - {name for name, _ in LOOKS} - DOES
+    missing = _names(world.model.requests_for()[-1]) - {name for name, _ in LOOKS} - DOES
     assert not missing, "add calls of these that could reach across problems"

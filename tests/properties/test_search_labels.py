@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_result
-from bot.tape.search import GENERAL, Hit, SearchQuery
+from bot.tape.search import GENERAL_PROBLEM, Hit, SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
@@ -32,7 +32,7 @@ text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" und so ".j
 meta = st.fixed_dictionaries(
     {},
     optional={
-        "problem": st.sampled_from(PROBLEMS) | st.sampled_from([GENERAL, 7, None]),
+        "problem": st.sampled_from(PROBLEMS) | st.sampled_from([GENERAL_PROBLEM, 7, None]),
         "layer": st.sampled_from(LAYERS),
         "tags": st.lists(st.sampled_from(TAGS), max_size=3),
     },
@@ -54,7 +54,7 @@ query = st.builds(
     st.just("") | st.sampled_from(WORDS),
     tapes=st.none() | st.just(TAPES[:1]),
     kinds=st.none() | st.sets(st.sampled_from(["message", "event", "system"])).map(frozenset),
-    problem=st.none() | st.sampled_from([*PROBLEMS, GENERAL]),
+    problem=st.none() | st.sampled_from([*PROBLEMS, GENERAL_PROBLEM]),
     tags=st.sets(st.sampled_from(TAGS), max_size=2).map(frozenset),
     layer=st.none() | st.sampled_from([*LAYERS, ""]),
     names=st.none() | st.sets(st.sampled_from(NAMES), max_size=2).map(frozenset),
@@ -66,7 +66,7 @@ query = st.builds(
 def problem(one: TapeEntry) -> str:
     """Its problem, said as plainly as can be."""
     named = one.meta.get("problem")
-    return named if named in PROBLEMS else GENERAL
+    return named if named in PROBLEMS else GENERAL_PROBLEM
 
 
 def asked_for(one: TapeEntry, query: SearchQuery) -> bool:

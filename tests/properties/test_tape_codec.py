@@ -11,9 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.tape.codec import CANCEL, Line, decode, encode, settle, unfinished
-from bot.tape.entries import KINDS, TapeEntry
-from bot.tape.stores import scan
+from bot.tape.codec import (
+    CANCEL,
+    TapeLine,
+    committed_lines,
+    count_unfinished,
+    decode_line,
+    encode_entries,
+)
+from bot.tape.entries import ENTRY_KINDS, TapeEntry
+from bot.tape.stores import line_scan as scan
 
 proved = settings(max_examples=examples(200))
 
@@ -33,12 +40,12 @@ json_values = st.recursive(
 )
 objects = st.dictionaries(text, json_values, max_size=4)
 entries = st.builds(
-    TapeEntry, st.integers(1, 10**12), st.sampled_from(sorted(KINDS)), objects, objects
+    TapeEntry, st.integers(1, 10**12), st.sampled_from(sorted(ENTRY_KINDS)), objects, objects
 )
 
 # Lines as an honest or a broken writer might leave them.
 lines = st.builds(
-    lambda number, more: Line(TapeEntry(number, "message", {}), more),
+    lambda number, more: TapeLine(TapeEntry(number, "message", {}), more),
     st.integers(1, 12),
     st.integers(0, 4),
 )
@@ -49,8 +56,10 @@ raw_lines = (
 )
 
 
-def encode_line(line: Line) -> bytes:
-    return encode([line.entry, *[TapeEntry(1, "event", {})] * line.more]).splitlines(True)[0]
+def encode_line(line: TapeLine) -> bytes:
+    return encode_entries([line.entry, *[TapeEntry(1, "event", {})] * line.more]).splitlines(True)[
+        0
+    ]
 
 
 @contextmanager
@@ -64,11 +73,12 @@ def file_of(data: bytes) -> Iterator[int]:
 @proved
 @given(st.lists(entries, min_size=1, max_size=4))
 def test_any_entries_read_back_exactly_as_they_were_written(batch):
-    raw = encode(batch)
+    raw = encode_entries(batch)
     assert raw.endswith(b"\n")
-    found = [decode(line) for line in raw[:-1].split(b"\n")]
+    found = [decode_line(line) for line in raw[:-1].split(b"\n")]
     assert found == [
-        Line(entry, more) for entry, more in zip(batch, range(len(batch) - 1, -1, -1), strict=True)
+        TapeLine(entry, more)
+        for entry, more in zip(batch, range(len(batch) - 1, -1, -1), strict=True)
     ]
     assert [repr(line.entry) for line in found if line] == [repr(entry) for entry in batch]
 
@@ -78,7 +88,7 @@ def test_any_entries_read_back_exactly_as_they_were_written(batch):
     st.binary(max_size=60) | json_values.map(lambda value: repr(value).encode("utf-8", "replace"))
 )
 def test_no_line_can_make_reading_fail(raw):
-    line = decode(raw)
+    line = decode_line(raw)
     assert line is None or (line.entry.id > 0 and line.more >= 0)
 
 
@@ -86,19 +96,19 @@ def test_no_line_can_make_reading_fail(raw):
 @given(entries, st.data())
 def test_no_part_of_a_line_is_taken_for_a_whole_one(entry, data):
     """Cut anywhere, with or without the mark of a cut, it says nothing."""
-    raw = encode([entry])[:-1]
+    raw = encode_entries([entry])[:-1]
     cut = data.draw(st.integers(0, len(raw) - 1))
-    assert decode(raw[:cut]) is None
-    assert decode(raw[:cut] + CANCEL) is None
-    assert decode(raw + CANCEL) is None
+    assert decode_line(raw[:cut]) is None
+    assert decode_line(raw[:cut] + CANCEL) is None
+    assert decode_line(raw + CANCEL) is None
 
 
 @proved
 @given(st.lists(st.none() | lines, max_size=12))
 def test_settling_any_lines_gives_growing_ids(found):
-    ids = [line.entry.id for line in settle(found)]
+    ids = [line.entry.id for line in committed_lines(found)]
     assert ids == sorted(set(ids))
-    assert 0 <= unfinished([line for line in found if line]) <= len(found)
+    assert 0 <= count_unfinished([line for line in found if line]) <= len(found)
 
 
 @proved
@@ -107,12 +117,12 @@ def test_what_is_written_after_a_repair_is_never_lost(found, size):
     """Whatever lines came before, a batch with the ids after them is read whole."""
     data = b"".join((b"\xff\n" if line is None else encode_line(line)) for line in found)
     with file_of(data) as fd:
-        last_id = scan.tail(scan.FileBytes(fd, len(data))).last_id
+        last_id = scan.read_tail(scan.FileSource(fd, len(data))).last_id
     batch = [
-        Line(TapeEntry(last_id + place, "event", {"new": True}), size - place)
+        TapeLine(TapeEntry(last_id + place, "event", {"new": True}), size - place)
         for place in range(1, size + 1)
     ]
-    assert settle([*found, *batch])[-size:] == batch
+    assert committed_lines([*found, *batch])[-size:] == batch
 
 
 @proved
@@ -120,7 +130,7 @@ def test_what_is_written_after_a_repair_is_never_lost(found, size):
 def test_reading_backwards_finds_the_lines_that_reading_forwards_finds(found, rest):
     data = b"".join(raw + b"\n" for raw in found) + rest
     with file_of(data) as fd:
-        backwards = list(scan.lines_back(scan.FileBytes(fd, len(data))))[::-1]
+        backwards = list(scan.lines_back(scan.FileSource(fd, len(data))))[::-1]
     for offset, raw in backwards:
         assert data[offset : offset + len(raw)] == raw
     assert [raw for _, raw in backwards] == data.removesuffix(b"\n").split(b"\n") * bool(data)
@@ -131,8 +141,8 @@ def test_reading_backwards_finds_the_lines_that_reading_forwards_finds(found, re
 def test_the_end_of_any_file_can_be_told_and_agrees_with_what_is_read(found, rest):
     data = b"".join(raw + b"\n" for raw in found) + rest
     with file_of(data) as fd:
-        ending = scan.tail(scan.FileBytes(fd, len(data)))
-        read, damaged = scan.entries_between(scan.FileBytes(fd, len(data)), 1, None)
+        ending = scan.read_tail(scan.FileSource(fd, len(data)))
+        read, damaged = scan.entries_between(scan.FileSource(fd, len(data)), 1, None)
         assert os.fstat(fd).st_size == len(data)
     assert ending.last_id >= 0
     assert ending.unterminated == (not data.endswith(b"\n") and bool(data))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.tape.stores.parity import CHUNK, Layout, Parity, make_parity, protected_length
+from bot.tape.stores.parity import CHUNK, Parity, ParityLayout, make_parity, protected_length
 
 proved = settings(max_examples=examples(150), deadline=None)
 sizes = st.integers(0, 2_000) | st.integers(90_000, 110_000) | st.sampled_from([511, 512, 98_304])
@@ -71,7 +71,7 @@ def test_a_part_is_mended_like_the_whole(size, seed, draw):
 @proved
 @given(st.integers(0, 3_000_000))
 def test_the_length_of_a_file_says_how_much_of_it_is_protected(size):
-    layout = Layout(size)
+    layout = ParityLayout(size)
     assert protected_length(size + layout.size) == size
     places = sorted(layout.record(group) for group in range(layout.groups))
     assert all(after - before >= CHUNK for before, after in pairwise(places))
@@ -87,7 +87,7 @@ def test_gzip_passes_the_parity_over(size, seed):
 
 def test_two_damaged_chunks_of_one_group_are_found_and_left_as_they_are():
     data, file = whole(200_000, 7)
-    groups = Layout(200_000).groups
+    groups = ParityLayout(200_000).groups
     damaged = bytearray(file)
     for chunk in (3, 3 + groups, 4):
         damaged[chunk * CHUNK + 5] ^= 4

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.tape.codec import decode, encode
+from bot.tape.codec import decode_line, encode_entries
 from bot.tape.entries import TapeEntry, event, message
-from bot.tape.store import HEADER, REPAIR, TapeStore
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
@@ -57,7 +57,7 @@ class Model:
     def __init__(self) -> None:
         self.version = 1
         self.sealed: dict[int, str] = {}
-        self.live = {1: HEADER}
+        self.live = {1: HEADER_EVENT}
 
     def extend(self, texts: list[str]) -> None:
         for said in texts:
@@ -67,7 +67,7 @@ class Model:
     def begin(self, texts: list[str], *, keep: bool) -> None:
         self.sealed = self.sealed | self.live if keep else {}
         self.live = {}
-        self.extend([HEADER, *texts])
+        self.extend([HEADER_EVENT, *texts])
 
     @property
     def entries(self) -> dict[int, str]:
@@ -170,12 +170,12 @@ def damage(folder: Path, which: int) -> int | None:
     places = [
         place
         for place, line in enumerate(raw)
-        if (found := decode(line)) and "kept" in str(found.entry.payload)
+        if (found := decode_line(line)) and "kept" in str(found.entry.payload)
     ]
     if not places:
         return None
     place = places[which % len(places)]
-    line = decode(raw[place])
+    line = decode_line(raw[place])
     raw[place] = b"\xff" * (len(raw[place]) - 1) + b"\n"
     path.write_bytes(b"".join(raw))
     return line.entry.id if line else None
@@ -221,7 +221,7 @@ async def test_kills_and_damage_cost_what_they_hit_and_no_more(history):
                 for entry in found:
                     assert await store.read(TAPE, entry.id, entry.id) == [entry]
             assert found[: len(before)] == before
-            talk = [entry for entry in found if entry.name not in (HEADER, REPAIR)]
+            talk = [entry for entry in found if entry.name not in (HEADER_EVENT, REPAIR_EVENT)]
             assert said(talk) == acknowledged
 
 
@@ -260,11 +260,11 @@ async def test_a_file_says_what_its_lines_say(history):
                 await store.append_many(TAPE, says(texts))
             found = await store.read(TAPE)
         raw = live_file(Path(name)).read_bytes()
-    read = [decode(line) for line in raw[:-1].split(b"\n")]
+    read = [decode_line(line) for line in raw[:-1].split(b"\n")]
     assert [line.entry for line in read if line] == found
     groups = [found[:1]]
     for texts in history:
         start = sum(len(group) for group in groups)
         groups.append(found[start : start + len(texts)])
     bare = re.sub(rb',"chain":"[A-Za-z0-9+/]{48}"(?=\}\n)', b"", raw)
-    assert b"".join(encode(group) for group in groups) == bare
+    assert b"".join(encode_entries(group) for group in groups) == bare

@@ -139,7 +139,7 @@ def _plain(answer: Any) -> Any:
         case Segment():
             return (answer.first_id, answer.last_id)
         case Anchor():
-            return (repr(replace(answer, ts="")), answer.cuts, answer.parent)
+            return (repr(replace(answer, ts="")), answer.is_boundary, answer.parent)
     return answer
 
 
@@ -273,7 +273,7 @@ async def _listed_are_read(store: TapeStore, tape: str) -> None:
     """See that the anchors that are listed are those that are read, each with its exact state."""
     anchors = [e for e in await store.read(tape) if e.kind == "anchor" and e.name is not None]
     listed = await store.list_anchors(tape)
-    assert [(one.at, one.name, repr(one.state), one.cuts, one.ts) for one in listed] == [
+    assert [(one.at, one.name, repr(one.state), one.is_boundary, one.ts) for one in listed] == [
         (e.id, e.name, repr(e.data), e.is_boundary, e.meta["ts"]) for e in anchors
     ]
 

@@ -19,7 +19,7 @@ from discord import app_commands
 
 from testkit.discord.gateway import GUILD_MEMBERS, GUILD_PRESENCES, MESSAGE_CONTENT
 from testkit.discord.process import DiscordProcess
-from testkit.discord.records import Upload
+from testkit.discord.records import DiscordUpload
 from testkit.discord.server import DiscordServer
 
 
@@ -148,7 +148,7 @@ async def test_direct_messages_work_in_both_directions(server, ann):
         await server.until(lambda _: bot.texts())
         assert isinstance(bot.heard[0].channel, discord.DMChannel)
         await (await bot.fetch_user(ann)).send("yes?")
-        assert server.books.texts(server.direct(ann)) == ["psst", "yes?"]
+        assert server.records.texts(server.direct(ann)) == ["psst", "yes?"]
 
 
 async def test_edits_deletions_and_reactions_are_told_to_both_sides(server, ann, general):
@@ -164,7 +164,7 @@ async def test_edits_deletions_and_reactions_are_told_to_both_sides(server, ann,
         await mine.edit(content="final")
         await mine.add_reaction("👀")
         await mine.delete()
-        kept = server.books.messages[mine.id]
+        kept = server.records.messages[mine.id]
         assert [each.content for each in kept.shown] == ["draft", "final"]
         assert kept.reactions == {"👀": [server.bot_id]}
         assert kept.created < kept.edited < kept.deleted
@@ -240,8 +240,8 @@ async def test_a_broken_connection_is_resumed_and_missed_events_are_replayed(ser
         await server.until(lambda _: bot.resumes)
         await server.until(lambda _: bot.texts())
         assert bot.texts() == ["missed"]
-        assert server.books.happened("identify") == 1
-        resumed_at = [note.subject for note in server.books.gateway if note.what == "connect"][-1]
+        assert server.records.count_gateway_events("identify") == 1
+        resumed_at = [note.subject for note in server.records.gateway if note.what == "connect"][-1]
         assert resumed_at == "/gateway/resume"
 
 
@@ -251,7 +251,7 @@ async def test_an_invalid_session_is_begun_anew_and_what_was_missed_is_only_in_t
     async with connected(server) as bot:
         server.faults.invalidate()
         server.say(general, ann, "missed")
-        await server.until(lambda books: books.happened("ready") == 2)
+        await server.until(lambda books: books.count_gateway_events("ready") == 2)
         await server.until_connected()
         server.say(general, ann, "heard")
         await server.until(lambda _: bot.texts())
@@ -270,14 +270,14 @@ async def test_a_client_that_is_asked_to_reconnect_resumes(server, ann, general,
         await server.until(lambda _: bot.resumes)
         server.say(general, ann, "still there?")
         await server.until(lambda _: bot.texts())
-        assert server.books.happened("identify") == 1
+        assert server.records.count_gateway_events("identify") == 1
 
 
 async def test_heartbeats_without_an_answer_make_the_client_reconnect(server):
     server.hub.gateway.heartbeat = 100
     async with connected(server, Bot(heartbeat_timeout=0.5)) as bot:
         server.faults.mute_heartbeats()
-        await server.until(lambda books: books.happened("disconnect"))
+        await server.until(lambda books: books.count_gateway_events("disconnect"))
         server.faults.mute_heartbeats(muted=False)
         await server.until(lambda _: bot.resumes)
 
@@ -310,7 +310,7 @@ async def test_a_nonce_that_is_enforced_makes_no_second_message(server, general)
         first = await bot.get_channel(general).send("once", nonce="n-1")
         second = await bot.get_channel(general).send("once", nonce="n-1")
         assert first.id == second.id
-        assert server.books.texts(general) == ["once"]
+        assert server.records.texts(general) == ["once"]
 
 
 async def test_a_lost_answer_leaves_a_message_that_the_nonce_finds_again(server, general):
@@ -319,8 +319,10 @@ async def test_a_lost_answer_leaves_a_message_that_the_nonce_finds_again(server,
         channel = bot.get_channel(general)
         with pytest.raises(aiohttp.ClientError):
             await channel.send("shown", nonce="n-2")
-        assert (await channel.send("shown", nonce="n-2")).id == server.books.of(general)[0].id
-        assert [call.status for call in server.books.requests("POST", "/messages")] == [0, 200]
+        assert (await channel.send("shown", nonce="n-2")).id == server.records.messages_in(general)[
+            0
+        ].id
+        assert [call.status for call in server.records.requests("POST", "/messages")] == [0, 200]
 
 
 async def test_a_flood_limit_is_told_before_and_obeyed_in_one_channel_only(
@@ -341,9 +343,9 @@ async def test_a_flood_limit_is_told_before_and_obeyed_in_one_channel_only(
             with anyio.fail_after(30):
                 await write(other)
             group.cancel_scope.cancel()
-        assert server.books.texts(other) == ["0", "1", "2"]
+        assert server.records.texts(other) == ["0", "1", "2"]
         assert len(server.answers(general)) < 6
-        assert {call.status for call in server.books.requests("POST", "/messages")} == {200}
+        assert {call.status for call in server.records.requests("POST", "/messages")} == {200}
 
 
 async def test_an_unexpected_429_is_waited_for_and_tried_again(server, general):
@@ -351,7 +353,7 @@ async def test_an_unexpected_429_is_waited_for_and_tried_again(server, general):
         server.faults.limit_once(0.1, "POST .*/messages$")
         server.faults.limit_once(0.1, "POST .*/messages$", everywhere=True)
         await bot.get_channel(general).send("patience")
-        statuses = [call.status for call in server.books.requests("POST", "/messages")]
+        statuses = [call.status for call in server.records.requests("POST", "/messages")]
         assert statuses == [429, 429, 200]
 
 
@@ -421,14 +423,16 @@ async def test_mentions_ping_only_whom_the_bot_allows(server, ann, general):
 
 async def test_files_travel_both_ways(server, ann, general, tmp_path):
     async with connected(server) as bot:
-        server.say(general, ann, "look", attachments=[Upload("a.txt", b"hers", "text/plain")])
+        server.say(
+            general, ann, "look", attachments=[DiscordUpload("a.txt", b"hers", "text/plain")]
+        )
         await server.until(lambda _: bot.heard)
         (attached,) = bot.heard[0].attachments
         assert (await attached.read(), attached.content_type) == (b"hers", "text/plain")
         (tmp_path / "b.bin").write_bytes(b"its")
         await bot.get_channel(general).send("here", file=discord.File(tmp_path / "b.bin"))
         assert server.answers(general)[0].uploads[0].data == b"its"
-        assert len(server.books.downloads) == 1
+        assert len(server.records.downloads) == 1
 
 
 async def test_threads_are_opened_by_both_sides_written_in_and_archived(server, ann, general):
@@ -458,7 +462,7 @@ async def test_typing_is_told_and_written_down(server, ann, general):
         server.type(general, ann)
         await server.until(lambda _: bot.typists == [ann])
         await bot.get_channel(general).typing()
-        assert [note.subject for note in server.books.typing] == [str(general)]
+        assert [note.subject for note in server.records.typing] == [str(general)]
 
 
 def _deferring(bot: Bot, *, ephemeral: bool = False, gate: asyncio.Event | None = None) -> None:
@@ -482,11 +486,13 @@ async def test_a_command_is_deferred_answered_and_followed_up(server, ann, gener
         await bot.tree.sync()
         used = server.slash(general, ann, "ask", {"question": "why"})
         await server.until_messages(general, 2)
-        known = server.books.interactions[used]
+        known = server.records.interactions[used]
         assert known.answer == 5
-        assert known.created < known.acknowledged < server.books.messages[known.response_id].edited
+        assert (
+            known.created < known.acknowledged < server.records.messages[known.response_id].edited
+        )
         assert server.shown(used) == "answer to why"
-        assert server.books.messages[known.followups[0]].content == "and more"
+        assert server.records.messages[known.followups[0]].content == "and more"
         assert await server.autocomplete(general, ann, "ask", "question", "wh") == [
             {"name": "WH", "value": "wh"}
         ]
@@ -500,8 +506,8 @@ async def test_ephemeral_answers_are_in_the_books_and_not_in_the_history(server,
         direct = server.direct(ann)
         used = server.slash(direct, ann, "ask", {"question": "why"})
         await server.until(lambda _: server.shown(used))
-        response = server.books.interactions[used].response_id
-        assert response not in [each.id for each in server.world.standing(direct)]
+        response = server.records.interactions[used].response_id
+        assert response not in [each.id for each in server.world.visible_messages(direct)]
 
 
 async def test_commands_that_nobody_registered_cannot_be_used(server, ann, general):
@@ -524,13 +530,13 @@ async def test_an_interaction_that_is_answered_too_late_is_unknown(server, ann, 
         gate.set()
         await server.until(lambda _: failed)
         assert failed == [10062]
-        assert server.books.interactions[used].refused == [10062]
-        assert server.books.interactions[used].time_to_ack is None
+        assert server.records.interactions[used].refused == [10062]
+        assert server.records.interactions[used].time_to_ack is None
 
 
 async def test_an_interaction_is_acknowledged_once(server, ann, general):
-    server.books.commands[0] = [{"id": "1", "name": "ping", "description": "Ping."}]
-    used = server.books.interactions[server.slash(general, ann, "ping")]
+    server.records.commands[0] = [{"id": "1", "name": "ping", "description": "Ping."}]
+    used = server.records.interactions[server.slash(general, ann, "ping")]
     address = f"{server.api_url}/interactions/{used.id}/{used.token}/callback"
     async with aiohttp.ClientSession() as session:
         answers = []
@@ -539,14 +545,14 @@ async def test_an_interaction_is_acknowledged_once(server, ann, general):
                 answers.append((reply.status, await reply.text()))
     assert answers[0] == (204, "")
     assert (answers[1][0], json.loads(answers[1][1])["code"]) == (400, 40060)
-    assert server.books.texts(general) == ["x"]
+    assert server.records.texts(general) == ["x"]
 
 
 async def test_a_slow_server_is_waited_for(server, general):
     async with connected(server) as bot:
         server.faults.slow(0.1, "POST .*/messages$")
         await bot.get_channel(general).send("late")
-        assert server.books.requests("POST", "/messages")[0].took >= 0.1
+        assert server.records.requests("POST", "/messages")[0].took >= 0.1
 
 
 async def test_a_token_that_has_expired_shows_nothing_more(server, ann, general):
@@ -581,8 +587,8 @@ async def test_a_button_updates_its_message_and_a_missing_one_cannot_be_pressed(
             server.press(asked.id, "no", ann)
         pressed = server.press(asked.id, "yes", ann)
         await server.until(lambda _: server.shown(pressed) == "confirmed")
-        assert server.books.messages[asked.id].components == ()
-        assert server.books.interactions[pressed].answer == 7
+        assert server.records.messages[asked.id].components == ()
+        assert server.records.interactions[pressed].answer == 7
 
 
 async def test_a_guild_that_is_joined_later_is_told(server, ann):
@@ -601,7 +607,7 @@ async def test_an_outage_refuses_connections_and_ends_at_the_same_address(server
             server.say(general, ann, "missed")
         await server.until(lambda _: bot.texts())
         await bot.get_channel(general).send("back")
-        assert server.books.texts(general) == ["missed", "back"]
+        assert server.records.texts(general) == ["missed", "back"]
 
 
 async def test_a_server_that_is_down_breaks_calls_until_it_is_back(server, ann, general):
@@ -612,7 +618,7 @@ async def test_a_server_that_is_down_breaks_calls_until_it_is_back(server, ann, 
         server.faults.heal()
         await server.until(lambda _: bot.resumes, within=30)
         await bot.get_channel(general).send("back")
-        assert server.books.texts(general) == ["back"]
+        assert server.records.texts(general) == ["back"]
 
 
 async def test_commands_and_components_against_the_rules_are_refused(server, general):
@@ -650,7 +656,7 @@ async def test_as_a_process_it_outlives_a_killed_bot_and_writes_its_books(tmp_pa
         with pytest.raises(RuntimeError, match="no action explode"):
             await peer.do("explode")
         await peer.do("faults.fail", status=500)
-        assert len((await peer.books())["messages"]) == 2
+        assert len((await peer.records())["messages"]) == 2
     kept = json.loads(books.read_text())["messages"].values()
     assert [each["content"] for each in kept] == ["hello", "echo hello"]
 

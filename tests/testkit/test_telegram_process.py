@@ -60,6 +60,6 @@ async def test_it_is_controlled_while_it_is_down():
         await telegram.do("down")
         with pytest.raises(aiohttp.ClientConnectionError):
             await call(telegram, "getMe")
-        assert (await telegram.books())["shown"] == []
+        assert (await telegram.records())["shown"] == []
         await telegram.do("up")
         assert (await call(telegram, "getMe"))["ok"]

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
-from testkit.telegram.faults import Fault
-from testkit.telegram.media import Media
+from testkit.telegram.faults import BotApiFault
+from testkit.telegram.media_files import TelegramMedia
 from testkit.telegram.server import TelegramServer
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ async def test_a_message_waits_until_a_higher_offset_confirms_it(telegram, clien
     assert [one.update_id for one in await client.get_updates(offset=second.update_id)] == [
         second.update_id
     ]
-    assert [len(one.handed_at) for one in telegram.books.updates] == [2, 3]
-    assert [one.confirmed_at is None for one in telegram.books.updates] == [False, True]
+    assert [len(one.handed_at) for one in telegram.records.updates] == [2, 3]
+    assert [one.confirmed_at is None for one in telegram.records.updates] == [False, True]
     assert await client.get_updates(offset=second.update_id + 1, timeout=0) == []
     await telegram.until_confirmed()
 
@@ -103,7 +103,7 @@ async def test_limit_and_a_negative_offset_select_updates(telegram, client, chat
         telegram.say(chat, ada, text)
     assert [one.message.text for one in await client.get_updates(limit=2)] == ["a", "b"]
     assert [one.message.text for one in await client.get_updates(offset=-1)] == ["c"]
-    assert len(telegram.books.unconfirmed) == 1
+    assert len(telegram.records.unconfirmed) == 1
 
 
 async def test_a_second_poller_ends_the_first_with_a_conflict(telegram, client):
@@ -161,13 +161,13 @@ async def test_messages_are_shown_edited_and_deleted(telegram, client, chat, ada
     assert (sent.text, sent.reply_to_message.text) == ("a &", "hello")
     edited = await client.edit_message_text("b ", chat_id=chat.id, message_id=sent.message_id)
     assert edited.text == "b"
-    (shown,) = telegram.books.messages(chat.id)
+    (shown,) = telegram.records.messages(chat.id)
     assert (shown.text, shown.reply_to, shown.buttons) == ("b", asked, ())
     assert [one.text for one in shown.versions] == ["a &", "b"]
     assert shown.versions[0].buttons[0][0]["callback_data"] == "y"
     await client.delete_message(chat.id, sent.message_id)
-    assert telegram.books.texts(chat.id) == []
-    assert telegram.books.messages(chat.id, deleted=True) == [shown]
+    assert telegram.records.texts(chat.id) == []
+    assert telegram.records.messages(chat.id, deleted=True) == [shown]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ async def test_what_telegram_refuses_is_refused(telegram, client, chat, method, 
 
     with pytest.raises(TelegramBadRequest, match=reason):
         await getattr(client, method)(**arguments)
-    assert [one.status for one in telegram.books.rejected] == [400]
+    assert [one.status for one in telegram.records.rejected] == [400]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ async def test_a_reply_to_nothing_is_refused_unless_it_may_go_without(telegram, 
         await client.send_message(chat.id, "x", reply_parameters=ReplyParameters(message_id=99))
     lenient = ReplyParameters(message_id=99, allow_sending_without_reply=True)
     await client.send_message(chat.id, "x", reply_parameters=lenient)
-    assert telegram.books.messages(chat.id)[0].reply_to is None
+    assert telegram.records.messages(chat.id)[0].reply_to is None
 
 
 async def test_buttons_are_pressed_and_answered_once(telegram, client, chat):
@@ -239,7 +239,7 @@ async def test_buttons_are_pressed_and_answered_once(telegram, client, chat):
     await client.send_message(
         chat.id, "working", reply_markup=InlineKeyboardMarkup(inline_keyboard=rows)
     )
-    (shown,) = telegram.books.messages(chat.id)
+    (shown,) = telegram.records.messages(chat.id)
     with pytest.raises(ValueError, match="has no button 'other'"):
         telegram.press(shown, "other")
     telegram.press(shown, "stop")
@@ -247,7 +247,7 @@ async def test_buttons_are_pressed_and_answered_once(telegram, client, chat):
     query = update.callback_query
     assert (query.data, query.message.text, query.from_user.id) == ("stop", "working", 7)
     await client.answer_callback_query(query.id, text="Stopped.")
-    assert [one.text for one in telegram.books.pressed] == ["Stopped."]
+    assert [one.text for one in telegram.records.pressed] == ["Stopped."]
     with pytest.raises(TelegramBadRequest, match="query ID is invalid"):
         await client.answer_callback_query(query.id)
     await client.edit_message_reply_markup(chat_id=chat.id, message_id=shown.id)
@@ -272,11 +272,15 @@ async def test_files_are_fetched_and_the_books_say_by_whom(telegram, client, cha
     assert (await client.download(photo.photo[-1])).read() == b"the whole picture"
     with pytest.raises(TelegramBadRequest, match="file is too big"):
         await client.get_file(voice.voice.file_id)
-    assert [(one.bot, one.status) for one in telegram.books.downloads] == [(client.id, 200)] * 2
+    assert [(one.bot, one.status) for one in telegram.records.downloads] == [(client.id, 200)] * 2
 
 
 async def test_an_album_is_several_messages_of_one_group(telegram, client, chat, ada):
-    telegram.album(chat, ada, [Media("photo", caption="both"), Media("document", b"x", name="b")])
+    telegram.album(
+        chat,
+        ada,
+        [TelegramMedia("photo", caption="both"), TelegramMedia("document", b"x", name="b")],
+    )
     messages = [one.message for one in await client.get_updates()]
     assert len({one.media_group_id for one in messages}) == 1
     assert [one.caption for one in messages] == ["both", None]
@@ -299,7 +303,7 @@ async def test_topics_have_threads_and_replies_outside_forums_have_them_too(tele
     assert (second.message_thread_id, second.is_topic_message) == (first, None)
     assert (second.reply_to_message.text, second.quote.text) == ("first", "fir")
     await client.send_message(forum.id, "noted", message_thread_id=topic)
-    assert telegram.books.texts(forum.id, topic=topic) == ["noted"]
+    assert telegram.records.texts(forum.id, topic=topic) == ["noted"]
     telegram.drop_topic(forum, topic)
     with pytest.raises(TelegramBadRequest, match="message thread not found"):
         await client.send_message(forum.id, "noted", message_thread_id=topic)
@@ -321,14 +325,14 @@ async def test_edits_reactions_forwards_and_places_arrive(telegram, client, chat
     assert reaction.message_reaction.new_reaction[0].emoji == "👍"
     assert (place.message.location.latitude, sticker.message.sticker.emoji) == (50.1, "🙂")
     assert edited.edited_message.text == "hello!"
-    assert [one.dropped for one in telegram.books.updates].count(True) == 2
+    assert [one.dropped for one in telegram.records.updates].count(True) == 2
 
 
 async def test_every_kind_of_content_validates(telegram, client, chat, ada):
     group = telegram.group(-1007, "Group")
     kinds = ["video", "video_note", "animation", "audio", "sticker"]
     for kind in kinds:
-        telegram.send(chat, ada, Media(kind))
+        telegram.send(chat, ada, TelegramMedia(kind))
     telegram.post(chat, ada, {"dice": {"emoji": "🎲", "value": 3}})
     telegram.say(group, ada, "as the group", anonymous=True)
     messages = [one.message for one in await client.get_updates()]
@@ -340,7 +344,7 @@ async def test_a_message_that_a_person_removed_cannot_be_edited(telegram, client
     from aiogram.exceptions import TelegramBadRequest
 
     sent = await client.send_message(chat.id, "x")
-    telegram.remove(telegram.books.messages(chat.id)[0])
+    telegram.remove(telegram.records.messages(chat.id)[0])
     with pytest.raises(TelegramBadRequest, match="message to edit not found"):
         await client.edit_message_text("y", chat_id=chat.id, message_id=sent.message_id)
 
@@ -398,8 +402,8 @@ async def test_drafts_actions_and_menus_are_kept(telegram, client, chat):
 
     await client.send_chat_action(chat.id, "typing")
     await client.send_message_draft(chat_id=chat.id, draft_id=3, text="thin")
-    assert [one.action for one in telegram.books.actions] == ["typing"]
-    assert [(one.draft, one.text) for one in telegram.books.drafts] == [(3, "thin")]
+    assert [one.action for one in telegram.records.actions] == ["typing"]
+    assert [(one.draft, one.text) for one in telegram.records.drafts] == [(3, "thin")]
     telegram.missing.add("sendMessageDraft")
     with pytest.raises(TelegramNotFound):
         await client.send_message_draft(chat_id=chat.id, draft_id=3, text="think")
@@ -441,7 +445,7 @@ async def test_a_flooded_chat_is_refused_and_early_calls_are_in_the_books(telegr
         with pytest.raises(TelegramRetryAfter) as caught:
             await client.send_message(chat.id, "2")
         assert 30 < caught.value.retry_after <= 60
-    assert [one.early for one in telegram.books.calls] == [False, False, True]
+    assert [one.early for one in telegram.records.calls] == [False, False, True]
     telegram.faults.clear()
     await client.send_message(chat.id, "3")
 
@@ -463,8 +467,8 @@ async def test_errors_broken_connections_and_garbage_reach_the_client(telegram, 
     ):
         with pytest.raises(kind):
             await client.send_message(chat.id, "x")
-    assert [one.status for one in telegram.books.calls] == [429, 500, 502, 0, 200]
-    assert len(telegram.books.messages(chat.id)) == 1
+    assert [one.status for one in telegram.records.calls] == [429, 500, 502, 0, 200]
+    assert len(telegram.records.messages(chat.id)) == 1
     await client.send_message(chat.id, "y")
 
 
@@ -474,8 +478,8 @@ async def test_an_answer_may_be_lost_after_the_message_was_shown(telegram, clien
     telegram.faults.lose_answer()
     with pytest.raises(TelegramNetworkError):
         await client.send_message(chat.id, "x")
-    assert telegram.books.texts(chat.id) == ["x"]
-    assert [(one.status, one.performed) for one in telegram.books.calls] == [(0, True)]
+    assert telegram.records.texts(chat.id) == ["x"]
+    assert [(one.status, one.performed) for one in telegram.records.calls] == [(0, True)]
 
 
 async def test_entities_may_be_refused_while_plain_text_passes(telegram, client, chat):
@@ -494,9 +498,9 @@ async def test_a_call_may_be_held_at_a_gate(telegram, client, chat):
         tasks.start_soon(client.send_message, chat.id, "held")
         other = telegram.private(telegram.user(8, "Bob"))
         await client.send_message(other.id, "free")
-        assert telegram.books.texts(chat.id) == []
+        assert telegram.records.texts(chat.id) == []
         gate.set()
-    assert telegram.books.texts(chat.id) == ["held"]
+    assert telegram.records.texts(chat.id) == ["held"]
 
 
 async def test_an_outage_refuses_connections_and_ends_at_the_same_port(telegram, client, chat, ada):
@@ -539,7 +543,7 @@ async def test_two_bots_share_a_group_and_have_queues_of_their_own(telegram, cli
             (update,) = await one.get_updates()
             assert update.message.text == "both"
             await one.send_message(group.id, f"I am {one.id}")
-    assert [one.bot for one in telegram.books.messages(group.id)] == [client.id, 55]
+    assert [one.bot for one in telegram.records.messages(group.id)] == [client.id, 55]
 
 
 async def test_ids_may_collide_between_chats():
@@ -570,6 +574,6 @@ async def test_a_wait_that_fails_says_what_the_books_hold(telegram, client, chat
 
 
 def test_a_fault_without_a_method_spares_the_waiting_poll():
-    fault = Fault("hang_up")
+    fault = BotApiFault("hang_up")
     assert not fault.meets(1, "getUpdates", None, {})
     assert fault.meets(1, "sendMessage", 5, {})

@@ -4,35 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bot.agent.commands.help import HELP
-from bot.agent.commands.memory import MEMORY
-from bot.agent.commands.problem import PROBLEM
-from bot.agent.commands.reference import REFERENCE
-from bot.agent.commands.registry import Command, CommandRegistry
-from bot.agent.commands.start import START
-from bot.agent.commands.status import STATUS
-from bot.agent.commands.tape import TAPE
+from bot.agent.commands.memory import MEMORY_COMMAND
+from bot.agent.commands.problem import PROBLEM_COMMAND
+from bot.agent.commands.reference import REFERENCE_COMMAND
+from bot.agent.commands.registry import Command, CommandContext, CommandRegistry, CommandReply
+from bot.agent.commands.tape import TAPE_COMMAND
 
-NEW = Command(
+NEW_COMMAND = Command(
     "new",
     "archive this conversation and begin a new one, memory carried over",
     (("now", "at once, without waiting for the archive"),),
     run=None,
-    waits=lambda _: True,
+    waits_for_turn=lambda _: True,
     destructive=lambda _: True,
 )
-STOP = Command("stop", "stop what I am doing", (), run=None)
-RETRY = Command(
+STOP_COMMAND = Command("stop", "stop what I am doing", (), run=None)
+RETRY_COMMAND = Command(
     "retry",
     "try again to answer what I was interrupted in, and gave up",
     (),
     run=None,
-    waits=lambda _: True,
+    waits_for_turn=lambda _: True,
 )
 
 
 def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
     """Return the registry, with what the program adds."""
     return CommandRegistry(
-        [NEW, STOP, RETRY, MEMORY, PROBLEM, REFERENCE, TAPE, STATUS, HELP, START, *more]
+        [
+            NEW_COMMAND,
+            STOP_COMMAND,
+            RETRY_COMMAND,
+            MEMORY_COMMAND,
+            PROBLEM_COMMAND,
+            REFERENCE_COMMAND,
+            TAPE_COMMAND,
+            STATUS_COMMAND,
+            HELP_COMMAND,
+            START_COMMAND,
+            *more,
+        ]
     )
+
+
+async def _help(_: str, context: CommandContext) -> CommandReply:
+    return CommandReply(context.commands.help(context.author))
+
+
+HELP_COMMAND = Command("help", "list the commands", (), _help)
+
+
+_WELCOME = (
+    "Hello. I am an assistant that remembers: write to me as to a person, and tell me what I "
+    "should keep in mind. `/memory` shows what I remember, and `/help` lists all commands."
+)
+
+
+async def _start(_: str, __: CommandContext) -> CommandReply:
+    return CommandReply(_WELCOME)
+
+
+START_COMMAND = Command("start", "say hello", (), _start, hidden=True)
+
+
+async def _status(_: str, context: CommandContext) -> CommandReply:
+    info = await context.tape.info()
+    fold = context.fold
+    usage = fold.turns.usage
+    cost = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    sealed = f", {info.segments} sealed segments" if info.segments else ""
+    lines = [
+        f"- Model: {context.model_line()}",
+        f"- Session: `{info.name}`, {fold.turns.turn_count} turns",
+        f"- Tape: {info.entries} entries{sealed}",
+        f"- In view: {fold.window.messages} messages; unconsolidated: {fold.window.unconsolidated}",
+        f"- Consolidation: {context.consolidation_line()}",
+        f"- Memory: version {context.zone.read().version}",
+        f"- Usage: {usage.calls} model calls, {usage.prompt_tokens} tokens read "
+        f"({usage.cached_tokens} cached), {usage.completion_tokens} written, {cost}",
+    ]
+    return CommandReply("\n".join(lines))
+
+
+STATUS_COMMAND = Command(
+    "status", "show the model, this session, its memory and usage", (), _status
+)

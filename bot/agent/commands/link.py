@@ -12,14 +12,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
-from bot.agent.commands.memory.numbers import key_of
+from bot.agent.commands.memory.fact_numbers import idempotency_key
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Address, Answer, BusError, Button
-from bot.bus.access.codes import PAIRING, is_code, new_code
-from bot.bus.access.roster import shown_name
-from bot.memory.facts.proposals import Outcome
-from bot.memory.linking import Linking, Refusal
-from bot.memory.people import Claim, Party, channel_of, identity_at
+from bot.bus.access.access_list import shown_name
+from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
+from bot.memory.facts.proposals import BatchOutcome
+from bot.memory.identities import LinkClaim, LinkParty, channel_of, identity_at
+from bot.memory.identity_linker import IdentityLinker, LinkRefusal
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _IS_IT_YOU = (
     "told me. Was it shown to you yourself, in your own chat with me on another channel? Then go on with "
     "the button, or send the code again with `yes` behind it. If somebody else gave it to you, do nothing."
 )
-_REFUSALS: dict[Refusal, str] = {
+_REFUSALS: dict[LinkRefusal, str] = {
     "self": "That is the code of this very chat: send it to me on the other channel.",
     "joined": "These two are one already: `/link` shows what is joined.",
     "channel": "Both are on the same channel. I join one account on each channel.",
@@ -57,7 +57,7 @@ def link_commands(send: Send) -> list[Command]:
     """
 
     async def run_link(arguments: str, context: CommandContext) -> CommandReply:
-        if not context.asker.private or not context.asker.id:
+        if not context.author.private or not context.author.id:
             return CommandReply(_GROUP)
         word, _, rest = arguments.partition(" ")
         number = int(rest) if rest.strip().isdecimal() else None
@@ -69,7 +69,7 @@ def link_commands(send: Send) -> list[Command]:
             return await _refuse(number, context, send)
         agreed = arguments.lower().endswith(" yes")
         code = arguments[: -len(" yes")] if agreed else arguments
-        if not is_code(code, PAIRING):
+        if not is_code(code, PAIRING_CODE_LENGTH):
             return CommandReply(f"That is no code.\n\n{link.usage}")
         if agreed:
             return await _claim(code, context, send)
@@ -77,7 +77,7 @@ def link_commands(send: Send) -> list[Command]:
         return CommandReply(_IS_IT_YOU, buttons=(Button("It is my own", f"/link {code} yes"),))
 
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
-        if not context.asker.private or not context.asker.id:
+        if not context.author.private or not context.author.id:
             return CommandReply(_GROUP)
         return await _unlink(arguments, context, send)
 
@@ -99,11 +99,11 @@ def link_commands(send: Send) -> list[Command]:
 
 
 async def _offer(context: CommandContext) -> CommandReply:
-    linking, me = context.memory.scopes.linking, _party(context)
-    waits = linking.waiting(me.identity)
+    linking, me = context.memory.scopes.identity_linker, _party(context)
+    waits = linking.find_waiting_claim(me.identity)
     if waits is not None:
         return CommandReply(_question(waits), buttons=_buttons(waits))
-    code = new_code(PAIRING)
+    code = new_code(PAIRING_CODE_LENGTH)
     await linking.offer(me, _digest(code))
     return CommandReply(
         f"{_listed(linking, me)}To join your memory on another channel with this one, send me there, in "
@@ -113,24 +113,24 @@ async def _offer(context: CommandContext) -> CommandReply:
 
 
 async def _claim(code: str, context: CommandContext, send: Send) -> CommandReply:
-    linking = context.memory.scopes.linking
-    claim = await linking.claim(_party(context), _digest(code), key_of(context))
-    if not isinstance(claim, Claim):
+    linking = context.memory.scopes.identity_linker
+    claim = await linking.claim(_party(context), _digest(code), idempotency_key(context))
+    if not isinstance(claim, LinkClaim):
         return CommandReply(_REFUSALS[claim])
     question = _question(claim)
-    await _tell(send, claim.offered, f"link-{claim.entry}", question, _buttons(claim))
+    await _tell(send, claim.code_owner, f"link-{claim.entry}", question, _buttons(claim))
     return CommandReply(
-        f"This joins your memory here with that of {_who(claim.offered)}. Now confirm it there, within "
+        f"This joins your memory here with that of {_who(claim.code_owner)}. Now confirm it there, within "
         "ten minutes; if I have not asked you there, send me `/link` there. Until then nothing changes."
     )
 
 
 async def _confirm(number: int | None, context: CommandContext, send: Send) -> CommandReply:
-    linking, me = context.memory.scopes.linking, _party(context)
-    move = await linking.confirm(me.identity, number, key_of(context))
+    linking, me = context.memory.scopes.identity_linker, _party(context)
+    move = await linking.confirm(me.identity, number, idempotency_key(context))
     if move is None or move.claim is None:
         return CommandReply(_NOTHING_WAITS)
-    told = _told(await context.memory.scopes.carry_out(move))
+    told = _told(await context.memory.scopes.apply_move(move))
     other = move.claim.party
     text = f"Joined with {_who(me)}: in private chats we have one memory now. {told}"
     await _tell(send, other, f"link-{move.entry}", text)
@@ -142,8 +142,8 @@ async def _confirm(number: int | None, context: CommandContext, send: Send) -> C
 
 
 async def _refuse(number: int | None, context: CommandContext, send: Send) -> CommandReply:
-    linking, me = context.memory.scopes.linking, _party(context)
-    claim = await linking.refuse(me.identity, number)
+    linking, me = context.memory.scopes.identity_linker, _party(context)
+    claim = await linking.reject_claim(me.identity, number)
     if claim is None:
         return CommandReply(_NOTHING_WAITS)
     await _tell(
@@ -152,7 +152,7 @@ async def _refuse(number: int | None, context: CommandContext, send: Send) -> Co
     return CommandReply("Refused; nothing was joined, and that code is void.")
 
 
-def _question(claim: Claim) -> str:
+def _question(claim: LinkClaim) -> str:
     return (
         f"{_who(claim.party)} gave me the code that I showed you here, to join both memories. Is that "
         "you? Then confirm it: `/link confirm`. All that I know of you in either private chat will be "
@@ -160,7 +160,7 @@ def _question(claim: Claim) -> str:
     )
 
 
-def _buttons(claim: Claim) -> tuple[Button, ...]:
+def _buttons(claim: LinkClaim) -> tuple[Button, ...]:
     # They name the claim: pressed late, they answer no other.
     return (
         Button("Confirm", f"/link confirm {claim.entry}"),
@@ -173,27 +173,27 @@ def _buttons(claim: Claim) -> tuple[Button, ...]:
 
 async def _unlink(arguments: str, context: CommandContext, send: Send) -> CommandReply:
     scopes, me = context.memory.scopes, _party(context)
-    people, key = scopes.linking.people, key_of(context)
+    people, key = scopes.identity_linker.people, idempotency_key(context)
     before = people.members(me.identity)
     word, _, state = arguments.lower().partition(" ")
-    done = people.moved_by(key)
+    done = people.move_of_command(key)
     if done is None:
         if len(before) == 1:
             return CommandReply("This channel is joined to no other: `/link` joins it.")
-        since = str(people.since(me.identity))
+        since = str(people.last_change_id(me.identity))
         if word != "yes" or state not in ("", since):
-            return CommandReply(_ASKED.format(others=_others(scopes.linking, me)), buttons=(
+            return CommandReply(_ASKED.format(others=_others(scopes.identity_linker, me)), buttons=(
                 Button("Part them", f"/unlink yes {since}"),
                 Button("Leave them joined", "/link"),
             ))  # fmt: skip
-        done = await scopes.linking.leave(me.identity, key)
+        done = await scopes.identity_linker.unlink(me.identity, key)
     if done is None:
         return CommandReply("This channel is joined to no other: `/link` joins it.")
-    await scopes.carry_out(done)
+    await scopes.apply_move(done)
     for identity in before:
         if identity != me.identity:
             text = f"{_who(me)} was parted from your memory here: each knows again what is its own."
-            await _tell(send, people.party(identity), f"unlink-{done.entry}-{identity}", text)
+            await _tell(send, people.last_seen(identity), f"unlink-{done.entry}-{identity}", text)
     await context.memory.refresh()
     return CommandReply(
         "Parted. Here I know what I knew before, and what you told me here since; there the same. "
@@ -211,36 +211,36 @@ _ASKED = (
 # Words.
 
 
-def _party(context: CommandContext) -> Party:
-    sender = context.heard.meta.get("sender")
+def _party(context: CommandContext) -> LinkParty:
+    sender = context.command_entry.meta.get("sender")
     name = sender.get("name") if isinstance(sender, dict) else ""
-    identity = identity_at(context.tape.name, context.asker.id)
-    return Party(identity, shown_name(str(name or "")), context.tape.name)
+    identity = identity_at(context.tape.name, context.author.id)
+    return LinkParty(identity, shown_name(str(name or "")), context.tape.name)
 
 
-def _who(party: Party) -> str:
+def _who(party: LinkParty) -> str:
     # In code marks a name is shown as it is, whatever it tries.
     channel = channel_of(party.identity)
     return f"`{party.name}` on {channel}" if party.name else f"`{party.identity}`"
 
 
-def _others(linking: Linking, me: Party) -> str:
+def _others(linking: IdentityLinker, me: LinkParty) -> str:
     people = linking.people
-    others = [people.party(one) for one in people.members(me.identity) if one != me.identity]
+    others = [people.last_seen(one) for one in people.members(me.identity) if one != me.identity]
     return ", ".join(map(_who, others))
 
 
-def _listed(linking: Linking, me: Party) -> str:
+def _listed(linking: IdentityLinker, me: LinkParty) -> str:
     others = _others(linking, me)
     return f"Joined with {others}; `/unlink` parts this channel from them.\n\n" if others else ""
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: BatchOutcome) -> str:
     """Return what became of the facts that came."""
-    told = outcome.of("approved", "known")
+    told = outcome.with_verdict("approved", "known")
     came = sum(one.proposal.op in ("add", "reopen") for one in told)
-    waits = len(outcome.of("pending"))
-    left = outcome.of("refused", "logged")
+    waits = len(outcome.with_verdict("pending"))
+    left = outcome.with_verdict("refused", "logged")
     parts = [f"Facts that came along: {came}."]
     if waits:
         parts.append(f"{waits} wait for you: `/memory pending`.")
@@ -257,7 +257,7 @@ def _digest(code: str) -> str:
 
 
 async def _tell(
-    send: Send, party: Party, answer: str, text: str, buttons: tuple[Button, ...] = ()
+    send: Send, party: LinkParty, answer: str, text: str, buttons: tuple[Button, ...] = ()
 ) -> None:
     """Tell another chat; what it must know it also learns by ``/link`` there."""
     if not party.session:

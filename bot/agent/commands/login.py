@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
-from bot.memory.people import channel_of
+from bot.memory.identities import channel_of
 
 _PRIVATE = "Ask me that in our private chat: whoever sees the code can read what is yours."
 _NONE = "I cannot log you in from this chat. Send me `/login` in a private chat on another channel."
@@ -29,12 +29,12 @@ class LoginCode:
     address: str
 
 
-Offer = Callable[[str, str, str, str], Awaitable[LoginCode | None]]
+CreateLoginCode = Callable[[str, str, str, str], Awaitable[LoginCode | None]]
 """Given the channel, its id of somebody, their name and their chat's key, returns a code for them; None where
 they cannot have one. Raises ``TapebotError`` where it could not be recorded."""
 
 
-def login_command(offer: Offer) -> Command:
+def login_command(offer: CreateLoginCode) -> Command:
     """Return the command.
 
     Args:
@@ -42,10 +42,10 @@ def login_command(offer: Offer) -> Command:
     """
 
     async def run(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
-        asker, chat = context.asker, context.tape.name
+        asker, chat = context.author, context.tape.name
         if not asker.private or not asker.id:
             return CommandReply(_PRIVATE)
-        sender = context.heard.meta.get("sender")
+        sender = context.command_entry.meta.get("sender")
         name = str(sender.get("name") or "") if isinstance(sender, dict) else ""
         made = await offer(channel_of(chat), asker.id, name or asker.id, chat)
         if made is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bot.agent.commands.pages import paged
+from bot.agent.commands.pagination import paginate
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Address
-from bot.bus.access.codes import PAIRING, is_code
-from bot.bus.access.door import Door
-from bot.bus.access.wording import NO_SUCH_CODE, approved_text, removal_text
+from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code
+from bot.bus.access.control import AccessControl
+from bot.bus.access.messages import NO_SUCH_CODE, approved_text, removal_text
 
 _FORMS = (
     ("CODE", "let in whom I gave this code"),
@@ -16,7 +16,7 @@ _FORMS = (
 )
 
 
-def pair_command(door: Door) -> Command:
+def pair_command(door: AccessControl) -> Command:
     """Return the command, for owners only.
 
     Args:
@@ -31,7 +31,7 @@ def pair_command(door: Door) -> Command:
             return await _here(door, context)
         if form.lower() == "remove":
             return await _remove(door, rest.strip())
-        if not is_code(arguments, PAIRING):
+        if not is_code(arguments, PAIRING_CODE_LENGTH):
             return CommandReply(f"That is no code.\n\n{command.usage}")
         paired = await door.approve(arguments)
         return CommandReply(NO_SUCH_CODE if paired is None else approved_text(paired))
@@ -42,18 +42,18 @@ def pair_command(door: Door) -> Command:
     return command
 
 
-async def _list(door: Door, context: CommandContext, page: int) -> CommandReply:
-    if not context.asker.private:
+async def _list(door: AccessControl, context: CommandContext, page: int) -> CommandReply:
+    if not context.author.private:
         return CommandReply(
             "Ask me that in private: the list is not for everybody here. "
             "`/pair here` lets everybody in this chat use me."
         )
-    text, buttons = paged((await door.listed()).text(), page, "/pair")
+    text, buttons = paginate((await door.overview()).text(), page, "/pair")
     return CommandReply(text, buttons=buttons)
 
 
-async def _here(door: Door, context: CommandContext) -> CommandReply:
-    if context.asker.private:
+async def _here(door: AccessControl, context: CommandContext) -> CommandReply:
+    if context.author.private:
         return CommandReply(
             "This chat is private already. Send `/pair here` in a group to let everybody there "
             "use me."
@@ -69,7 +69,7 @@ async def _here(door: Door, context: CommandContext) -> CommandReply:
     )
 
 
-async def _remove(door: Door, place: str) -> CommandReply:
+async def _remove(door: AccessControl, place: str) -> CommandReply:
     if not place:
         return CommandReply("Whom? For example: `/pair remove telegram:42`. `/pair` lists them.")
     shown = "".join(c for c in place if c.isprintable() and c != "`")[:80]

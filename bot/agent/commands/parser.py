@@ -27,7 +27,7 @@ def parse_command(text: str) -> ParsedCommand | None:
     return ParsedCommand(found[1].lower(), (found[2] or "").strip())
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def closest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most like a mistyped one; None where none is."""
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return close[0] if close else None

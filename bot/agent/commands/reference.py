@@ -14,19 +14,19 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from bot.agent.commands.memory.numbers import key_of
-from bot.agent.commands.memory.rights import OWNERS_ONLY
-from bot.agent.commands.memory.wording import literal, short
-from bot.agent.commands.pages import fitting, page_of, paged
+from bot.agent.commands.memory.fact_numbers import idempotency_key
+from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT
+from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Button
-from bot.core.clock import iso
+from bot.core.clock import format_time
+from bot.memory.bus.compartment_records import SharedReference
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.records import SharedReference
-from bot.memory.bus.shared import SharedReferenceStore, living
-from bot.memory.bus.values import check_key, check_value, value_of
-from bot.memory.bus.written import Written
-from bot.memory.transcript import shown_time
+from bot.memory.bus.reference_values import check_key, check_value, parse_value
+from bot.memory.bus.shared_reference import SharedReferenceStore, current_references
+from bot.memory.bus.write_result import WriteResult
+from bot.memory.transcript import format_timestamp
 
 _CHANGES = frozenset({"set", "rollback", "remove", "share", "unshare"})
 _LISTED = 120
@@ -45,13 +45,16 @@ _HINT = "`/reference KEY` shows one whole, `/reference versions KEY` what it was
 async def _list(page: int, context: CommandContext) -> CommandReply:
     parts = list(_lists(context))
     text = "\n\n".join([*parts, _HINT]) if parts else _NOTHING
-    shown, buttons = paged(text, page, "/reference page")
+    shown, buttons = paginate(text, page, "/reference page")
     return CommandReply(shown, buttons=buttons)
 
 
 def _lists(context: CommandContext) -> Iterator[str]:
     memory = context.memory
-    own, everybodys = living(memory.home.compartments), living(memory.workspace.compartments)
+    own, everybodys = (
+        current_references(memory.home.compartments),
+        current_references(memory.workspace.compartments),
+    )
     if own:
         yield "**Reference**\n" + "\n".join(map(_line, own))
     if everybodys:
@@ -60,11 +63,11 @@ def _lists(context: CommandContext) -> Iterator[str]:
 
 def _line(one: SharedReference) -> str:
     stale = " (what it rests on no longer holds)" if one.stale else ""
-    return f"{_label(one)}: {literal(short(_told(one.value), _LISTED))}{stale}"
+    return f"{_label(one)}: {escape_markdown(shorten(_told(one.value), _LISTED))}{stale}"
 
 
 def _label(one: SharedReference) -> str:
-    return f"**{literal(one.key)}** v{one.version}"
+    return f"**{escape_markdown(one.key)}** v{one.version}"
 
 
 def _told(value: Any) -> str:
@@ -77,24 +80,24 @@ def _told(value: Any) -> str:
 async def _show(key: str, context: CommandContext, page: int = 1) -> CommandReply:
     bus, parts = context.memory.bus, []
     if (own := await bus.shared.get(key)) is not None:
-        parts += [f"{_label(own)}\n{literal(_told(own.value))}", await bus.shared.cite(key)]
+        parts += [f"{_label(own)}\n{escape_markdown(_told(own.value))}", await bus.shared.cite(key)]
     if (everybodys := await bus.shared_workspace.get(key)) is not None:
         parts.append(
-            f"{_label(everybodys)}, shared with everyone\n{literal(_told(everybodys.value))}"
+            f"{_label(everybodys)}, shared with everyone\n{escape_markdown(_told(everybodys.value))}"
         )
         parts.append(await bus.shared_workspace.cite(key))
-        if context.asker.role == "owner" and context.asker.private:
+        if context.author.role == "owner" and context.author.private:
             parts.append(f"It rests on {everybodys.source}.")
     if not parts:
         return CommandReply(await _missing(key, bus.shared))
     if own is not None and own.version > 1:
         parts.append(f"`/reference versions {key}` shows what it was before.")
-    text, buttons = paged("\n".join(parts), page, f"/reference {key} page")
-    return CommandReply(text, buttons=fitting(buttons))
+    text, buttons = paginate("\n".join(parts), page, f"/reference {key} page")
+    return CommandReply(text, buttons=usable_buttons(buttons))
 
 
 async def _missing(key: str, store: SharedReferenceStore) -> str:
-    shown = short(key, _LISTED)
+    shown = shorten(key, _LISTED)
     if await store.list_versions(key):
         return f"`{shown}` has no value now; `/reference versions {shown}` shows what it was."
     return f"There is no `{shown}`. `/reference` lists what there is."
@@ -105,33 +108,35 @@ async def _set(arguments: str, context: CommandContext) -> CommandReply:
     key, text = found.groups() if found is not None else [*arguments.split(maxsplit=1), ""][:2]
     if not key or not text.strip():
         return CommandReply(f"Which one, and what shall it say? {_EXAMPLE}")
-    value = check_value(check_key(key), value_of(key, text))
+    value = check_value(check_key(key), parse_value(key, text))
     written = await context.memory.bus.write_to_shared(
-        key, value, _heard(context), by="person", cause=key_of(context)
+        key, value, _heard(context), by="person", cause=idempotency_key(context)
     )
     if not written:
-        return CommandReply(_elsewhere("set", written), change=context.memory.current)
-    told = f"Set: **{literal(key)}** v{written.id}: {literal(short(_told(value)))}"
+        return CommandReply(_elsewhere("set", written), zone_edit=context.memory.with_current_facts)
+    told = (
+        f"Set: **{escape_markdown(key)}** v{written.id}: {escape_markdown(shorten(_told(value)))}"
+    )
     return CommandReply(
-        told, change=context.memory.current, buttons=_back(key, int(written.id) - 1)
+        told, zone_edit=context.memory.with_current_facts, buttons=_back(key, int(written.id) - 1)
     )
 
 
 def _heard(context: CommandContext) -> str:
-    return episode_id(context.tape.name, context.heard.id)
+    return episode_id(context.tape.name, context.command_entry.id)
 
 
-def _elsewhere(wanted: str, written: Written) -> str:
+def _elsewhere(wanted: str, written: WriteResult) -> str:
     """Return what became of a write that the gate sent elsewhere."""
     decision = written.decision
-    if written.held:
+    if written.is_assumption:
         return f"Not {wanted}, but noted in the problem at hand: {decision.reason}."
     logged = " It is on record." if decision.approved else ""
     return f"Not {wanted}: {decision.reason}.{logged}"
 
 
 async def _versions(arguments: str, context: CommandContext) -> CommandReply:
-    key, page = page_of(arguments)
+    key, page = split_page_number(arguments)
     store, lines, older = context.memory.bus.shared, [], []
     numbers = await store.list_versions(key)
     if not numbers:
@@ -143,20 +148,20 @@ async def _versions(arguments: str, context: CommandContext) -> CommandReply:
             older.append(number)
     if len(numbers) > _VERSIONS:
         lines.append(f"and {len(numbers) - _VERSIONS} older ones")
-    text = "\n".join([f"**Versions of {literal(key)}**", *lines])
-    shown, turning = paged(text, page, f"/reference versions {key} page")
+    text = "\n".join([f"**Versions of {escape_markdown(key)}**", *lines])
+    shown, turning = paginate(text, page, f"/reference versions {key} page")
     back = [button for number in older[:_BUTTONS] for button in _back(key, number)]
-    return CommandReply(shown, buttons=fitting([*back, *turning]))
+    return CommandReply(shown, buttons=usable_buttons([*back, *turning]))
 
 
 def _version(number: int, one: SharedReference | None, context: CommandContext) -> str:
     if one is None:
         return f"v{number}: its words are gone"
-    when = shown_time(iso(one.updated_at), context.zone.timezone)
+    when = format_timestamp(format_time(one.updated_at), context.zone.timezone)
     if one.value is None:
         return f"v{number}, {when}: removed"
     by = {"person": "", "rollback": ", rolled back"}.get(one.updated_by, f", by {one.updated_by}")
-    return f"v{number}, {when}{by}: {literal(short(_told(one.value), _LISTED))}"
+    return f"v{number}, {when}{by}: {escape_markdown(shorten(_told(one.value), _LISTED))}"
 
 
 async def _rollback(arguments: str, context: CommandContext) -> CommandReply:
@@ -165,63 +170,65 @@ async def _rollback(arguments: str, context: CommandContext) -> CommandReply:
     if not key or not number.isdecimal() or len(number) > 9:
         return CommandReply("To which version? For example: `/reference rollback deadline 2`.")
     store, to = context.memory.bus.shared, int(number)
-    if not await store.rollback(key, to, cause=key_of(context)):
+    if not await store.rollback(key, to, cause=idempotency_key(context)):
         return CommandReply(
-            f"There is no value to go back to in version {to} of `{short(key, _LISTED)}`, or it is the "
-            f"current one. `/reference versions {short(key, _LISTED)}` lists them."
+            f"There is no value to go back to in version {to} of `{shorten(key, _LISTED)}`, or it is the "
+            f"current one. `/reference versions {shorten(key, _LISTED)}` lists them."
         )
     one = await store.get(key)
     told = (
         f"As in version {to} again: {_line(one)}" if one is not None else "That was done already."
     )
-    return CommandReply(told, change=context.memory.current)
+    return CommandReply(told, zone_edit=context.memory.with_current_facts)
 
 
 async def _remove(key: str, context: CommandContext) -> CommandReply:
     store = context.memory.bus.shared
     before = await store.get(key)
-    if not await store.remove(key, key_of(context)):
+    if not await store.remove(key, idempotency_key(context)):
         if await context.memory.bus.shared_workspace.get(key) is not None:
             return CommandReply(f"It is shared with everyone: `/reference unshare {key}`.")
         return CommandReply(await _missing(key, store))
     back = _back(key, before.version, "Bring it back") if before is not None else ()
     told = f"Removed: `{key}`. Its older versions stay on the tape; `/reference versions {key}` shows them."
-    return CommandReply(told, change=context.memory.current, buttons=back)
+    return CommandReply(told, zone_edit=context.memory.with_current_facts, buttons=back)
 
 
 async def _share(key: str, context: CommandContext) -> CommandReply:
-    if context.asker.role != "owner":
-        return CommandReply(OWNERS_ONLY)
+    if context.author.role != "owner":
+        return CommandReply(OWNER_ONLY_TEXT)
     bus = context.memory.bus
     one = await bus.shared.get(key)
     if one is None:
         return CommandReply(await _missing(key, bus.shared))
     written = await bus.write_to_shared(
-        key, one.value, _heard(context), by="person", workspace=True, cause=key_of(context)
+        key, one.value, _heard(context), by="person", workspace=True, cause=idempotency_key(context)
     )
     if not written:
-        return CommandReply(_elsewhere("shared", written), change=context.memory.current)
+        return CommandReply(
+            _elsewhere("shared", written), zone_edit=context.memory.with_current_facts
+        )
     return CommandReply(
         f"Shared: {_line(one)}\nEverybody who talks to this bot will see it, in every chat. "
         f"`/reference unshare {key}` takes it back.",
-        change=context.memory.current,
+        zone_edit=context.memory.with_current_facts,
     )
 
 
 async def _unshare(key: str, context: CommandContext) -> CommandReply:
-    if context.asker.role != "owner":
-        return CommandReply(OWNERS_ONLY)
+    if context.author.role != "owner":
+        return CommandReply(OWNER_ONLY_TEXT)
     store = context.memory.bus.shared_workspace
-    if not await store.remove(key, key_of(context)):
-        return CommandReply(f"`{short(key, _LISTED)}` is not shared.")
-    return CommandReply(f"No longer shared: `{key}`.", change=context.memory.current)
+    if not await store.remove(key, idempotency_key(context)):
+        return CommandReply(f"`{shorten(key, _LISTED)}` is not shared.")
+    return CommandReply(f"No longer shared: `{key}`.", zone_edit=context.memory.with_current_facts)
 
 
 def _back(key: str, version: int, label: str = "") -> tuple[Button, ...]:
     if version < 1:
         return ()
     told = label or f"Back to v{version}"
-    return fitting([Button(told, f"/reference rollback {key} {version}")])
+    return usable_buttons([Button(told, f"/reference rollback {key} {version}")])
 
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
@@ -251,14 +258,14 @@ def _form(arguments: str) -> tuple[str, str]:
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
     form, rest = _form(arguments)
     if form not in _FORMS:
-        key, page = page_of(arguments)
+        key, page = split_page_number(arguments)
         return await (_show(key, context, page) if key else _list(page, context))
     if not rest:
-        return CommandReply(f"Which one? `/reference` lists them.\n\n{REFERENCE.usage}")
+        return CommandReply(f"Which one? `/reference` lists them.\n\n{REFERENCE_COMMAND.usage}")
     return await _FORMS[form](rest, context)
 
 
-REFERENCE = Command(
+REFERENCE_COMMAND = Command(
     "reference",
     "show the values that everything here goes by",
     _LISTED_FORMS,

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bot.agent.commands.parser import ParsedCommand, nearest
-from bot.bus import Button, OutFile, Role
-from bot.memory.archived import Archived
-from bot.memory.fold import SessionFold
-from bot.memory.forgetting.survey import Survey
-from bot.memory.forgetting.telling import Erased
-from bot.memory.forgetting.wanted import Wanted
-from bot.memory.longterm import LongTermMemory
-from bot.memory.snapshot import MemorySnapshot
-from bot.memory.zone import Edit, MemoryZone
+from bot.agent.commands.parser import ParsedCommand, closest_name
+from bot.bus import Button, OutgoingFile, Role
+from bot.memory.archive_summary import ArchiveSummary
+from bot.memory.forgetting.erasure_candidates import ErasurePreview
+from bot.memory.forgetting.erasure_messages import ErasureResult
+from bot.memory.forgetting.erasure_query import ErasureQuery
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone import MemoryZone, ZoneEdit
+from bot.memory.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -32,19 +32,19 @@ class CommandReply:
 
     Attributes:
         text: Markdown; made from the new snapshot where there is a change.
-        change: An edit of the memory zone.
-        notes: Entries written along with the change.
+        zone_edit: An edit of the memory zone.
+        extra_entries: Entries written along with the change.
         buttons: Shown below it where the platform has buttons.
-        in_place: It takes the place of the message whose button was pressed.
+        replaces_message: It takes the place of the message whose button was pressed.
         files: Sent with it; they lie in the folder for exports.
     """
 
     text: str | Callable[[MemorySnapshot], str]
-    change: Edit | None = None
-    notes: Sequence[TapeEntry] = ()
+    zone_edit: ZoneEdit | None = None
+    extra_entries: Sequence[TapeEntry] = ()
     buttons: tuple[Button, ...] = ()
-    in_place: bool = True
-    files: tuple[OutFile, ...] = ()
+    replaces_message: bool = True
+    files: tuple[OutgoingFile, ...] = ()
 
     def render(self, snapshot: MemorySnapshot) -> str:
         """Return the text."""
@@ -52,7 +52,7 @@ class CommandReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class CommandAuthor:
     """Who gave a command, as far as commands may know.
 
     Attributes:
@@ -92,12 +92,12 @@ class CommandContext(Protocol):
         ...
 
     @property
-    def heard(self) -> TapeEntry:
+    def command_entry(self) -> TapeEntry:
         """The command, as it is on the tape."""
         ...
 
     @property
-    def asker(self) -> Asker:
+    def author(self) -> CommandAuthor:
         """Who gave the command."""
         ...
 
@@ -111,7 +111,7 @@ class CommandContext(Protocol):
         """All commands."""
         ...
 
-    async def archive(self) -> Archived:
+    async def export_memory(self) -> ArchiveSummary:
         """Write all that is remembered of the session into one file of the folder for exports.
 
         Run again after a kill, a command gets the same file.
@@ -121,13 +121,15 @@ class CommandContext(Protocol):
         """
         ...
 
-    async def survey(self, wanted: Wanted, request: TapeEntry | None = None) -> Survey:
+    async def preview_erasure(
+        self, wanted: ErasureQuery, request: TapeEntry | None = None
+    ) -> ErasurePreview:
         """Return what would be forgotten if the asker wanted it so; nothing is changed."""
         ...
 
     async def erase(
-        self, wanted: Wanted, request: TapeEntry, shown: tuple[frozenset[int], int]
-    ) -> Erased | Survey:
+        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> ErasureResult | ErasurePreview:
         """Erase for good what an earlier request asks for, and the request.
 
         Args:
@@ -144,7 +146,7 @@ class CommandContext(Protocol):
         """
         ...
 
-    async def drop_request(self, wanted: Wanted) -> None:
+    async def drop_request(self, wanted: ErasureQuery) -> None:
         """Erase the words of this command itself, where they found nothing else."""
         ...
 
@@ -171,7 +173,7 @@ class Command:
         forms: What may stand behind the name, with a line on each; none where there is only the
             plain one.
         run: Answers it. None for what the session's worker does itself (``/new``, ``/retry``, ``/stop``).
-        waits: Says of arguments whether they may not be acted on while a turn runs.
+        waits_for_turn: Says of arguments whether they may not be acted on while a turn runs.
         owner_only: Members may not give it.
         destructive: Says of arguments whether they take something from everybody in a group: there
             it is the owner's.
@@ -182,7 +184,7 @@ class Command:
     summary: str
     forms: tuple[tuple[str, str], ...]
     run: Callable[[str, CommandContext], Awaitable[CommandReply]] | None
-    waits: Callable[[str], bool] = _never
+    waits_for_turn: Callable[[str], bool] = _never
     owner_only: bool = False
     destructive: Callable[[str], bool] = _never
     hidden: bool = False
@@ -192,7 +194,7 @@ class Command:
         """Its forms, one a line, as Markdown."""
         return "\n".join(f"`/{self.name} {form}`: {line}" for form, line in self.forms)
 
-    def refusal(self, arguments: str, asker: Asker) -> str | None:
+    def refusal(self, arguments: str, asker: CommandAuthor) -> str | None:
         """Return why somebody may not give this command; None where they may."""
         if asker.role == "owner":
             return None
@@ -213,14 +215,14 @@ class CommandRegistry:
         """Return a command; None where there is none of this name."""
         return self._commands.get(name)
 
-    def listed(self) -> list[Command]:
+    def visible_commands(self) -> list[Command]:
         """Return what is not hidden, by name, for menus and completion."""
         return [self._commands[n] for n in sorted(self._commands) if not self._commands[n].hidden]
 
-    def help(self, asker: Asker) -> str:
+    def help(self, asker: CommandAuthor) -> str:
         """Return the list of the commands that somebody may give, as Markdown."""
         lines = []
-        for command in self.listed():
+        for command in self.visible_commands():
             if command.owner_only and asker.role != "owner":
                 continue
             lines.append(f"- `/{command.name}`: {command.summary}")
@@ -229,6 +231,6 @@ class CommandRegistry:
 
     def unknown(self, parsed: ParsedCommand) -> str:
         """Return a hint for a command that does not exist."""
-        close = nearest(parsed.name, self._commands)
+        close = closest_name(parsed.name, self._commands)
         hint = f" Did you mean `/{close}`?" if close else ""
         return f"There is no command `/{parsed.name}`.{hint} `/help` lists all of them."

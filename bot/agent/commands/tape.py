@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from bot.agent.commands.belonging import belonging
-from bot.agent.commands.pages import fitting, page_of, paged
-from bot.agent.commands.parser import nearest
+from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
+from bot.agent.commands.parser import closest_name
+from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
-from bot.agent.tools.tape import anchors_on, find, render_anchors, render_hits, render_info
+from bot.agent.tools.tape import (
+    find_anchors,
+    render_anchors,
+    render_hits,
+    render_info,
+    search_tape_entries,
+)
 from bot.tape.search import SearchQuery
 
 _LISTED = 20
@@ -20,17 +26,17 @@ async def _info(_: str, context: CommandContext) -> CommandReply:
 
 
 async def _anchors(topic: str, context: CommandContext) -> CommandReply:
-    topic, page = page_of(topic)
-    found = await anchors_on(context.tape, topic, _LISTED)
+    topic, page = split_page_number(topic)
+    found = await find_anchors(context.tape, topic, _LISTED)
     return _reply(render_anchors(found, context.zone.timezone), page, f"/tape anchors {topic}")
 
 
 async def _search(words: str, context: CommandContext) -> CommandReply:
-    words, page = page_of(words)
+    words, page = split_page_number(words)
     if not words:
         return CommandReply("What shall I look for? For example: `/tape search the green bicycle`.")
-    found = await find(context.tape, SearchQuery(words, limit=_LISTED))
-    told = render_hits(found, context.zone.timezone, belonging(context.fold))
+    found = await search_tape_entries(context.tape, SearchQuery(words, limit=_LISTED))
+    told = render_hits(found, context.zone.timezone, problem_labeller(context.fold))
     return _reply(told, page, f"/tape search {words}")
 
 
@@ -38,8 +44,8 @@ def _reply(text: str, page: int, command: str) -> CommandReply:
     command = command.strip()
     if len(command) > _LONGEST_SHOWN:
         command = f"{command[:_LONGEST_SHOWN]}…"
-    shown, buttons = paged(text, page, f"{command} page")
-    return CommandReply(shown, buttons=fitting(buttons))
+    shown, buttons = paginate(text, page, f"{command} page")
+    return CommandReply(shown, buttons=usable_buttons(buttons))
 
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
@@ -58,10 +64,10 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
     form, _, rest = arguments.partition(" ")
     chosen = _FORMS.get(form.lower())
     if chosen is None:
-        close = nearest(form.lower(), [name for name in _FORMS if name])
+        close = closest_name(form.lower(), [name for name in _FORMS if name])
         hint = f" Did you mean `/tape {close}`?" if close else ""
-        return CommandReply(f"There is no `/tape {form}`.{hint}\n\n{TAPE.usage}")
+        return CommandReply(f"There is no `/tape {form}`.{hint}\n\n{TAPE_COMMAND.usage}")
     return await chosen(rest.strip(), context)
 
 
-TAPE = Command("tape", "show this conversation's tape, and search it", _LISTED_FORMS, _run)
+TAPE_COMMAND = Command("tape", "show this conversation's tape, and search it", _LISTED_FORMS, _run)

@@ -11,29 +11,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.memory.fold import SessionFold
-from bot.memory.spoken import begins_turn, entry_tokens, joined_ids, switched_to
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import (
+    entry_tokens,
+    joined_message_ids,
+    starts_turn,
+    switched_problem,
+)
+from bot.memory.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class EntryRange:
     """Entries to consolidate, both ends included."""
 
     first: int
     last: int
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """Both ends, for people."""
         return f"{self.first} to {self.last}"
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ConsolidationPolicy:
     """Bounds of what may stay unconsolidated.
 
     Attributes:
@@ -46,11 +51,11 @@ class Policy:
     tokens: int
     prompt_tokens: int
 
-    def due(self, fold: SessionFold) -> Range | None:
+    def due(self, fold: SessionFold) -> EntryRange | None:
         """Return the range to consolidate now; None where it is not time, or nothing can be."""
-        first = fold.window.cursor + 1
+        first = fold.window.consolidated_through + 1
         if (left := _left_behind(fold)) is not None:
-            return Range(first, left)
+            return EntryRange(first, left)
         if (
             fold.window.unconsolidated < self.window
             and fold.window.unconsolidated_tokens < self.tokens
@@ -58,9 +63,13 @@ class Policy:
         ):
             return None
         last = _half(fold.window, self.window // 2, self.tokens // 2)
-        if last is None and fold.boundary is not None and switched_to(fold.boundary) is not None:
+        if (
+            last is None
+            and fold.boundary is not None
+            and switched_problem(fold.boundary) is not None
+        ):
             last = fold.boundary.id - 1
-        return Range(first, last) if last is not None and last >= first else None
+        return EntryRange(first, last) if last is not None and last >= first else None
 
     def _prompt_outgrown(self, fold: SessionFold) -> bool:
         """True where the prompt is near its bound and history, not what is fixed, makes it so."""
@@ -73,31 +82,31 @@ class Policy:
 def _left_behind(fold: SessionFold) -> int | None:
     """Return the last id before a boundary that left messages unconsolidated."""
     boundary, window = fold.boundary, fold.window
-    if boundary is None or boundary.id <= window.cursor:
+    if boundary is None or boundary.id <= window.consolidated_through:
         return None
     keep = boundary.data.get("keep_from")
     first_kept = keep if type(keep) is int else boundary.id
-    if window.cut > first_kept:
+    if window.first_id > first_kept:
         return None
-    overheard = {entry.id for entry in window.overheard()}
+    overheard = {entry.id for entry in window.overheard_messages()}
     in_view = sum(
         entry.kind == "message" and entry.id >= first_kept and entry.id not in overheard
         for entry in [*window.entries, *window.queued.values()]
     )
     left = window.unconsolidated - in_view
     # To and fro between problems must not cost a call each time: their messages are not lost to view.
-    if left <= 0 or (switched_to(boundary) is not None and left < _FEW):
+    if left <= 0 or (switched_problem(boundary) is not None and left < _FEW):
         return None
-    return first_kept - 1 if first_kept - 1 > window.cursor else None
+    return first_kept - 1 if first_kept - 1 > window.consolidated_through else None
 
 
 def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
     """Return the last id of the older part of the view; None where there is no place to cut."""
-    left_messages = window.messages - window.returning.messages
-    left_tokens = window.tokens - window.returning.tokens
+    left_messages = window.messages - window.resume_plan.messages
+    left_tokens = window.tokens - window.resume_plan.tokens
     last = None
     for entry in window.entries:
-        if begins_turn(entry) and entry.id > window.cursor + 1:
+        if starts_turn(entry) and entry.id > window.consolidated_through + 1:
             last = entry.id - 1
             if left_messages <= messages and left_tokens <= tokens:
                 break
@@ -109,5 +118,5 @@ def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
 
 def _spoken(window: WindowFold, entry: TapeEntry) -> list[TapeEntry]:
     if entry.kind == "event":
-        return [window.queued[i] for i in joined_ids(entry) if i in window.queued]
+        return [window.queued[i] for i in joined_message_ids(entry) if i in window.queued]
     return [entry]

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.llm.base import ChatMessage, ToolSpec
-from bot.memory.escaping import escape_speech
 from bot.memory.facts.fact import Fact
-from bot.memory.words import words_of
+from bot.memory.prompt_escaping import escape_message
+from bot.memory.stemming import stemmed_words
 
-TOOL = "save_memory"
+SAVE_MEMORY_TOOL_NAME = "save_memory"
 
 _MOST_FACTS_BYTES = 12_000
 _SLOT = "Of what it gives the one current value; null where several can hold."
@@ -46,14 +46,14 @@ at Statkraft.", "subject": "work", "slot": "user: employer", "evidence": [{"mess
 """
 
 
-class Cited(BaseModel):
+class Citation(BaseModel):
     """Words of a message."""
 
     message: int = Field(description="The number of the message.")
     quote: str = Field(description="Its words, exactly.")
 
 
-class OperationAnswer(BaseModel):
+class FactOperation(BaseModel):
     """An operation on facts, as the model writes it."""
 
     op: Literal["add", "strengthen", "supersede", "retire", "restate"]
@@ -61,7 +61,7 @@ class OperationAnswer(BaseModel):
     text: str | None = Field(None, description="The new fact, for add, supersede and restate.")
     subject: str | None = Field(None, description="What it is about, in one or two words.")
     slot: str | None = Field(None, description=_SLOT)
-    evidence: list[Cited] = Field(default_factory=list, max_length=12)
+    evidence: list[Citation] = Field(default_factory=list, max_length=12)
 
 
 class SaveMemory(BaseModel):
@@ -74,17 +74,19 @@ class SaveMemory(BaseModel):
         description="A paragraph (2-5 sentences) summarizing key events, decisions and topics. "
         "Start with [YYYY-MM-DD HH:MM]. Include detail useful for search.",
     )
-    operations: list[OperationAnswer] = Field(
+    operations: list[FactOperation] = Field(
         max_length=200, description="What changes of the facts; empty if nothing does."
     )
 
 
 def save_memory_tool() -> ToolSpec:
     """Return the tool that the model must call."""
-    return ToolSpec(TOOL, "Save the memory consolidation result.", schema())
+    return ToolSpec(
+        SAVE_MEMORY_TOOL_NAME, "Save the memory consolidation result.", save_memory_schema()
+    )
 
 
-def schema() -> dict[str, Any]:
+def save_memory_schema() -> dict[str, Any]:
     """Return the JSON Schema of the answer, without references: grammars of small models need that."""
     text = {"type": ["string", "null"]}
     cited = {
@@ -159,16 +161,16 @@ def consolidation_messages(
 
 
 def _listed(fact: Fact) -> str:
-    slot = f", slot {escape_speech(fact.slot)}" if fact.slot else ""
-    return f"[{fact.id}] {escape_speech(fact.text)} (since {fact.valid_from[:10]}{slot})"
+    slot = f", slot {escape_message(fact.slot)}" if fact.slot else ""
+    return f"[{fact.id}] {escape_message(fact.text)} (since {fact.valid_from[:10]}{slot})"
 
 
 def _shown(facts: Sequence[Fact], conversation: str) -> list[Fact]:
     """Return the facts that the model needs to see, by number: all, where they are not too many."""
-    spoken = set(words_of(conversation))
+    spoken = set(stemmed_words(conversation))
     ranked = sorted(
         facts,
-        key=lambda fact: (len(spoken.intersection(words_of(fact.text))), fact.changed),
+        key=lambda fact: (len(spoken.intersection(stemmed_words(fact.text))), fact.changed),
         reverse=True,
     )
     room = _MOST_FACTS_BYTES

@@ -15,31 +15,36 @@ from datetime import datetime, tzinfo
 
 from pydantic import ValidationError
 
-from bot.agent.consolidation.checking import Checked, Checker
-from bot.agent.consolidation.judging import judge
-from bot.agent.consolidation.policy import Range
+from bot.agent.consolidation.claim_judge import judge_claims
+from bot.agent.consolidation.evidence_checker import CheckedOperation, EvidenceChecker
+from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.prompts import (
-    TOOL,
-    OperationAnswer,
+    SAVE_MEMORY_TOOL_NAME,
+    FactOperation,
     SaveMemory,
     consolidation_messages,
+    save_memory_schema,
     save_memory_tool,
-    schema,
 )
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
-from bot.language.clauses import sentences
+from bot.language.clauses import split_sentences
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
-from bot.memory.facts.citing import MEMORY_PAUSED
+from bot.memory.context_window import WindowFold, visible_entries
+from bot.memory.conversation_entries import (
+    CONVERSATION_KINDS,
+    entry_tokens,
+    starts_turn,
+    switched_problem,
+)
+from bot.memory.facts.evidence import MEMORY_PAUSED
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.gate.orders import gives_orders
-from bot.memory.longterm import LongTermMemory
-from bot.memory.snapshot import HISTORY, MemorySnapshot
-from bot.memory.spoken import SPOKEN, begins_turn, entry_tokens, switched_to
-from bot.memory.transcript import local_time, recorded_at, spoken_lines
-from bot.memory.window import WindowFold, as_heard
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.transcript import format_entry_time, message_lines, recorded_at
+from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
-from bot.tape.search import GENERAL, problem_of
+from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +53,7 @@ _DATED = re.compile(r"\s*\[\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidation:
+class ConsolidationResult:
     """A checked result.
 
     Attributes:
@@ -67,7 +72,7 @@ class Consolidation:
         model: The name of the model; empty where none was asked.
     """
 
-    range: Range
+    range: EntryRange
     history: str
     proposals: tuple[Proposal, ...]
     messages: int
@@ -78,19 +83,19 @@ class Consolidation:
     cleared: int = 0
     facts: str = ""
     emptied: int = 0
-    problem: str = GENERAL
+    problem: str = GENERAL_PROBLEM
     model: str = ""
 
 
 async def consolidate(
     model: Model,
     memory: LongTermMemory,
-    wanted: Range,
+    wanted: EntryRange,
     *,
     portion_tokens: int,
     timezone: tzinfo,
     judging: Model | None = None,
-) -> Consolidation:
+) -> ConsolidationResult:
     """Consolidate a range, or as much of its beginning as fits the model.
 
     Args:
@@ -110,8 +115,8 @@ async def consolidate(
     while True:
         portion = _portion(entries, portion_tokens, memory.fold.window)
         try:
-            heard = as_heard(portion, memory.fold.window, entries[len(portion) :])
-            covered = Range(wanted.first, portion[-1].id if portion else wanted.last)
+            heard = visible_entries(portion, memory.fold.window, entries[len(portion) :])
+            covered = EntryRange(wanted.first, portion[-1].id if portion else wanted.last)
             return await _consolidate_portion(
                 model, memory, covered, heard, timezone=timezone, judging=judging
             )
@@ -124,35 +129,37 @@ async def consolidate(
 async def _consolidate_portion(
     model: Model,
     memory: LongTermMemory,
-    covered: Range,
+    covered: EntryRange,
     heard: list[TapeEntry],
     *,
     timezone: tzinfo,
     judging: Model | None,
-) -> Consolidation:
+) -> ConsolidationResult:
     fold, home = memory.fold, memory.home
-    scope, emptied = home.name, home.fold.cleared
+    scope, emptied = home.name, home.fold.cleared_at
     cleared = fold.zone.cleared
-    clearing = await home.batch(emptied)
+    clearing = await home.find_batch(emptied)
     before = recorded_at(clearing) if clearing is not None else None
-    lines = spoken_lines(_to_learn_from(heard, cleared, before), timezone)
-    spoken = [entry for entry in heard if entry.kind in SPOKEN]
-    since = local_time(spoken[0], timezone) if spoken else "?"
-    until = local_time(spoken[-1], timezone) if spoken else "?"
+    lines = message_lines(_to_learn_from(heard, cleared, before), timezone)
+    spoken = [entry for entry in heard if entry.kind in CONVERSATION_KINDS]
+    since = format_entry_time(spoken[0], timezone) if spoken else "?"
+    until = format_entry_time(spoken[-1], timezone) if spoken else "?"
     proposals: tuple[Proposal, ...] = ()
     if lines:
         facts = memory.facts()
-        answer, usage = await _ask(model, facts, [line for _, line in lines], fold.failure)
-        history = _told(answer.history_entry)
+        answer, usage = await _ask(
+            model, facts, [line for _, line in lines], fold.consolidation_failure
+        )
+        history = _without_orders(answer.history_entry)
         if not _DATED.match(history):
             history = f"[{since}] {history}"
         said = [entry for entry, _ in lines]
-        checker = Checker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
-        proposals, cost = await proposed(checker, answer.operations, judging)
+        checker = EvidenceChecker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
+        proposals, cost = await make_proposals(checker, answer.operations, judging)
         usage += cost
     else:
         history, usage = f"[{since}] Nothing that was to be kept.", Usage()
-    return Consolidation(
+    return ConsolidationResult(
         range=covered,
         history=history,
         proposals=proposals,
@@ -164,13 +171,13 @@ async def _consolidate_portion(
         cleared=cleared,
         facts=scope,
         emptied=emptied,
-        problem=problem_of(spoken[0]) if spoken else GENERAL,
+        problem=problem_of(spoken[0]) if spoken else GENERAL_PROBLEM,
         model=model.name if lines else "",
     )
 
 
-async def proposed(
-    checker: Checker, operations: Sequence[OperationAnswer], judging: Model | None
+async def make_proposals(
+    checker: EvidenceChecker, operations: Sequence[FactOperation], judging: Model | None
 ) -> tuple[tuple[Proposal, ...], Usage]:
     """Return a model's operations as proposals, checked and judged, and what the judge cost.
 
@@ -180,21 +187,23 @@ async def proposed(
         judging: The judge; None leaves all to the checker's rules.
     """
     if judging is None:
-        return tuple(map(checker.proposal, operations)), Usage()
-    checked: list[Checked] = [checker.checked(one) for one in operations]
-    judgements, usage = await judge(judging, [one.question for one in checked], checker.timezone)
-    made = (one.judged(said) for one, said in zip(checked, judgements, strict=True))
+        return tuple(map(checker.check_by_rules, operations)), Usage()
+    checked: list[CheckedOperation] = [checker.check(one) for one in operations]
+    judgements, usage = await judge_claims(
+        judging, [one.question for one in checked], checker.timezone
+    )
+    made = (one.apply_judgement(said) for one, said in zip(checked, judgements, strict=True))
     return tuple(made), usage
 
 
-async def record(memory: LongTermMemory, result: Consolidation) -> bool:
+async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> bool:
     """Change the facts; write history, zone and cursor. False where the range was done already."""
     fold, zone, wanted = memory.fold, memory.zone, result.range
-    if wanted.first != fold.window.cursor + 1:
-        logger.info("Memory consolidation: entries %s came too late, and are dropped", wanted.told)
+    if wanted.first != fold.window.consolidated_through + 1:
+        logger.info("Memory consolidation: entries %s came too late, and are dropped", wanted.text)
         return False
     # Another process may have parted them while the model was at it.
-    await memory.settle_person()
+    await memory.update_identities()
     home = memory.home
     if result.facts != home.name:
         # The numbers in it are of other facts; the range stays open, and is done again.
@@ -202,16 +211,16 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
             "facts of %s belong elsewhere now; its consolidation is dropped", memory.tape.name
         )
         return False
-    cleared = (fold.zone.cleared, home.fold.cleared) != (result.cleared, result.emptied)
+    cleared = (fold.zone.cleared, home.fold.cleared_at) != (result.cleared, result.emptied)
     if not cleared and not memory.paused and result.proposals:
         key = f"range:{memory.tape.name}:{wanted.first}-{wanted.last}"
-        await _apply(memory, Batch(key, "consolidation", result.proposals))
+        await _apply(memory, ProposalBatch(key, "consolidation", result.proposals))
 
     def compose(fresh: MemorySnapshot, zone_part: list[TapeEntry], version: int) -> list[TapeEntry]:
-        if wanted.first != fold.window.cursor + 1:
+        if wanted.first != fold.window.consolidated_through + 1:
             return []
         history = event(
-            HISTORY,
+            HISTORY_EVENT,
             {
                 "entry": result.history,
                 "range": [wanted.first, wanted.last],
@@ -233,31 +242,32 @@ async def record(memory: LongTermMemory, result: Consolidation) -> bool:
 
     # Before the zone is written: it stays in the prompt as it is then.
     await memory.bus.semantic.decay_all()
-    cursor = fold.window.cursor
-    await zone.edit(memory.current, compose)
-    return cursor != fold.window.cursor
+    cursor = fold.window.consolidated_through
+    await zone.edit(memory.with_current_facts, compose)
+    return cursor != fold.window.consolidated_through
 
 
-async def _apply(memory: LongTermMemory, batch: Batch) -> None:
+async def _apply(memory: LongTermMemory, batch: ProposalBatch) -> None:
     try:
         await memory.apply(batch)
     except MemoryRefused as error:
         # What it would end stays; what is new is believed all the same.
         kept = tuple(
-            replace(one, why=str(error)) if one.op == "retire" else one for one in batch.proposals
+            replace(one, objection=str(error)) if one.op == "retire" else one
+            for one in batch.proposals
         )
         await memory.apply(replace(batch, proposals=kept))
 
 
-def attempts(failure: TapeEntry | None) -> int:
+def failed_attempts(failure: TapeEntry | None) -> int:
     """Return how often the next range has failed in a row."""
     found = failure.data.get("attempt") if failure is not None else 0
     return found if type(found) is int else 0
 
 
-def _told(history: str) -> str:
+def _without_orders(history: str) -> str:
     """Return a history entry without what gives orders: it is told to the model again after ``/new``."""
-    kept = [one.strip() for one in sentences(history) if not gives_orders(one)]
+    kept = [one.strip() for one in split_sentences(history) if not contains_instructions(one)]
     return " ".join(kept) or "What was said is on the tape."
 
 
@@ -291,8 +301,8 @@ async def _ask(
     request = ModelRequest(
         messages=consolidation_messages(facts, lines, by_grammar=by_grammar, refused=refused),
         tools=() if by_grammar else (save_memory_tool(),),
-        tool_choice="auto" if by_grammar else TOOL,
-        json_schema=schema() if by_grammar else None,
+        tool_choice="auto" if by_grammar else SAVE_MEMORY_TOOL_NAME,
+        json_schema=save_memory_schema() if by_grammar else None,
         # A small model that loops within the grammar must come to an end.
         max_tokens=1_500 if by_grammar else None,
         purpose="consolidation",
@@ -311,11 +321,11 @@ def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:
     if by_grammar:
         text = reply.content
     else:
-        calls = [call for call in reply.tool_calls if call.name == TOOL]
+        calls = [call for call in reply.tool_calls if call.name == SAVE_MEMORY_TOOL_NAME]
         if not calls:
             said = reply.content.strip()[:60]
             what = f"answered in prose ({said!r})" if said else "called no tool"
-            raise ConsolidationFailed(f"it {what} instead of calling {TOOL}")
+            raise ConsolidationFailed(f"it {what} instead of calling {SAVE_MEMORY_TOOL_NAME}")
         text = calls[0].arguments
     try:
         answer = SaveMemory.model_validate_json(text)
@@ -333,15 +343,17 @@ def _portion(entries: list[TapeEntry], tokens: int, window: WindowFold) -> list[
 
     All of them are of one problem: what is told of it is told to nobody who works on another.
     """
-    counted = {entry.id for entry in as_heard(entries, window)}
+    counted = {entry.id for entry in visible_entries(entries, window)}
     used = 0
     place = None
     for index, entry in enumerate(entries):
-        if used and switched_to(entry) is not None:
+        if used and switched_problem(entry) is not None:
             return entries[:index]
-        if used and begins_turn(entry):
+        if used and starts_turn(entry):
             if used > tokens:
                 return entries[: place or index]
             place = index
-        used += entry_tokens(entry) if entry.kind in SPOKEN and entry.id in counted else 0
+        used += (
+            entry_tokens(entry) if entry.kind in CONVERSATION_KINDS and entry.id in counted else 0
+        )
     return entries[:place] if used > tokens and place is not None else entries

@@ -8,27 +8,34 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.tools.concluding import conclude
-from bot.agent.tools.forgetting import FORGET
-from bot.agent.tools.reference import REFER
-from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trimmed
-from bot.agent.tools.saving import CONCLUSIONS, Change, is_settled, noted, saving, told
+from bot.agent.tools.conclusions import conclude
+from bot.agent.tools.forget import FORGET_TOOL
+from bot.agent.tools.reference import REFERENCE_TOOL
+from bot.agent.tools.registry import NoArguments, Tool, ToolContext, ToolOutcome, trim_schema
+from bot.agent.tools.save import (
+    CONCLUSION_OPS,
+    MemoryChange,
+    check_daily_note,
+    is_settled,
+    make_batch,
+    outcome_text,
+)
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.clearing import clear_bus
+from bot.memory.bus.memory_clear import clear_bus
 from bot.memory.facts.fact import Fact
-from bot.memory.guards import check_date
-from bot.memory.snapshot import MemorySnapshot, check_note, numbered
-from bot.memory.transcript import shown_day
+from bot.memory.memory_validation import check_note_date
+from bot.memory.transcript import format_timestamp_day
+from bot.memory.zone_snapshot import MemorySnapshot, check_note_size, numbered_fact_line
 
 
 class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
 
 class SaveArguments(_Arguments):
     """Arguments of ``memory.save``."""
 
-    changes: list[Change] = Field(min_length=1)
+    changes: list[MemoryChange] = Field(min_length=1)
 
 
 class DailyArguments(_Arguments):
@@ -42,27 +49,27 @@ async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
     # What refuses the call refuses all of it: its conclusions are kept last.
-    batch = saving(arguments.changes, context)
+    batch = make_batch(arguments.changes, context)
     outcome = await memory.apply(batch) if batch.proposals else None
-    drawn = [one for one in arguments.changes if one.op in CONCLUSIONS]
+    drawn = [one for one in arguments.changes if one.op in CONCLUSION_OPS]
     concluded = [await conclude(one, number, context) for number, one in enumerate(drawn)]
     done = any(kept for kept, _ in concluded) or (outcome is not None and is_settled(outcome))
 
     def answer(snapshot: MemorySnapshot) -> str:
-        facts = [] if outcome is None else [told(outcome, snapshot.version)]
+        facts = [] if outcome is None else [outcome_text(outcome, snapshot.version)]
         return " ".join([*facts, *(said for _, said in concluded)])
 
-    return ToolOutcome(answer, "ok" if done else "error", change=memory.current)
+    return ToolOutcome(answer, "ok" if done else "error", zone_edit=memory.with_current_facts)
 
 
 async def _daily(arguments: DailyArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     zone = context.zone
-    day = check_date(arguments.date, zone.today(), zone.retention_days)
-    content = noted(arguments.content, context)
+    day = check_note_date(arguments.date, zone.today(), zone.retention_days)
+    content = check_daily_note(arguments.content, context)
     return ToolOutcome(
         f"Added to the notes of {day}.",
-        change=lambda snapshot: check_note(snapshot.with_daily(day, content), day),
+        zone_edit=lambda snapshot: check_note_size(snapshot.with_daily(day, content), day),
     )
 
 
@@ -77,13 +84,15 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
     memory = context.memory
     if context.zone.read() == MemorySnapshot(context.zone.read().version):
         raise MemoryRefused("memory is empty already")
-    await memory.apply(memory.clearing(f"call:{context.call}"))
-    await clear_bus(memory, f"call:{context.call}")
+    await memory.apply(memory.clear_batch(f"call:{context.call_key}"))
+    await clear_bus(memory, f"call:{context.call_key}")
     return ToolOutcome(
         lambda snapshot: (
             f"All memory is cleared (version {snapshot.version}); /memory undo brings the facts back."
         ),
-        change=lambda snapshot: replace(snapshot.emptied(), reference=memory.reference()),
+        zone_edit=lambda snapshot: replace(
+            snapshot.without_own_memory(), reference=memory.render_reference()
+        ),
     )
 
 
@@ -95,7 +104,10 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
         facts: All that are believed.
         timezone: The user's, for dates.
     """
-    lines = [numbered(one.id, one.text, shown_day(one.valid_from, timezone)) for one in facts]
+    lines = [
+        numbered_fact_line(one.id, one.text, format_timestamp_day(one.valid_from, timezone))
+        for one in facts
+    ]
     parts = [
         f"Memory version {snapshot.version}: {len(facts)} facts, "
         f"daily notes of {len(snapshot.dailies)} days.",
@@ -109,15 +121,22 @@ def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | Non
     return "\n\n".join(parts)
 
 
-SAVE = Tool(
+SAVE_TOOL = Tool(
     "memory.save",
     "Change long-term memory: add, change or end facts (to merge: change one, end the others); keep conclusions, "
     "heuristics, policies (if ..., then ...).",
     SaveArguments,
     _save,
 )
-DAILY = Tool("memory.daily", "Note what happened today.", DailyArguments, _daily)
-SHOW = Tool("memory.show", "Show all of memory.", NoArguments, _show)
-CLEAR = Tool("memory.clear", "Clear all memory. Only if the user asks.", NoArguments, _clear)
+DAILY_TOOL = Tool("memory.daily", "Note what happened today.", DailyArguments, _daily)
+SHOW_TOOL = Tool("memory.show", "Show all of memory.", NoArguments, _show)
+CLEAR_TOOL = Tool("memory.clear", "Clear all memory. Only if the user asks.", NoArguments, _clear)
 
-MEMORY_TOOLS: tuple[Tool[Any], ...] = (SAVE, DAILY, REFER, FORGET, SHOW, CLEAR)
+MEMORY_TOOLS: tuple[Tool[Any], ...] = (
+    SAVE_TOOL,
+    DAILY_TOOL,
+    REFERENCE_TOOL,
+    FORGET_TOOL,
+    SHOW_TOOL,
+    CLEAR_TOOL,
+)

@@ -10,16 +10,16 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.carrying import refuse_orders
-from bot.memory.bus.compression import problems_text
-from bot.memory.bus.naming import meant
-from bot.memory.bus.notes import NoteKind, with_note, without_text
-from bot.memory.bus.records import Problem, WorkingSet
-from bot.memory.bus.working import summary_now
-from bot.memory.gate.secrets import looks_secret
-from bot.tape.search import GENERAL
+from bot.memory.bus.compartment_records import Problem, WorkingSet
+from bot.memory.bus.compression import render_problems
+from bot.memory.bus.problem_lookup import match_problem
+from bot.memory.bus.problem_notes import NoteKind, with_note, without_text
+from bot.memory.bus.working_set import problem_summary
+from bot.memory.bus.write_support import check_instructions
+from bot.memory.gate.secret_detection import detect_secret
+from bot.tape.search import GENERAL_PROBLEM
 
 _SUMMARY = 300
 _IN_GROUPS = "in a group only an owner may do this, with `/problem`"
@@ -33,7 +33,7 @@ _STATES: dict[str, Literal["paused", "background", "completed"]] = {
 class ProblemArguments(BaseModel):
     """Arguments of ``problem.note``."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     kind: Literal[
         "list",
@@ -77,26 +77,28 @@ async def _list(context: ToolContext) -> ToolOutcome:
         for one in found
         if one.state != "completed"
     ]
-    listed = problems_text(shown, active, context.zone.timezone)
+    listed = render_problems(shown, active, context.zone.timezone)
     return ToolOutcome("\n\n".join(filter(None, [listed, noted])))
 
 
 def _shown(problem: Problem, *, summarised: bool) -> Problem:
     """Return what is told of a problem to one who works on another: its exported summary, in short."""
-    summary = "; ".join(summary_now(problem).splitlines())[:_SUMMARY] if summarised else ""
-    return replace(problem, working_set=None, messages=(), weight=(0, 0), summary=summary)
+    summary = "; ".join(problem_summary(problem).splitlines())[:_SUMMARY] if summarised else ""
+    return replace(
+        problem, working_set=None, resumable_entry_ids=(), resumable_size=(0, 0), summary=summary
+    )
 
 
 async def _open(name: str, context: ToolContext) -> ToolOutcome:
     _check_rights(context)
-    bus, cause = context.memory.bus, f"call:{context.call}"
+    bus, cause = context.memory.bus, f"call:{context.call_key}"
     if not name.strip():
         raise MemoryRefused("name the problem")
-    found = meant(await bus.problems.list_by_state(), name)
+    found = match_problem(await bus.problems.list_by_state(), name)
     if found is None or (found.state == "completed" and found.problem_id != name):
         _check_text(name, context)
         found = await bus.problems.create(name, cause=f"{cause}:new")
-    await bus.problems.want(found.problem_id, cause=cause)
+    await bus.problems.request_switch(found.problem_id, cause=cause)
     if found.state == "active":
         return ToolOutcome(f"{found.name!r} is the current problem.")
     summary = await bus.working_sets.export_summary(found.problem_id)
@@ -120,7 +122,7 @@ async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext
         return with_note(working, kind, text, why)
 
     problem = context.memory.fold.problem
-    await context.memory.bus.working_sets.change(problem, edit, cause=f"call:{context.call}")
+    await context.memory.bus.working_sets.change(problem, edit, cause=f"call:{context.call_key}")
     return ToolOutcome("Noted." if kind is not None else "Dropped.")
 
 
@@ -128,15 +130,15 @@ async def _put_aside(
     name: str, state: Literal["paused", "background", "completed"], context: ToolContext
 ) -> ToolOutcome:
     _check_rights(context)
-    problems, cause = context.memory.bus.problems, f"call:{context.call}"
+    problems, cause = context.memory.bus.problems, f"call:{context.call_key}"
     active = await problems.get_active()
-    found = meant(await problems.list_by_state(), name) if name else active
+    found = match_problem(await problems.list_by_state(), name) if name else active
     if found is None:
         raise MemoryRefused(f"there is no problem {name[:60]!r}")
-    if found.problem_id == GENERAL:
+    if found.problem_id == GENERAL_PROBLEM:
         raise MemoryRefused("general is always there: open another problem instead")
     if found.problem_id == active.problem_id:
-        await problems.want(GENERAL, leave=state, cause=cause)
+        await problems.request_switch(GENERAL_PROBLEM, leave=state, cause=cause)
         return ToolOutcome(f"{found.name!r} will be {state} once you have answered; answer now.")
     put = {
         "paused": problems.pause,
@@ -149,9 +151,9 @@ async def _put_aside(
 
 def _check_text(text: str, context: ToolContext, kind: str = "") -> None:
     """Refuse what is not to stand in every prompt: secrets, and orders that are not the user's."""
-    if (what := looks_secret(text)) is not None:
+    if (what := detect_secret(text)) is not None:
         raise MemoryRefused(f"it looks like {what}")
-    refuse_orders(text, context.memory.fold.window.spoken(), drafted=kind == "draft")
+    check_instructions(text, context.memory.fold.window.conversation(), drafted=kind == "draft")
 
 
 def _check_rights(context: ToolContext) -> None:
@@ -159,7 +161,7 @@ def _check_rights(context: ToolContext) -> None:
         raise MemoryRefused(_IN_GROUPS)
 
 
-PROBLEM = Tool(
+PROBLEM_TOOL = Tool(
     "problem.note",
     "Note what the problem at hand needs. Open problems or put them aside only if the user asks.",
     ProblemArguments,

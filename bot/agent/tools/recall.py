@@ -11,11 +11,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
-from bot.agent.tools.tape import anchors_on, find, render_anchors, render_hits
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
+from bot.agent.tools.tape import find_anchors, render_anchors, render_hits, search_tape_entries
 from bot.core.errors import MemoryRefused
-from bot.memory.recall import fact_lines, recall, render_passages
-from bot.tape.search import LONGEST_QUERY, SearchQuery
+from bot.memory.recall import recall_passages, recallable_facts, render_passages
+from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 
 RunTask = Callable[[str, ToolContext], Awaitable[ToolOutcome]]
 """Works on instructions in a sub-task, and returns the result with what is to be on the tape of it."""
@@ -35,7 +35,7 @@ _KINDS: dict[str, frozenset[str]] = {
 class RecallArguments(BaseModel):
     """Arguments of ``memory.recall``."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     query: str | None = Field(
         None,
@@ -55,11 +55,11 @@ class TaskArguments(RecallArguments):
 
 async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutcome:
     query = arguments.query or ""
-    if len(query) > LONGEST_QUERY:
-        raise MemoryRefused(f"the query is longer than {LONGEST_QUERY} characters")
+    if len(query) > MAX_QUERY_LENGTH:
+        raise MemoryRefused(f"the query is longer than {MAX_QUERY_LENGTH} characters")
     timezone = context.zone.timezone
     if arguments.kind == "phases":
-        found = await anchors_on(context.tape, query, _MOST_PHASES, context.problem)
+        found = await find_anchors(context.tape, query, _MOST_PHASES, context.problem)
         return ToolOutcome(render_anchors(found, timezone))
     if arguments.kind is not None or arguments.who is not None:
         within = "days" in arguments.model_fields_set
@@ -70,18 +70,18 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
             problem=context.problem,
             since=context.zone.now() - timedelta(days=arguments.days) if within else None,
             # The message that asks holds no answer.
-            last=context.begins - 1,
+            last=context.turn_start - 1,
             limit=_LIMIT,
         )
-        return ToolOutcome(render_hits(await find(context.tape, wanted), timezone))
-    passages = await recall(
+        return ToolOutcome(render_hits(await search_tape_entries(context.tape, wanted), timezone))
+    passages = await recall_passages(
         context.tape,
         context.zone.read(),
         query,
         days=arguments.days,
         now=context.zone.now(),
         timezone=timezone,
-        facts=fact_lines(context.memory, timezone),
+        facts=recallable_facts(context.memory, timezone),
         vectors=context.vectors,
         problem=context.problem,
     )
@@ -93,7 +93,7 @@ _DESCRIPTION = (
     "Look up what was said, done and noted before, with dates and entries. phases: handoffs."
 )
 
-RECALL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall)
+RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall)
 
 
 def recall_tool(run: RunTask) -> Tool[TaskArguments]:

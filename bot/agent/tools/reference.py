@@ -7,13 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.values import check_key, check_value, leaves, no_secret, value_of
-from bot.memory.bus.written import Written
-from bot.memory.transcript import said
-from bot.memory.words import words_of
+from bot.memory.bus.reference_values import (
+    check_key,
+    check_no_secret,
+    check_value,
+    parse_value,
+    texts_in_value,
+)
+from bot.memory.bus.write_result import WriteResult
+from bot.memory.stemming import stemmed_words
+from bot.memory.transcript import message_content
 
 _FEW_KEYS = 40
 
@@ -21,7 +27,7 @@ _FEW_KEYS = 40
 class ReferArguments(BaseModel):
     """Arguments of ``memory.refer``."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     key: str = Field(min_length=1, max_length=64)
     # Told as text, which every provider takes; what models give otherwise is taken as well.
@@ -36,25 +42,28 @@ async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome
     context.check_learning()
     if not context.may_clear:
         raise MemoryRefused("in a group only an owner may change it, with `/reference set`")
-    if not context.asking:
+    if not context.answered_messages:
         raise MemoryRefused("no message of the user is being answered that it could rest on")
     key, value = check_key(arguments.key), arguments.value
-    value = check_value(key, value_of(key, value) if isinstance(value, str) else value)
-    no_secret(key, value)
+    value = check_value(key, parse_value(key, value) if isinstance(value, str) else value)
+    check_no_secret(key, value)
     current = await context.memory.bus.shared.get(key)
     if current is not None and current.value == value:
         return ToolOutcome(f"{key} says exactly this already (version {current.version}).")
     written = await context.memory.bus.write_to_shared(
-        key, value, _grounds(key, value, context), by="assistant", cause=f"call:{context.call}"
+        key, value, _grounds(key, value, context), by="assistant", cause=f"call:{context.call_key}"
     )
     status = "ok" if written else "error"
-    return ToolOutcome(_told(key, written), status, change=context.memory.current)
+    return ToolOutcome(_told(key, written), status, zone_edit=context.memory.with_current_facts)
 
 
 def _grounds(key: str, value: Any, context: ToolContext) -> str:
     """Return the id of the message that a value rests on: of those answered, the one that says most of it."""
-    wanted = {word for text in (key, *leaves(value)) for word in words_of(text)}
-    best = max(context.asking, key=lambda one: (len(wanted & {*words_of(said(one))}), one.id))
+    wanted = {word for text in (key, *texts_in_value(value)) for word in stemmed_words(text)}
+    best = max(
+        context.answered_messages,
+        key=lambda one: (len(wanted & {*stemmed_words(message_content(one))}), one.id),
+    )
     return episode_id(context.tape.name, best.id)
 
 
@@ -69,15 +78,15 @@ async def _read(key: str, context: ToolContext) -> str:
     return f"There is no {key!r}. The keys are: {known}."
 
 
-def _told(key: str, written: Written) -> str:
+def _told(key: str, written: WriteResult) -> str:
     """Return what became of a write."""
     if written:
         return f"{key} is set (version {written.id})."
-    can = "" if written.held else f" The user can: `/reference set {key} …`."
-    return f"Not set: {written.why}{can}"
+    can = "" if written.is_assumption else f" The user can: `/reference set {key} …`."
+    return f"Not set: {written.explanation}{can}"
 
 
-REFER = Tool(
+REFERENCE_TOOL = Tool(
     "memory.refer",
     "Read or, as the user says, set an exact value: deadline, glossary, north_stars, priorities.",
     ReferArguments,

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.core.errors import MemoryRefused, TapebotError
 from bot.llm.base import ToolCall, ToolSpec, Usage
-from bot.memory.longterm import LongTermMemory
-from bot.memory.snapshot import MemorySnapshot
-from bot.memory.vectors import VectorIndex
-from bot.memory.zone import Edit, MemoryZone
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.vector_index import VectorIndex
+from bot.memory.zone import MemoryZone, ZoneEdit
+from bot.memory.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 
 MAX_RESULT = 20_000
@@ -36,35 +36,35 @@ class ToolContext:
         tape: The session's.
         zone: Its memory zone.
         memory: Its long-term memory.
-        seen: Memory as the model saw it when it made the call.
+        memory_seen: Memory as the model saw it when it made the call.
         may_clear: Those who are answered may take from everybody here: it is their own chat, or they
             own the bot.
         turn: The running turn's id.
-        first: Id of the first entry in view.
-        begins: Id of the entry at which the running turn begins.
-        call: What makes the call unique on this tape.
-        asking: The messages that the turn answers.
+        view_start: Id of the first entry in view.
+        turn_start: Id of the entry at which the running turn begins.
+        call_key: What makes the call unique on this tape.
+        answered_messages: The messages that the turn answers.
         vectors: Find messages by meaning; None where nothing does.
-        judged: Somebody judges later what is saved now.
+        has_judge: Somebody judges later what is saved now.
         problem: The one that is worked on: of what was said, done and noted of others nothing is for
             the model.
-        spend: Told what the tool's own model calls consume.
+        record_usage: Told what the tool's own model calls consume.
     """
 
     tape: TapeService
     zone: MemoryZone
     memory: LongTermMemory
-    seen: MemorySnapshot
+    memory_seen: MemorySnapshot
     may_clear: bool = True
     turn: str = ""
-    first: int = 1
-    begins: int = 1
-    call: str = ""
-    asking: Sequence[TapeEntry] = ()
+    view_start: int = 1
+    turn_start: int = 1
+    call_key: str = ""
+    answered_messages: Sequence[TapeEntry] = ()
     vectors: VectorIndex | None = None
-    judged: bool = False
-    problem: str = GENERAL
-    spend: Callable[[Usage], None] = lambda _: None
+    has_judge: bool = False
+    problem: str = GENERAL_PROBLEM
+    record_usage: Callable[[Usage], None] = lambda _: None
 
     def check_learning(self) -> None:
         """See that something may be learned now.
@@ -83,16 +83,16 @@ class ToolOutcome:
     Attributes:
         content: The text for the model; made from the new snapshot where there is a change.
         status: ``ok`` or ``error``.
-        change: An edit of the memory zone, to be written together with the result.
-        notes: Entries, to be written together with the result.
+        zone_edit: An edit of the memory zone, to be written together with the result.
+        extra_entries: Entries, to be written together with the result.
         buttons: Labels and commands. Where there are any, the content behind its first paragraph is a question to the
             user, which is shown below the turn's answer with these.
     """
 
     content: str | Callable[[MemorySnapshot], str]
     status: str = "ok"
-    change: Edit | None = None
-    notes: Sequence[TapeEntry] = ()
+    zone_edit: ZoneEdit | None = None
+    extra_entries: Sequence[TapeEntry] = ()
     buttons: tuple[tuple[str, str], ...] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
@@ -103,7 +103,7 @@ class ToolOutcome:
         return content
 
 
-def asked_in(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:
+def question_results(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:
     """Return the results of a turn's tools, among entries, that ask the user something with buttons."""
     return [
         one
@@ -166,7 +166,7 @@ class Tool(Generic[ArgumentsT]):
 def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
     # Worked out once: each sub-task has a registry of its own.
     schema = arguments.model_json_schema()
-    trimmed(schema)
+    trim_schema(schema)
     inlined: dict[str, Any] = _without_references(schema, schema.pop("$defs", {}))
     return inlined
 
@@ -183,7 +183,7 @@ _BOUNDS = (
 )
 
 
-def trimmed(schema: dict[str, Any]) -> None:
+def trim_schema(schema: dict[str, Any]) -> None:
     """Leave out of a JSON Schema what validation does anyway: each prompt pays for it."""
     for noise in ("title", "description", "additionalProperties"):
         schema.pop(noise, None)
@@ -216,16 +216,16 @@ class ToolRegistry:
             (self._tools[name], self._tools[name].spec()) for name in sorted(self._tools)
         ]
 
-    def offered(self, available: Availability) -> list[ToolSpec]:
+    def available_specs(self, available: Availability) -> list[ToolSpec]:
         """Return the tools that are of use now, as the model sees them."""
         return [spec for tool, spec in self._specs if tool.applies(available)]
 
-    def known(self, name: str) -> str | None:
+    def find_wire_name(self, name: str) -> str | None:
         """Return the wire name of the tool that a call names; None where there is none."""
         wire = name.replace(".", "_")
         return wire if wire in self._tools else None
 
-    async def answer(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
         """Run one call. What is wrong with it comes back as an error that the model can mend."""
         tool = self._tools.get(call.name.replace(".", "_"))
         if tool is None:

@@ -10,17 +10,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trimmed
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused, TapeError
-from bot.memory.bus.carrying import refuse_orders
-from bot.memory.gate.secrets import looks_secret
-from bot.memory.recall import Passage
-from bot.memory.snapshot import HISTORY
-from bot.memory.transcript import said_at, shown_time, speaker
-from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor
-from bot.tape.search import MOST_HITS, Hit, SearchQuery, problem_of
+from bot.memory.bus.write_support import check_instructions
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.recall import RecalledPassage
+from bot.memory.transcript import format_timestamp, sent_time, speaker_label
+from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry, anchor
+from bot.tape.search import MAX_HITS, Hit, SearchQuery, problem_of
 from bot.tape.service import TapeInfo, TapeService
-from bot.tape.store import Anchor, anchor_of
+from bot.tape.store import Anchor, anchor_from_entry
 
 # What anchors say, `tape.anchors` finds; most of it tells again what was said.
 _KINDS = frozenset({"message", "tool_result", "event"})
@@ -32,7 +32,7 @@ _NAME = re.compile(r"\w[\w ./-]{0,63}")
 class HandoffArguments(BaseModel):
     """Arguments of ``tape.handoff``."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=trimmed)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     name: str = Field(description="as trip/booking")
     summary: str = Field(min_length=1, max_length=4_000)
@@ -41,7 +41,7 @@ class HandoffArguments(BaseModel):
     )
 
 
-async def find(tape: TapeService, query: SearchQuery) -> list[Hit]:
+async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit]:
     """Search a tape for what was said and done; what only repeats the tape is left out.
 
     Args:
@@ -52,7 +52,7 @@ async def find(tape: TapeService, query: SearchQuery) -> list[Hit]:
         InvalidSearch: It cannot be answered as it is asked.
     """
     # Some of what is found will be left out.
-    wide = min(query.limit * 3, MOST_HITS)
+    wide = min(query.limit * 3, MAX_HITS)
     hits = await tape.search(replace(query, kinds=query.kinds or _KINDS, limit=wide, neighbours=1))
     found = [hit for hit in hits if hit.direct and _is_own(hit.entry)][: query.limit]
 
@@ -90,7 +90,7 @@ def render_hits(
     return "\n".join(lines) or "No matching records."
 
 
-async def anchors_on(
+async def find_anchors(
     tape: TapeService, topic: str, limit: int, problem: str | None = None
 ) -> list[Anchor]:
     """Return the anchors that fit a topic best, best first; without one, the newest first.
@@ -103,11 +103,13 @@ async def anchors_on(
     """
     if topic.strip():
         about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
-        found = [anchor_of(tape.name, hit.entry) for hit in await tape.search(about)]
-        return [one for one in found if one is not None and one.name not in NOT_BOUNDARY][:limit]
+        found = [anchor_from_entry(tape.name, hit.entry) for hit in await tape.search(about)]
+        return [one for one in found if one is not None and one.name not in NON_BOUNDARY_ANCHORS][
+            :limit
+        ]
     newest: list[Anchor] = []
     for one in (await tape.store.list_anchors(tape.name))[::-1]:
-        if one.name not in NOT_BOUNDARY and await _is_of(tape, one, problem):
+        if one.name not in NON_BOUNDARY_ANCHORS and await _is_of(tape, one, problem):
             newest.append(one)
             if len(newest) == limit:
                 break
@@ -130,7 +132,9 @@ def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
         steps = one.state.get("next_steps")
         if isinstance(steps, list) and steps:
             summary = f"{summary} Next: {'; '.join(str(step) for step in steps)}"
-        told = Passage(shown_time(one.ts, timezone), one.name + points, summary, one.at, 0.0)
+        told = RecalledPassage(
+            format_timestamp(one.ts, timezone), one.name + points, summary, one.at, 0.0
+        )
         lines.append(told.render().rstrip(": "))
     return "\n".join(lines) or "No matching anchors."
 
@@ -161,22 +165,22 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
             f"that do not begin with {', '.join(_RESERVED)}"
         )
     told = "\n".join([arguments.summary, *arguments.next_steps])
-    if (what := looks_secret(f"{name}\n{told}")) is not None:
+    if (what := detect_secret(f"{name}\n{told}")) is not None:
         raise MemoryRefused(f"it looks like {what}")
     # It is in the system prompt from then on; what comes next is told as steps to take.
-    refuse_orders(f"{name}\n{told}", context.memory.fold.window.spoken(), drafted=True)
+    check_instructions(f"{name}\n{told}", context.memory.fold.window.conversation(), drafted=True)
     state = {
         "summary": arguments.summary,
         "next_steps": arguments.next_steps,
-        "source": [context.first, max(context.first, context.begins - 1)],
+        "source": [context.view_start, max(context.view_start, context.turn_start - 1)],
         "owner": "assistant",
         "reason": "asked for by name",
         # The running turn is not torn.
-        "keep_from": context.begins,
+        "keep_from": context.turn_start,
     }
     return ToolOutcome(
         f"Handed off to {name}. What was said before this turn is out of view; the tape keeps it.",
-        notes=[anchor(name, state, turn=context.turn)],
+        extra_entries=[anchor(name, state, turn=context.turn)],
     )
 
 
@@ -184,14 +188,14 @@ def _is_own(entry: TapeEntry) -> bool:
     """True for what is told here first: no bookkeeping, and no result that tells the tape again."""
     if entry.kind == "tool_result":
         return not _LOOKED_UP.match(str(entry.payload.get("name")))
-    return entry.kind != "event" or entry.name == HISTORY
+    return entry.kind != "event" or entry.name == HISTORY_EVENT
 
 
 def _passage(
     entry: TapeEntry, timezone: tzinfo | None, mark: Callable[[TapeEntry], str]
-) -> Passage:
-    moment = said_at(entry)
-    when = shown_time(moment.isoformat(), timezone) if moment is not None else ""
+) -> RecalledPassage:
+    moment = sent_time(entry)
+    when = format_timestamp(moment.isoformat(), timezone) if moment is not None else ""
     who, text = _who(entry) + mark(entry), str(entry.payload.get("content") or "")
     if entry.kind == "tool_call":
         text = "; ".join(
@@ -199,20 +203,20 @@ def _passage(
         )
     elif entry.kind in ("anchor", "event"):
         text = str(entry.data.get("summary") or entry.data.get("entry") or "")
-    return Passage(when, who, text, entry.id, 0.0)
+    return RecalledPassage(when, who, text, entry.id, 0.0)
 
 
 def _who(entry: TapeEntry) -> str:
     if entry.kind == "message" and entry.payload.get("role") == "user":
-        return speaker(entry)
+        return speaker_label(entry)
     if entry.kind == "tool_result":
         return f"tool {entry.payload.get('name')}"
     if entry.kind in ("anchor", "event"):
-        return "history" if entry.name == HISTORY else f"{entry.kind} {entry.name}"
+        return "history" if entry.name == HISTORY_EVENT else f"{entry.kind} {entry.name}"
     return "tapebot"
 
 
-HANDOFF = Tool(
+HANDOFF_TOOL = Tool(
     "tape.handoff",
     "Begin a new phase: your summary stands for what was said. Only if the topic is done, or the user asks.",
     HandoffArguments,

@@ -15,14 +15,20 @@ import json
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from bot.agent.context import Rendered, Results, add_message, forget, render_call
+from bot.agent.context import (
+    RenderedMessages,
+    ToolResults,
+    add_message,
+    evict_rendered,
+    render_call,
+)
 from bot.llm.base import ChatMessage
-from bot.memory.attachments import describe
-from bot.memory.escaping import clean, escape_tags
-from bot.memory.fold import SessionFold
-from bot.memory.forgetting.tombstones import ERASED_MESSAGE, is_erased
-from bot.memory.transcript import quoted, said
-from bot.memory.window import WindowFold
+from bot.memory.attachments import describe_attachments
+from bot.memory.context_window import WindowFold
+from bot.memory.forgetting.tombstones import ERASED_MESSAGE_TEXT, is_erased
+from bot.memory.prompt_escaping import escape_tags, replace_lone_surrogates
+from bot.memory.session_fold import SessionFold
+from bot.memory.transcript import message_content, quoted_block
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
@@ -31,7 +37,7 @@ _CHUNK = 2_000
 
 
 def exact_context(
-    window: WindowFold, rendered: Rendered, anchors: Sequence[TapeEntry]
+    window: WindowFold, rendered: RenderedMessages, anchors: Sequence[TapeEntry]
 ) -> list[ChatMessage]:
     """Render a window's entries with the anchors among them.
 
@@ -40,15 +46,15 @@ def exact_context(
         rendered: Messages that were rendered before.
         anchors: Of the view: the last boundary, and the others by id.
     """
-    spoken = window.spoken()
+    spoken = window.conversation()
     results = _by_position(spoken)
     waiting = deque(one for one in anchors if not one.is_boundary)
     held = [_anchor(one) for one in anchors if one.is_boundary]
     messages: list[ChatMessage] = []
-    for place in (*window.returned, *window.entries):
+    for place in (*window.resumed, *window.entries):
         while waiting and waiting[0].id < place.id:
             held.append(_anchor(waiting.popleft()))
-        for entry in window.spoken([place]):
+        for entry in window.conversation([place]):
             if entry.kind == "tool_result":
                 continue
             messages += held
@@ -59,11 +65,11 @@ def exact_context(
                 add_message(messages, rendered[entry.id])
             else:
                 messages += _calls(entry, results)
-    forget(rendered, spoken)
+    evict_rendered(rendered, spoken)
     return messages
 
 
-def in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[TapeEntry]:
+def anchors_in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[TapeEntry]:
     """Return the last boundary, and of these anchors those that stand in the view, by id.
 
     Those of another problem than the one that is worked on do not.
@@ -73,13 +79,13 @@ def in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[TapeEntry]:
         one
         for one in anchors
         if one.kind == "anchor"
-        and one.id >= fold.window.cut
+        and one.id >= fold.window.first_id
         and not one.is_boundary
         and problem_of(one) == fold.problem
     ]
 
 
-class ViewAnchors:
+class AnchorReader:
     """Reads the anchors of a session's view, each once.
 
     Args:
@@ -95,40 +101,44 @@ class ViewAnchors:
 
     async def read(self) -> list[TapeEntry]:
         """Return the anchors in view; costs what is new since the last time."""
-        first, last = max(self._read + 1, self._fold.window.cut), self._fold.version
+        first, last = max(self._read + 1, self._fold.window.first_id), self._fold.version
         while first <= last:
             through = min(last, first + _CHUNK - 1)
             entries = await self._tape.read_entries(first, through)
             self._found += (entry for entry in entries if entry.kind == "anchor")
             self._read, first = through, through + 1
-        self._found = [one for one in self._found if one.id >= self._fold.window.cut]
-        return in_view(self._fold, self._found)
+        self._found = [one for one in self._found if one.id >= self._fold.window.first_id]
+        return anchors_in_view(self._fold, self._found)
 
 
 def _anchor(entry: TapeEntry) -> ChatMessage:
-    state = escape_tags(clean(json.dumps(entry.data, ensure_ascii=False)))
-    name = escape_tags(clean(str(entry.name)))
+    state = escape_tags(replace_lone_surrogates(json.dumps(entry.data, ensure_ascii=False)))
+    name = escape_tags(replace_lone_surrogates(str(entry.name)))
     return {"role": "assistant", "content": f"[Anchor created: {name}]: {state}"}
 
 
 def _message(entry: TapeEntry) -> ChatMessage:
-    content = clean(said(entry)) if not is_erased(entry) else ERASED_MESSAGE
+    content = (
+        replace_lone_surrogates(message_content(entry))
+        if not is_erased(entry)
+        else ERASED_MESSAGE_TEXT
+    )
     if entry.payload.get("role") != "user":
         return {"role": "assistant", "content": content}
-    text = f"{escape_tags(content)}{quoted(entry)}{describe(entry.meta)}"
-    return {"role": "user", "content": clean(text)}
+    text = f"{escape_tags(content)}{quoted_block(entry)}{describe_attachments(entry.meta)}"
+    return {"role": "user", "content": replace_lone_surrogates(text)}
 
 
-def _calls(entry: TapeEntry, results: Results) -> list[ChatMessage]:
+def _calls(entry: TapeEntry, results: ToolResults) -> list[ChatMessage]:
     rendered = render_call(entry, results)
     return [
         {**message, "content": ""} if "tool_calls" in message else message for message in rendered
     ]
 
 
-def _by_position(spoken: Sequence[TapeEntry]) -> Results:
+def _by_position(spoken: Sequence[TapeEntry]) -> ToolResults:
     """Return results by the entry and the id of their call."""
-    results: Results = {}
+    results: ToolResults = {}
     pending: list[tuple[int, str]] = []
     for entry in spoken:
         if entry.kind == "tool_call":

@@ -8,25 +8,25 @@ from bot.agent.context import ContextBuilder, default_context
 from bot.agent.views.exact import exact_context
 from bot.core.errors import SettingsError
 
-ENTRY_POINTS = "tapebot.context_builders"
+BUILDER_ENTRY_POINT_GROUP = "tapebot.context_builders"
 """Packages name their ``ContextBuilder`` objects in this group."""
 
-DEFAULT = ContextBuilder("default", default_context)
+DEFAULT_BUILDER = ContextBuilder("default", default_context)
 
 _OWN = {
     one.name: one
     for one in (
-        DEFAULT,
+        DEFAULT_BUILDER,
         ContextBuilder("exact", exact_context, anchors=True),
-        ContextBuilder("with-recall", default_context, recalls=True),
-        ContextBuilder("summary-first", default_context, summaries=True, share=4),
+        ContextBuilder("with-recall", default_context, always_recall=True),
+        ContextBuilder("summary-first", default_context, summaries=True, budget_divisor=4),
     )
 }
 
 
 def builder_names() -> list[str]:
     """Return the names of all builders, tapebot's own first."""
-    others = entry_points(group=ENTRY_POINTS).names
+    others = entry_points(group=BUILDER_ENTRY_POINT_GROUP).names
     return [*_OWN, *sorted(others - _OWN.keys())]
 
 
@@ -38,7 +38,7 @@ def context_builder(name: str) -> ContextBuilder:
     """
     if name in _OWN:
         return _OWN[name]
-    others = entry_points(group=ENTRY_POINTS)
+    others = entry_points(group=BUILDER_ENTRY_POINT_GROUP)
     if name not in others.names:
         known = ", ".join(builder_names())
         raise SettingsError(f"there is no context builder {name!r}; installed are {known}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import aclosing
 
 from bot.llm.base import estimate_tokens
-from bot.memory.fold import SessionFold
-from bot.memory.snapshot import HISTORY
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import SESSION_NEW, SESSION_START
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
 MOST_SUMMARIES = 5
-MOST_TOKENS = 1_500
+MAX_SUMMARY_TOKENS = 1_500
 
 _SCANNED = 5_000
 """Entries before the last consolidation among which they are looked for."""
@@ -20,7 +20,7 @@ _SCANNED = 5_000
 _BEGIN = frozenset({SESSION_START, SESSION_NEW})
 
 
-class Summaries:
+class SummaryReader:
     """Finds the history entries that a prompt shows.
 
     They are the same until the next consolidation or boundary, after a restart too, so that the
@@ -39,7 +39,7 @@ class Summaries:
 
     async def read(self) -> tuple[str, ...]:
         """Return the summaries, oldest first."""
-        marks = (self._fold.boundary, self._fold.consolidated)
+        marks = (self._fold.boundary, self._fold.last_consolidation)
         last = max((one.id for one in marks if one), default=0)
         key = (last, self._fold.zone.cleared, self._fold.problem)
         if key != self._key:
@@ -49,13 +49,13 @@ class Summaries:
 
     async def _find(self, last: int, cleared: int, problem: str) -> tuple[str, ...]:
         found: list[str] = []
-        room = MOST_TOKENS
+        room = MAX_SUMMARY_TOKENS
         async with aclosing(self._tape.read_back(last + 1)) as entries:
             async for entry in entries:
                 began = entry.kind == "anchor" and entry.name in _BEGIN
                 if began or entry.id <= max(cleared, last - _SCANNED):
                     break
-                told = entry.kind == "event" and entry.name == HISTORY
+                told = entry.kind == "event" and entry.name == HISTORY_EVENT
                 if not told or problem_of(entry) != problem:
                     continue
                 text = str(entry.data.get("entry", "")).strip()

@@ -7,10 +7,10 @@ import secrets
 from collections import deque
 from dataclasses import dataclass
 
-PAIRING = 8
+PAIRING_CODE_LENGTH = 8
 """Characters of a pairing code: 39 bits, which only owners may try."""
 
-CLAIM = 12
+CLAIM_CODE_LENGTH = 12
 """Characters of the claim code: 58 bits, which no crowd finds by trying."""
 
 # Nothing that is taken for something else when read aloud or typed off a screen.
@@ -39,7 +39,7 @@ def is_code(text: str, length: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ClaimAttempt:
     """What may be somebody's try at the claim.
 
     Attributes:
@@ -51,7 +51,7 @@ class Attempt:
     said: bool
 
 
-def claim_attempt(text: str | None) -> Attempt | None:
+def claim_attempt(text: str | None) -> ClaimAttempt | None:
     """Return the try at the claim that a message is: a code alone, or behind a command."""
     text = (text or "").strip()
     if len(text) > _LONGEST:
@@ -59,8 +59,8 @@ def claim_attempt(text: str | None) -> Attempt | None:
     command = _COMMAND.fullmatch(text)
     code = command[2] if command else text
     if command is not None and command[1].lower() == "claim":
-        return Attempt(code, said=True)
-    return Attempt(code, said=False) if is_code(code, CLAIM) else None
+        return ClaimAttempt(code, said=True)
+    return ClaimAttempt(code, said=False) if is_code(code, CLAIM_CODE_LENGTH) else None
 
 
 def _plain(code: str) -> bytes:
@@ -68,7 +68,7 @@ def _plain(code: str) -> bytes:
     return _DASHES.sub("", code).upper().encode("utf-8", "replace")
 
 
-class Tries:
+class ClaimRateLimiter:
     """Wrong tries of the last hour.
 
     Each person is bounded, and nobody by what others do: a bound on all together would let

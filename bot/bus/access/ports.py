@@ -9,7 +9,7 @@ from bot.bus.messages import Address, Role, Sender
 
 
 @dataclass(frozen=True, slots=True)
-class Knock:
+class AccessRequest:
     """Somebody who wants something: a message, a command, a button, an edit, a reaction.
 
     Attributes:
@@ -29,7 +29,7 @@ class Knock:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AccessDecision:
     """Whether somebody may, and as what.
 
     Attributes:
@@ -41,10 +41,10 @@ class Verdict:
     reply: str | None = None
 
 
-class Access(Protocol):
+class Authorizer(Protocol):
     """Says who may use the bot. Whoever is not known may not."""
 
-    async def admit(self, knock: Knock) -> Verdict:
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
         """Return whether somebody may, and what to tell them where they may not.
 
         Raises:

@@ -62,7 +62,7 @@ class Blobs(Protocol):
         ...
 
 
-class BlobStore(Blobs):
+class FolderBlobs(Blobs):
     """A folder of files, ``<first two digits>/<hash>``; made if it is not there.
 
     Opening it removes what a kill left half written. One process at a time may use a folder.

@@ -10,7 +10,7 @@ from bot.bus.messages import Attachment
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class RemoteFile:
     """A file on a platform's server, not fetched yet.
 
     Attributes:
@@ -28,9 +28,9 @@ class File:
     fetch: Callable[[int], Awaitable[bytes]]
 
 
-class Media(Protocol):
+class AttachmentReceiver(Protocol):
     """Fetches, keeps and reads files. Only for those whom ``Access`` has let in."""
 
-    async def take(self, file: File) -> Attachment:
+    async def receive(self, file: RemoteFile) -> Attachment:
         """Return what became of a file: kept, read as text, or why not. Bounded in time and size."""
         ...

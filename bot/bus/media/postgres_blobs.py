@@ -91,5 +91,5 @@ class PostgresBlobs(Blobs):
             raise OSError(errno.EIO, str(error)) from error
         except psycopg.Error as error:
             why = error.diag.message_primary or type(error).__name__
-            refused = f"the database at {self._database.place} refused ({why})"
+            refused = f"the database at {self._database.display_address} refused ({why})"
             raise OSError(errno.EIO, refused) from error

@@ -9,13 +9,13 @@ from typing import Any
 
 import anyio
 
-from bot.bus.admission import room_for, too_many
-from bot.bus.journal import Record, encode_in
-from bot.bus.messages import Accepted, Answer, DeliveryReport, Inbound, Outbound
-from bot.bus.postgres.inbound import Sessions
-from bot.bus.postgres.inbox import PostgresInbox
-from bot.bus.postgres.outbound import Outlet, Showing
+from bot.bus.journal import AcceptedMessage, encode_in
+from bot.bus.messages import Answer, DeliveryReport, Inbound, Outbound, PublishResult
+from bot.bus.postgres.held_session import PostgresInbox
+from bot.bus.postgres.held_sessions import HeldSessions
+from bot.bus.postgres.outbound import OutboundReader, OutboundWriter
 from bot.bus.postgres.queries import Queries
+from bot.bus.queue_limits import queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import POLL, Wakeups
@@ -58,9 +58,9 @@ class PostgresBus:
         self._limit = session_limit
         self._clock = clock or SystemClock()
         self._exports = exports
-        self._sessions = Sessions(self._queries, wakeups, most=sessions, lease=lease)
-        self._showing = Showing(self._queries)
-        self._outlets: dict[tuple[str, int, int, int], Outlet] = {}
+        self._sessions = HeldSessions(self._queries, wakeups, most=sessions, lease=lease)
+        self._showing = OutboundWriter(self._queries)
+        self._outlets: dict[tuple[str, int, int, int], OutboundReader] = {}
         self._closed = False
 
     def channel(
@@ -70,7 +70,7 @@ class PostgresBus:
         which = (name, shard, shards, epoch)
         outlet = self._outlets.get(which)
         if outlet is None:
-            outlet = Outlet(
+            outlet = OutboundReader(
                 self._queries,
                 self._wakeups,
                 name,
@@ -82,16 +82,18 @@ class PostgresBus:
             self._outlets[which] = outlet
         return PostgresPort(self, outlet)
 
-    async def publish(self, inbound: Inbound, *, shard: int = 0, shards: int = 1) -> Accepted:
+    async def publish(self, inbound: Inbound, *, shard: int = 0, shards: int = 1) -> PublishResult:
         """Make a message durable; see ``ChannelPort.publish``."""
         self._open()
-        record = encode_in(Record(0, self._clock.now(), inbound)).decode("ascii").rstrip("\n")
+        record = (
+            encode_in(AcceptedMessage(0, self._clock.now(), inbound)).decode("ascii").rstrip("\n")
+        )
         waiting = await self._queries.publish(
-            inbound, record, room=room_for(inbound, self._limit), shard=shard, shards=shards
+            inbound, record, room=queue_limit(inbound, self._limit), shard=shard, shards=shards
         )
         if waiting:
-            raise too_many(waiting)
-        return Accepted(duplicate=waiting is not None)
+            raise session_full_error(waiting)
+        return PublishResult(duplicate=waiting is not None)
 
     async def claim(self) -> PostgresInbox:
         """Wait for a session that has something and no holder; become its holder."""
@@ -125,11 +127,11 @@ class PostgresBus:
         server's write-ahead log and backups keep words for as long as they are set up to.
         """
         self._open()
-        await self._queries.sweep()
+        await self._queries.vacuum()
 
-    def keep(self, session: str) -> AbstractAsyncContextManager[None]:
+    def lock_session(self, session: str) -> AbstractAsyncContextManager[None]:
         """Keep a session from having a holder in another process meanwhile."""
-        return self._sessions.keep(session)
+        return self._sessions.lock_session(session)
 
     async def run(self) -> None:
         """Renew holds, hear of what is new, show partials; until cancelled."""
@@ -173,11 +175,11 @@ class PostgresBus:
 class PostgresPort:
     """A channel's two ends."""
 
-    def __init__(self, bus: PostgresBus, outlet: Outlet) -> None:
+    def __init__(self, bus: PostgresBus, outlet: OutboundReader) -> None:
         self._bus = bus
         self._outlet = outlet
 
-    async def publish(self, inbound: Inbound) -> Accepted:
+    async def publish(self, inbound: Inbound) -> PublishResult:
         """Make a message durable."""
         outlet = self._outlet
         return await self._bus.publish(inbound, shard=outlet.shard, shards=outlet.shards)
@@ -190,6 +192,6 @@ class PostgresPort:
         """Say what became of an answer."""
         await self._outlet.report(report)
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         """Wait until nothing waits for its answer."""
         await self._bus.drain()

@@ -20,7 +20,7 @@ from bot.bus.messages import (
     Button,
     DeliveryReport,
     Outbound,
-    OutFile,
+    OutgoingFile,
     Partial,
 )
 
@@ -36,7 +36,7 @@ _KINDS: dict[str, type[Answer | Partial | Activity]] = {
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def key(text: str) -> str:
+def encode_key(text: str) -> str:
     """Return a session's key or a platform's id as the database has it."""
     escaped = json.dumps(text)[1:-1]
     if len(escaped) <= _LONGEST_KEY:
@@ -44,19 +44,19 @@ def key(text: str) -> str:
     return _DIGEST + hashlib.sha256(escaped.encode()).hexdigest()
 
 
-def unkey(written: str) -> str | None:
+def decode_key(written: str) -> str | None:
     """Return what a key was made of; None where only its digest is known."""
     return None if written.startswith(_DIGEST) else str(json.loads(f'"{written}"'))
 
 
-def slot(outbound: Partial | Activity) -> str:
+def coalescing_key(outbound: Partial | Activity) -> str:
     """Return what a newer partial or activity takes the place of."""
-    return slot_of(outbound.stream) if isinstance(outbound, Partial) else "activity"
+    return stream_coalescing_key(outbound.stream) if isinstance(outbound, Partial) else "activity"
 
 
-def slot_of(stream: str) -> str:
+def stream_coalescing_key(stream: str) -> str:
     """Return the slot of a stream's partials."""
-    return f"partial:{key(stream)}"
+    return f"partial:{encode_key(stream)}"
 
 
 def encode(outbound: Outbound) -> str:
@@ -78,7 +78,7 @@ def decode(text: str) -> Outbound:
         values["shown"] = tuple(values["shown"])
     if kind is Answer:
         values["buttons"] = tuple(Button(*one) for one in values["buttons"])
-        values["files"] = tuple(OutFile(name, Path(path)) for name, path in values["files"])
+        values["files"] = tuple(OutgoingFile(name, Path(path)) for name, path in values["files"])
     return kind(**values)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutFile, Partial
+from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutgoingFile, Partial
 from bot.bus.outbox import Outbox
-from bot.bus.postgres.codec import decode, key, slot, slot_of
+from bot.bus.postgres.codec import coalescing_key, decode, encode_key, stream_coalescing_key
 from bot.bus.postgres.queries import Queries
-from bot.bus.web import WEB
+from bot.bus.site import WEB_CHANNEL
 from bot.core.database.wakeups import POLL, Wakeups
 from bot.core.errors import BusError
 from bot.core.files import private_directory, replace_file
@@ -36,7 +36,7 @@ _SOON = 0.03
 _PAUSE = 1.0
 
 
-class Showing:
+class OutboundWriter:
     """The workers' side."""
 
     def __init__(self, queries: Queries) -> None:
@@ -46,7 +46,7 @@ class Showing:
 
     def put(self, outbound: Partial | Activity) -> None:
         """Show something soon, unless something newer takes its place; returns at once."""
-        place = (outbound.address.session, slot(outbound))
+        place = (outbound.address.session, coalescing_key(outbound))
         self._newest.pop(place, None)
         self._newest[place] = outbound
         self._filled.set()
@@ -55,7 +55,7 @@ class Showing:
         """Hand an answer to its channel, behind what its chat was to be shown before."""
         session = answer.address.session
         if answer.stream is not None:
-            self._newest.pop((session, slot_of(answer.stream)), None)
+            self._newest.pop((session, stream_coalescing_key(answer.stream)), None)
         before = [place for place in self._newest if place[0] == session]
         if before:
             await self._queries.show([self._newest.pop(place) for place in before])
@@ -75,7 +75,7 @@ class Showing:
             await anyio.sleep(PACE)
 
 
-class Outlet:
+class OutboundReader:
     """The gateway's side of one channel, or of one shard of it.
 
     Args:
@@ -153,9 +153,9 @@ class Outlet:
                     return
                 await anyio.sleep(_PAUSE)
         if report.final:
-            self._in_hand.discard(key(report.answer))
-            written = self._written.pop(key(report.answer), [])
-            stay = FETCHED_WITHIN if self._channel == WEB else 0.0
+            self._in_hand.discard(encode_key(report.answer))
+            written = self._written.pop(encode_key(report.answer), [])
+            stay = FETCHED_WITHIN if self._channel == WEB_CHANNEL else 0.0
             self._leaving.append((anyio.current_time() + stay, written))
             self._let_go()
 
@@ -209,7 +209,7 @@ class Outlet:
                 files.append(file)
                 continue
             path, new = await anyio.to_thread.run_sync(_placed, self._exports, file, content)
-            files.append(OutFile(file.name, path))
+            files.append(OutgoingFile(file.name, path))
             written += [path] if new else []
         if written:
             self._written[key_of_answer] = written
@@ -223,7 +223,7 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _placed(folder: Path, file: OutFile, content: bytes) -> tuple[Path, bool]:
+def _placed(folder: Path, file: OutgoingFile, content: bytes) -> tuple[Path, bool]:
     """Return where a file lies, and whether it was put there now."""
     path = folder / file.path.name
     if _content(path) == content:

@@ -11,8 +11,14 @@ import psycopg
 
 from bot.bus.messages import Activity as Act
 from bot.bus.messages import Answer, DeliveryReport, Inbound, Partial
-from bot.bus.postgres.codec import encode, encode_report, key, slot, slot_of
-from bot.bus.postgres.holds import Hold
+from bot.bus.postgres.codec import (
+    coalescing_key,
+    encode,
+    encode_key,
+    encode_report,
+    stream_coalescing_key,
+)
+from bot.bus.postgres.held_session import HeldSession
 from bot.core.database.connections import Connection, Database, Row
 from bot.core.errors import BusError, DatabaseUnavailable, SessionLost
 
@@ -51,11 +57,11 @@ _FORGET = "delete from tapebot.seen where at < now() - interval '90 days'"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InboundRow:
     """A row of ``look``: what it is, of which hold (its place in what was given), and the message."""
 
-    what: str
-    n: int | None
+    kind: str
+    hold_index: int | None
     queue: int
     id: int
     reads: int
@@ -93,8 +99,8 @@ class Queries:
         Raises:
             BusError: The database refused, or is gone.
         """
-        session = key(inbound.session)
-        values = [session, key(inbound.id), uuid.uuid4(), record, room]
+        session = encode_key(inbound.session)
+        values = [session, encode_key(inbound.id), uuid.uuid4(), record, room]
         if inbound.via is None:
             [[found]] = await self.fetch(_PUBLISH, [*values, shard, shards])
         else:
@@ -102,9 +108,9 @@ class Queries:
         verdict = int(found)
         return None if verdict == _ACCEPTED else 0 if verdict == _DUPLICATE else verdict
 
-    async def look(
-        self, holds: Sequence[Hold], queues: Collection[int], most: int, *, wary: bool
-    ) -> list[Found]:
+    async def poll(
+        self, holds: Sequence[HeldSession], queues: Collection[int], most: int, *, wary: bool
+    ) -> list[InboundRow]:
         """Return what is new for these holds, and free sessions, which are held from now on.
 
         Args:
@@ -124,27 +130,27 @@ class Queries:
                 [wary or one.busy for one in holds],
             ],
         )
-        return [Found(w, n, q, i or 0, r or 0, b, h or {}) for w, n, q, i, r, b, h in rows]
+        return [InboundRow(w, n, q, i or 0, r or 0, b, h or {}) for w, n, q, i, r, b, h in rows]
 
-    async def renew(self, holds: Sequence[Hold]) -> set[tuple[int, int]]:
+    async def renew(self, holds: Sequence[HeldSession]) -> set[tuple[int, int]]:
         """Renew holds; return queue and token of those that are kept."""
         queues, _, tokens, reads = _columns(holds)
         seconds = min(10.0, self._lease / 3)
         rows = await self.fetch(_RENEW, [self._lease, queues, tokens, reads], seconds=seconds)
         return {(queue, token) for queue, token in rows}
 
-    async def done(self, hold: Hold, ids: Iterable[int]) -> bool:
+    async def done(self, hold: HeldSession, ids: Iterable[int]) -> bool:
         """Say that rows are done with; False where the hold is lost."""
         return bool(
             (await self.fetch(_DONE, [hold.queue, hold.token, hold.reads, list(ids)]))[0][0]
         )
 
-    async def release(self, hold: Hold, *, pause: float = 0.0) -> None:
+    async def release(self, hold: HeldSession, *, pause: float = 0.0) -> None:
         """End a hold; what is not done with may be held by another after a pause."""
         values = [hold.queue, hold.group, hold.token, hold.reads, hold.settled]
         await self.fetch(_RELEASE, [*values, list(hold.working), hold.fetched, pause])
 
-    async def outlived(self, hold: Hold) -> None:
+    async def record_survival(self, hold: HeldSession) -> None:
         """Say that this process lost a hold and is alive: that was no death."""
         await self.fetch(_OUTLIVED.format(hold.queue), [[*hold.working, *hold.fetched]])
 
@@ -157,7 +163,7 @@ class Queries:
         queue, token, reads, holder = row
         return queue, token, reads, holder
 
-    async def bury(self, hold: Hold, row: int, notice: Answer | None) -> None:
+    async def dead_letter(self, hold: HeldSession, row: int, notice: Answer | None) -> None:
         """Take out of its queue what nobody can work, and tell its chat.
 
         Raises:
@@ -185,8 +191,8 @@ class Queries:
     async def show(self, newest: Sequence[Partial | Act]) -> None:
         """Hand partials and activity to their channels."""
         columns = (
-            [key(one.address.session) for one in newest],
-            [slot(one) for one in newest],
+            [encode_key(one.address.session) for one in newest],
+            [coalescing_key(one) for one in newest],
             [one.address.channel for one in newest],
             [encode(one) for one in newest],
         )
@@ -220,7 +226,12 @@ class Queries:
         """Hand a channel's word to its session."""
         await self.fetch(
             "select tapebot.report(%s, %s, %s, %s)",
-            [key(report.session), key(report.answer), report.final, encode_report(report)],
+            [
+                encode_key(report.session),
+                encode_key(report.answer),
+                report.final,
+                encode_report(report),
+            ],
         )
 
     async def waiting(self) -> bool:
@@ -250,7 +261,7 @@ class Queries:
         """Forget platform ids that no platform sends again."""
         await self.fetch(_FORGET)
 
-    async def sweep(self) -> None:
+    async def vacuum(self) -> None:
         """Write the tables anew without what was deleted, and without words of what was buried.
 
         An ordinary vacuum frees the places of rows and leaves their bytes there.
@@ -259,7 +270,7 @@ class Queries:
         tables = [f"pgmq.{letter}_inbound_{n}" for n in range(count) for letter in "qa"]
         tables += ["tapebot.outbox", "tapebot.outfile", "tapebot.live"]
         try:
-            async with self.database.alone() as connection:
+            async with self.database.dedicated_connection() as connection:
                 await connection.execute("select tapebot.silence()")
                 await connection.execute(f"set lock_timeout = '{_LOCKED_FOR}'".encode())
                 await connection.execute(f"vacuum (full) {', '.join(tables)}".encode())
@@ -288,7 +299,7 @@ def refusal(error: Exception) -> BusError:
     return BusError(f"the database refused ({why[0]}); see its log, then try again")
 
 
-def _columns(holds: Sequence[Hold]) -> tuple[list[int], list[str], list[int], list[int]]:
+def _columns(holds: Sequence[HeldSession]) -> tuple[list[int], list[str], list[int], list[int]]:
     return (
         [one.queue for one in holds],
         [one.group for one in holds],
@@ -299,9 +310,9 @@ def _columns(holds: Sequence[Hold]) -> tuple[list[int], list[str], list[int], li
 
 def _sending(answer: Answer, files: Sequence[bytes | None]) -> tuple[str, list[Any]]:
     """Return the statement that hands an answer to its channel, and its values."""
-    done = None if answer.stream is None else slot_of(answer.stream)
-    chat, known_by = key(answer.address.session), key(answer.id)
+    done = None if answer.stream is None else stream_coalescing_key(answer.stream)
+    chat, known_by = encode_key(answer.address.session), encode_key(answer.id)
     values = [answer.address.channel, chat, known_by, encode(answer), done, list(files)]
     if answer.of is None:
         return _SEND, values
-    return _SEND_ELSEWHERE, [*values, key(answer.of), known_by]
+    return _SEND_ELSEWHERE, [*values, encode_key(answer.of), known_by]

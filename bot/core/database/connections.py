@@ -69,7 +69,7 @@ class Database:
     """
 
     def __init__(self, url: str, *, connections: int = 8, patience: float = PATIENCE) -> None:
-        self._parameters = parameters(url)
+        self._parameters = connection_parameters(url)
         self._patience = patience
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo.make_conninfo(**self._parameters),
@@ -84,7 +84,7 @@ class Database:
         )
 
     @property
-    def place(self) -> str:
+    def display_address(self) -> str:
         """Where it is, without user and password."""
         known = self._parameters
         return (
@@ -104,7 +104,7 @@ class Database:
             await self.close()
             if isinstance(error, DatabaseUnavailable):
                 # A pool only says that it waited; this says for what.
-                async with self.alone():
+                async with self.dedicated_connection():
                     pass
             raise
 
@@ -161,7 +161,7 @@ class Database:
         return await self._attempts(whole, seconds)
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[Connection]:
+    async def dedicated_connection(self) -> AsyncIterator[Connection]:
         """Open a connection beside the pool, for one that listens or works for long.
 
         Raises:
@@ -194,7 +194,7 @@ class Database:
         patience: float | None = None,
     ) -> T:
         attempts = stamina.retry_context(
-            on=passing,
+            on=is_transient,
             attempts=None,
             timeout=self._patience if patience is None else patience,
             wait_initial=0.05,
@@ -208,7 +208,7 @@ class Database:
         except PoolClosed as error:
             raise DatabaseUnavailable("the database was closed: tapebot is stopping") from error
         except (psycopg.Error, TimeoutError) as error:
-            if not passing(error):
+            if not is_transient(error):
                 raise
             raise self._unavailable(error) from error
         raise AssertionError
@@ -232,11 +232,11 @@ class Database:
     def _unavailable(self, error: Exception) -> DatabaseUnavailable:
         why = str(error).strip().splitlines()
         return DatabaseUnavailable(
-            f"the database at {self.place} cannot be reached ({why[0] if why else 'no answer'})"
+            f"the database at {self.display_address} cannot be reached ({why[0] if why else 'no answer'})"
         )
 
 
-def parameters(url: str) -> dict[str, Any]:
+def connection_parameters(url: str) -> dict[str, Any]:
     """Return libpq's parameters of an address, with ours for lost peers.
 
     Raises:
@@ -281,7 +281,7 @@ def _is_torn(url: str, given: dict[str, Any]) -> bool:
     )
 
 
-def passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Say whether an error may pass by itself: the server restarts, or the network is cut."""
     if isinstance(error, PoolClosed):
         return False

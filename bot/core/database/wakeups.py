@@ -55,7 +55,7 @@ class Wakeups:
         pause = _FIRST_PAUSE
         while True:
             try:
-                async with self._database.alone() as connection:
+                async with self._database.dedicated_connection() as connection:
                     await connection.execute("listen tapebot")
                     self.listening = True
                     pause = _FIRST_PAUSE

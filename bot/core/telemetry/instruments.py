@@ -132,7 +132,7 @@ class Histogram:
         )
 
 
-class Sampled(NamedTuple):
+class SampledMetric(NamedTuple):
     """A value that has to be asked for; see ``bot.core.telemetry.sampling``.
 
     Attributes:
@@ -148,20 +148,20 @@ class Sampled(NamedTuple):
     kind: Literal["gauge", "counter"] = "gauge"
 
 
-class Reading(NamedTuple):
+class MetricSample(NamedTuple):
     """One value of a ``Sampled``."""
 
-    of: Sampled
+    metric: SampledMetric
     value: float
     labels: tuple[str, ...] = ()
 
 
-def switched_on() -> bool:
+def metrics_enabled() -> bool:
     """Say whether anything counts."""
     return _Registered.registry is not None
 
 
-def switch_on() -> CollectorRegistry:
+def enable_metrics() -> CollectorRegistry:
     """Have every instrument count, from now on; return where they do.
 
     Raises:
@@ -188,7 +188,7 @@ def switch_on() -> CollectorRegistry:
     return registry
 
 
-def switch_off() -> None:
+def disable_metrics() -> None:
     """Have nothing count any more, and forget what was counted."""
     _Registered.registry = None
     for instrument in _instruments:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from bot.core.errors import SessionLost, TapebotError, VersionConflict
-from bot.core.telemetry.instruments import Counter, Histogram, Reading, Sampled
+from bot.core.telemetry.instruments import Counter, Histogram, MetricSample, SampledMetric
 
 _CALL = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _TOOL = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
@@ -31,21 +31,21 @@ DELIVERY_SECONDS = Histogram(
     ("channel", "outcome"),
     bounds=_CALL,
 )
-INBOUND_DEPTH = Sampled(
+INBOUND_DEPTH = SampledMetric(
     "tapebot_inbound_messages",
     "Messages accepted and not done with, of all processes that share the bus.",
     ("queue",),
 )
-INBOUND_AGE = Sampled(
+INBOUND_AGE = SampledMetric(
     "tapebot_inbound_oldest_seconds",
     "Age of the oldest message that is accepted and not done with.",
     ("queue",),
 )
-UNDELIVERED = Sampled(
+UNDELIVERED = SampledMetric(
     "tapebot_undelivered_answers",
     "Answers that no channel has said its last word on, of all processes that share the bus.",
 )
-POISON = Sampled(
+POISON = SampledMetric(
     "tapebot_inbound_poison_total",
     "Messages that this process set aside since everybody who worked on them died.",
     kind="counter",
@@ -53,31 +53,33 @@ POISON = Sampled(
 
 # Sessions.
 
-SESSIONS_HELD = Sampled("tapebot_sessions_held", "Sessions that this process has a worker for.")
-SESSIONS_FAILING = Sampled(
+SESSIONS_HELD = SampledMetric(
+    "tapebot_sessions_held", "Sessions that this process has a worker for."
+)
+SESSIONS_FAILING = SampledMetric(
     "tapebot_sessions_failing", "Sessions whose worker has failed and is tried again."
 )
-HOLDS = Sampled("tapebot_session_holds", "Sessions whose messages this process holds.")
-HOLDS_LOST = Sampled(
+HOLDS = SampledMetric("tapebot_session_holds", "Sessions whose messages this process holds.")
+HOLDS_LOST = SampledMetric(
     "tapebot_session_holds_lost_total",
     "Sessions that this process lost because it could not renew them in time.",
     kind="counter",
 )
-HOLDS_RENEWED = Sampled(
+HOLDS_RENEWED = SampledMetric(
     "tapebot_session_holds_renewed_total", "Renewals of sessions held.", kind="counter"
 )
-LEASES_LOST = Sampled(
+LEASES_LOST = SampledMetric(
     "tapebot_leases_lost_total",
     "Leases (channels, shards) that this process lost because it could not renew them in time.",
     kind="counter",
 )
-LEASES_HELD = Sampled("tapebot_leases_held", "Leases that this process holds.")
+LEASES_HELD = SampledMetric("tapebot_leases_held", "Leases that this process holds.")
 FENCED = Counter(
     "tapebot_fenced_writes_total",
     "Writes refused because another holder had the session by then.",
     ("kind",),
 )
-ACKS_FENCED = Sampled(
+ACKS_FENCED = SampledMetric(
     "tapebot_fenced_acks_total",
     "Acknowledgements refused because another holder had the message by then.",
     kind="counter",
@@ -127,13 +129,13 @@ CONSOLIDATIONS = Counter(
     "Consolidations by what became of them: kept, dropped (what they were of had changed), failed.",
     ("outcome",),
 )
-CONSOLIDATION_DUE = Sampled(
+CONSOLIDATION_DUE = SampledMetric(
     "tapebot_consolidation_due_sessions", "Sessions held whose consolidation is due."
 )
-CONSOLIDATION_MESSAGES = Sampled(
+CONSOLIDATION_MESSAGES = SampledMetric(
     "tapebot_consolidation_due_messages", "Messages in those sessions that are not consolidated."
 )
-CONSOLIDATION_LAG = Sampled(
+CONSOLIDATION_LAG = SampledMetric(
     "tapebot_consolidation_lag_seconds", "How long the longest of those has been due."
 )
 ERRORS = Counter(
@@ -149,32 +151,32 @@ SAMPLE_FAILURES = Counter(
 )
 
 
-class Lag:
+class ConsolidationBacklog:
     """Since when sessions are due for consolidation; keys are never shown."""
 
     def __init__(self) -> None:
         self._due: dict[str, tuple[float, int]] = {}
 
-    def due(self, session: str, messages: int) -> None:
+    def mark_due(self, session: str, messages: int) -> None:
         """A session is due, with so many messages; it counts from when it first was."""
         since, _ = self._due.get(session, (time.monotonic(), 0))
         self._due[session] = (since, messages)
 
-    def done(self, session: str) -> None:
+    def mark_done(self, session: str) -> None:
         """A session is due no more, or no longer here."""
         self._due.pop(session, None)
 
-    async def readings(self) -> list[Reading]:
+    async def metric_samples(self) -> list[MetricSample]:
         """Return how it stands."""
         oldest = min((since for since, _ in self._due.values()), default=None)
         return [
-            Reading(CONSOLIDATION_DUE, len(self._due)),
-            Reading(CONSOLIDATION_MESSAGES, sum(count for _, count in self._due.values())),
-            Reading(CONSOLIDATION_LAG, 0.0 if oldest is None else time.monotonic() - oldest),
+            MetricSample(CONSOLIDATION_DUE, len(self._due)),
+            MetricSample(CONSOLIDATION_MESSAGES, sum(count for _, count in self._due.values())),
+            MetricSample(CONSOLIDATION_LAG, 0.0 if oldest is None else time.monotonic() - oldest),
         ]
 
 
-LAG = Lag()
+CONSOLIDATION_BACKLOG = ConsolidationBacklog()
 """Of the sessions of this process."""
 
 

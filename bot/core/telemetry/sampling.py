@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bot.core.telemetry.instruments import Reading, Sampled
+from bot.core.telemetry.instruments import MetricSample, SampledMetric
 from bot.core.telemetry.metrics import SAMPLE_FAILURES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ EVERY = 5.0
 
 _PATIENCE = 4.0
 
-Read = Callable[[], Awaitable[Iterable[Reading]]]
+Read = Callable[[], Awaitable[Iterable[MetricSample]]]
 """Asks for some values."""
 
 
@@ -34,7 +34,7 @@ class _Source:
     name: str
     read: Read
     every: float
-    readings: Sequence[Reading] = ()
+    readings: Sequence[MetricSample] = ()
     read_at: float = field(default=float("-inf"))
     failing: bool = False
 
@@ -65,7 +65,7 @@ class Sampler:
         """Return what is known and not old; called by a scrape."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        families: dict[Sampled, CounterMetricFamily | GaugeMetricFamily] = {}
+        families: dict[SampledMetric, CounterMetricFamily | GaugeMetricFamily] = {}
         now = anyio.current_time()
         for source in self._sources:
             if now - source.read_at > 2 * source.every + _PATIENCE:

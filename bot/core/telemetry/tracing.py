@@ -42,7 +42,7 @@ class Tracer(Protocol):
         """Return a span that is the current one in its ``with`` block; see ``span`` below."""
         ...
 
-    def begin(self, name: str, parent: str | None, attributes: dict[str, Value]) -> Span:
+    def start_span(self, name: str, parent: str | None, attributes: dict[str, Value]) -> Span:
         """Return a span that is never the current one; see ``begin`` below."""
         ...
 
@@ -71,19 +71,19 @@ class _Tracing:
     noted: ClassVar[OrderedDict[tuple[str, str], str]] = OrderedDict()
 
 
-NOTHING: Span = _Nothing()
+NOOP_SPAN: Span = _Nothing()
 """Stands for a span where there is none."""
 
-_NOTHING_HERE = nullcontext(NOTHING)
+_NOTHING_HERE = nullcontext(NOOP_SPAN)
 
 
-def install(tracer: Tracer | None) -> None:
+def set_tracer(tracer: Tracer | None) -> None:
     """Make spans from now on, or none any more."""
     _Tracing.tracer = tracer
     _Tracing.noted.clear()
 
 
-def tracing() -> bool:
+def tracing_enabled() -> bool:
     """Say whether spans are made."""
     return _Tracing.tracer is not None
 
@@ -100,10 +100,10 @@ def span(name: str, parent: str | None = None, **attributes: Value) -> AbstractC
     return _NOTHING_HERE if tracer is None else tracer.span(name, parent, attributes)
 
 
-def begin(name: str, parent: str | None = None, **attributes: Value) -> Span:
+def start_span(name: str, parent: str | None = None, **attributes: Value) -> Span:
     """Return a span that ends elsewhere than it began: ``Span.end`` must be called."""
     tracer = _Tracing.tracer
-    return NOTHING if tracer is None else tracer.begin(name, parent, attributes)
+    return NOOP_SPAN if tracer is None else tracer.start_span(name, parent, attributes)
 
 
 def current_traceparent() -> str | None:
@@ -112,7 +112,7 @@ def current_traceparent() -> str | None:
     return None if tracer is None else tracer.traceparent()
 
 
-def note(session: str, about: str, traceparent: str | None) -> None:
+def save_traceparent(session: str, about: str, traceparent: str | None) -> None:
     """Keep the place of what a message or a turn was traced as, for ``noted``."""
     if traceparent is None or _Tracing.tracer is None:
         return
@@ -123,7 +123,7 @@ def note(session: str, about: str, traceparent: str | None) -> None:
         noted.popitem(last=False)
 
 
-def noted(session: str, *about: str | None) -> str | None:
+def find_traceparent(session: str, *about: str | None) -> str | None:
     """Return the place that was noted for the first of these messages or turns that has one."""
     found = (_Tracing.noted.get((session, one)) for one in about if one is not None)
     return next((place for place in found if place is not None), None)

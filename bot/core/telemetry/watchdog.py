@@ -32,8 +32,62 @@ from typing import Any
 
 import anyio
 
-from bot.core.telemetry.memory import memory_is_low
-from bot.core.telemetry.work import LOW_MEMORY, Work, current_work, kept_work
+from bot.core.telemetry.active_work import LOW_MEMORY, ActiveWork, current_work, record_work
+
+_OF_LIMIT = 0.9
+_OF_MACHINE = 0.5
+_LEFT = 0.03
+_KILOBYTE = 1_024
+
+
+def memory_is_low(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> bool:
+    """Say whether it holds nine tenths of its group's limit, or half of a machine of which hardly any is left.
+
+    Where the system does not tell, it is not.
+
+    Args:
+        proc: Where the kernel tells of processes and memory.
+        groups: Where it tells of control groups.
+    """
+    held = _lines(proc / "self" / "status").get("VmRSS", 0)
+    limit = _limit(proc, groups)
+    if limit and held > _OF_LIMIT * limit:
+        return True
+    machine = _lines(proc / "meminfo")
+    total = machine.get("MemTotal", 0)
+    return held > _OF_MACHINE * total > 0 and machine.get("MemAvailable", total) < _LEFT * total
+
+
+def _lines(path: Path) -> dict[str, int]:
+    """Return the figures of a file of lines such as ``VmRSS:  12 kB``, in bytes."""
+    found: dict[str, int] = {}
+    with suppress(OSError):
+        for line in path.read_text("ascii", "replace").splitlines():
+            name, _, rest = line.partition(":")
+            words = rest.split()
+            if len(words) == 2 and words[0].isdecimal() and words[1] == "kB":
+                found[name] = int(words[0]) * _KILOBYTE
+    return found
+
+
+def _limit(proc: Path, groups: Path) -> int:
+    """Return the limit of the process's group in bytes, of either version; 0 where there is none."""
+    own = ""
+    with suppress(OSError):
+        for line in (proc / "self" / "cgroup").read_text("utf-8", "replace").splitlines():
+            if line.startswith("0::/"):
+                own = line.removeprefix("0::/").strip()
+    for path in (
+        groups / own / "memory.max",
+        groups / "memory.max",
+        groups / "memory" / "memory.limit_in_bytes",
+    ):
+        with suppress(OSError):
+            told = path.read_text("ascii", "replace").strip()
+            if told.isdecimal():
+                return int(told)
+    return 0
+
 
 logger = logging.getLogger(__name__)
 
@@ -87,15 +141,15 @@ class Watchdog:
         self._loop_thread = threading.main_thread()
         self._told = self._recorded = self._ending = False
         self._stopped_at: int | None = None
-        self._doing: tuple[int, Work | None] | None = None
+        self._doing: tuple[int, ActiveWork | None] | None = None
 
     @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
+    async def watch(self) -> AsyncIterator[None]:
         """Watch the loop meanwhile."""
         self._loop_thread = threading.current_thread()
         with ExitStack() as stack:
             if self._folder is not None:
-                stack.enter_context(kept_work(self._folder))
+                stack.enter_context(record_work(self._folder))
             before = self._install()
             thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
             thread.start()
@@ -113,7 +167,7 @@ class Watchdog:
                     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
                     signal.signal(signal.SIGVTALRM, before)
 
-    def hear(self, *signals: signal.Signals) -> None:
+    def handle_signals(self, *signals: signal.Signals) -> None:
         """Hear of signals that asyncio handles, too, which it does only when the loop turns.
 
         asyncio learns of them through its wake-up descriptor; the handler itself does nothing.
@@ -211,7 +265,7 @@ class Watchdog:
         frame = sys._current_frames().get(self._loop_thread.ident or 0)  # noqa: SLF001 (there is no other way)
         return "".join(traceback.format_stack(frame)).rstrip() if frame is not None else "(nowhere)"
 
-    def _write(self, work: Work | None) -> None:
+    def _write(self, work: ActiveWork | None) -> None:
         if self._record is None or work is None:
             logger.error("it works for no message")
             return

@@ -26,7 +26,7 @@ UPLOADS = "/chat/uploads"
 """Where files are sent to: this alone is read as it comes, and bounded there."""
 
 
-class Limits:
+class SiteLimitMiddleware:
     """Stands before the application and keeps its bounds.
 
     Args:

@@ -9,35 +9,37 @@ from __future__ import annotations
 import logging
 import secrets
 from dataclasses import dataclass
+from hashlib import sha256
 
 from starlette.requests import HTTPConnection
 
 from bot.agent.commands.login import LoginCode
-from bot.bus import Access, Visitor
-from bot.bus.access.codes import CLAIM, is_code, new_code
+from bot.bus import WEB_CHANNEL, Authorizer, WebUser
+from bot.bus.access.access_list import shown_name
+from bot.bus.access.codes import CLAIM_CODE_LENGTH, is_code, new_code
 from bot.core.clock import Clock
-from bot.core.errors import Refusal, TapebotError
-from bot.inspector.access.book import Offer
-from bot.inspector.access.callers import Callers, too_many
-from bot.inspector.access.entrance import Entrance, csrf_of
-from bot.inspector.access.identities import address_of, visitor_of
-from bot.inspector.access.joining import join
-from bot.inspector.access.ledger import Ledger, digest_of
-from bot.inspector.access.rates import WrongCodes
-from bot.memory.scopes import Scopes
+from bot.core.errors import HttpError, TapebotError
+from bot.inspector.access.authentication import Authenticator, too_many
+from bot.inspector.access.identities import channel_address, visitor_id
+from bot.inspector.access.login_fold import OneTimeLogin
+from bot.inspector.access.login_store import LoginStore, sha256_hex
+from bot.inspector.access.origin import SiteOrigin, csrf_token
+from bot.inspector.access.rate_limits import WrongCodes
+from bot.memory.identities import LinkClaim, LinkParty
+from bot.memory.scope_registry import ScopeRegistry
 from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)
 
-GONE = (
+INVALID_LOGIN = (
     "This link or code is not good any more: each is good once, and for ten minutes. Send /login to the bot "
     "in a private chat for a new code, or run tapebot web link where the bot runs."
 )
-STRANGER = "You may not use this bot any more. Ask one of its owners to let you in."
+NOT_ALLOWED = "You may not use this bot any more. Ask one of its owners to let you in."
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class NewLogin:
     """A login as it begins.
 
     Attributes:
@@ -48,10 +50,10 @@ class Opened:
 
     secret: str
     csrf: str
-    visitor: Visitor
+    visitor: WebUser
 
 
-class Logins:
+class LoginService:
     """Links, codes, and the logins that they open.
 
     Args:
@@ -62,24 +64,29 @@ class Logins:
         scopes: Whose memory a visitor's is joined with; None for nobody's.
 
     Attributes:
-        ledger: Keeps them.
-        entrance: What requests must bring.
-        callers: Who is logged in on a request.
+        login_store: Keeps them.
+        origin: What requests must bring.
+        authenticator: Who is logged in on a request.
         cookie: Name of the cookie.
     """
 
     def __init__(
-        self, store: TapeStore, access: Access, clock: Clock, url: str, scopes: Scopes | None = None
+        self,
+        store: TapeStore,
+        access: Authorizer,
+        clock: Clock,
+        url: str,
+        scopes: ScopeRegistry | None = None,
     ) -> None:
-        self.ledger = Ledger(store, clock)
-        self.entrance = Entrance(url)
-        self.callers = Callers(self.ledger, self.entrance, access, clock)
-        self.cookie = self.entrance.cookie
+        self.login_store = LoginStore(store, clock)
+        self.origin = SiteOrigin(url)
+        self.authenticator = Authenticator(self.login_store, self.origin, access, clock)
+        self.cookie = self.origin.cookie
         self._clock = clock
         self._scopes = scopes
         self._wrong = WrongCodes()
 
-    async def offer_link(self, visitor: str, name: str) -> str:
+    async def create_login_link(self, visitor: str, name: str) -> str:
         """Return an address that logs somebody in, once, within ten minutes.
 
         Its secret stands behind ``#``: browsers send that to nobody, and it is in no log.
@@ -92,10 +99,12 @@ class Logins:
             TapeWriteError: The storage refused.
         """
         secret = secrets.token_urlsafe(32)
-        await self.ledger.offer(secret, visitor, name, "")
-        return f"{self.entrance.url}/enter#{secret}"
+        await self.login_store.add_one_time_login(secret, visitor, name, "")
+        return f"{self.origin.url}/enter#{secret}"
 
-    async def offer_code(self, channel: str, sender: str, name: str, chat: str) -> LoginCode | None:
+    async def create_login_code(
+        self, channel: str, sender: str, name: str, chat: str
+    ) -> LoginCode | None:
         """Return a code that logs somebody in who asked for it on a channel; None where it cannot.
 
         Args:
@@ -107,22 +116,25 @@ class Logins:
         Raises:
             TapeWriteError: The storage refused.
         """
-        visitor = visitor_of(channel, sender)
+        visitor = visitor_id(channel, sender)
         if visitor is None:
             return None
-        code = new_code(CLAIM)
-        own = address_of(visitor)
+        code = new_code(CLAIM_CODE_LENGTH)
+        own = channel_address(visitor)
         known = chat if own is not None and own.channel == channel else ""
-        await self.ledger.offer(_plain(code), visitor, name, known)
-        return LoginCode(code, f"{self.entrance.url}/login")
+        await self.login_store.add_one_time_login(_plain(code), visitor, name, known)
+        return LoginCode(code, f"{self.origin.url}/login")
 
-    async def enter_by_code(self, code: str) -> Opened:
+    async def log_in_with_code(self, code: str) -> NewLogin:
         """Log in whoever was given a code.
 
         Raises:
             Refusal: 403 where it is not good, or they may not use the bot; 429 where many were wrong.
         """
-        if is_code(code, CLAIM) and (opened := await self._redeem(_plain(code))) is not None:
+        if (
+            is_code(code, CLAIM_CODE_LENGTH)
+            and (opened := await self._redeem(_plain(code))) is not None
+        ):
             return opened
         wait = self._wrong.wait(self._clock.monotonic())
         if wait:
@@ -130,9 +142,9 @@ class Logins:
         self._wrong.note(self._clock.monotonic())
         logger.info("a wrong code was given at the login of the site")
         await self._clock.sleep(1)
-        raise Refusal(403, "login_gone", GONE)
+        raise HttpError(403, "login_gone", INVALID_LOGIN)
 
-    async def enter_by_link(self, secret: str) -> Opened:
+    async def log_in_with_link(self, secret: str) -> NewLogin:
         """Log in whoever was given a link.
 
         Raises:
@@ -140,11 +152,11 @@ class Logins:
         """
         opened = await self._redeem(secret)
         if opened is None:
-            raise Refusal(403, "login_gone", GONE)
+            raise HttpError(403, "login_gone", INVALID_LOGIN)
         return opened
 
-    async def _redeem(self, secret: str) -> Opened | None:
-        offer = await self.ledger.offered(secret)
+    async def _redeem(self, secret: str) -> NewLogin | None:
+        offer = await self.login_store.find_one_time_login(secret)
         if offer is None:
             return None
         opened = await self._open(offer.visitor, offer.name, offer)
@@ -152,7 +164,7 @@ class Logins:
             await self._join(offer)
         return opened
 
-    async def open(self, visitor: str, name: str) -> Opened:
+    async def log_in(self, visitor: str, name: str) -> NewLogin:
         """Log somebody in who is known to be that person.
 
         Raises:
@@ -163,23 +175,23 @@ class Logins:
         assert opened is not None
         return opened
 
-    async def _open(self, visitor: str, name: str, offer: Offer | None) -> Opened | None:
+    async def _open(self, visitor: str, name: str, offer: OneTimeLogin | None) -> NewLogin | None:
         """Open a login; None where the offer was used meanwhile."""
-        role = await self.callers.role(visitor, name)
+        role = await self.authenticator.role(visitor, name)
         if role is None:
-            raise Refusal(403, "stranger", STRANGER)
-        secret = await self.ledger.open(visitor, name, offer)
+            raise HttpError(403, "stranger", NOT_ALLOWED)
+        secret = await self.login_store.create_login(visitor, name, offer)
         if secret is None:
             return None
         logger.info("%s logged in at the site", visitor)
-        return Opened(secret, csrf_of(secret), Visitor(visitor, name, role))
+        return NewLogin(secret, csrf_token(secret), WebUser(visitor, name, role))
 
-    async def _join(self, offer: Offer) -> None:
+    async def _join(self, offer: OneTimeLogin) -> None:
         if self._scopes is None:
             return
         who, name, key = offer.visitor, offer.name, f"web-login-{offer.digest[:16]}"
         try:
-            await join(self._scopes, self._clock, who, name, chat=offer.chat, key=key)
+            await link_identity(self._scopes, self._clock, who, name, chat=offer.chat, key=key)
         except TapebotError as error:
             # They are logged in all the same; the next login joins.
             logger.warning("the memory of %s could not be joined with the site's: %s", who, error)
@@ -190,11 +202,54 @@ class Logins:
         Raises:
             TapeWriteError: The storage refused.
         """
-        secret = self.entrance.secret(connection)
+        secret = self.origin.login_cookie(connection)
         if secret is not None:
-            digest = digest_of(secret)
-            await self.ledger.end(lambda one: one.digest == digest)
+            digest = sha256_hex(secret)
+            await self.login_store.end_logins(lambda one: one.digest == digest)
 
 
 def _plain(code: str) -> str:
     return "".join(sign for sign in code.upper() if sign.isalnum())
+
+
+async def link_identity(
+    scopes: ScopeRegistry, clock: Clock, visitor: str, name: str, *, chat: str, key: str
+) -> bool:
+    """Join a visitor with their identity, the first time that they are seen; say whether that was done.
+
+    Whoever parted the two again stays apart; a link that is under way is left alone, and the next login
+    joins.
+
+    Args:
+        scopes: Whose linking knows who is who.
+        clock: Says what is under way.
+        visitor: Their id (``Visitor.id``).
+        name: As shown.
+        chat: Key of their private chat on the other channel; empty where it is not known.
+        key: Of the login: done again, it joins once.
+
+    Raises:
+        TapeError: The storage refused; what was decided is carried out later.
+    """
+    address = channel_address(visitor)
+    if address is None:
+        return False
+    linking, identity, own = scopes.identity_linker, address.session, f"{WEB_CHANNEL}:{visitor}"
+    await linking.open()
+    people = linking.people
+    offered = people.offers.get(identity)
+    under_way = linking.find_waiting_claim(identity) is not None or (
+        offered is not None and offered.is_valid(clock.now())
+    )
+    if people.was_linked(own) or people.link_refusal(identity, own) is not None or under_way:
+        return False
+    shown, digest = shown_name(name), sha256(secrets.token_bytes(32)).hexdigest()
+    theirs = LinkParty(identity, shown, chat or people.last_seen(identity).session)
+    await linking.offer(theirs, digest)
+    claim = await linking.claim(LinkParty(own, shown, own), digest, key)
+    if not isinstance(claim, LinkClaim):
+        return False
+    move = await linking.confirm(identity, claim.entry, key)
+    if move is not None:
+        await scopes.apply_move(move)
+    return move is not None

@@ -7,9 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from bot.inspector.api import API
-from bot.inspector.api.names import TapeName
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import TapeName
+from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.beliefs import (
     BeliefList,
     BeliefWhy,
@@ -26,7 +25,7 @@ BeliefName = Annotated[str, Query(pattern=r"^p[0-9]{1,15}$", description="Such a
 @router.get("/beliefs")
 async def beliefs(
     *,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
     which: Annotated[
@@ -43,6 +42,6 @@ async def beliefs(
 
 
 @router.get("/belief")
-async def belief(web: WebDep, visitor: Owner, tape: TapeName, name: BeliefName) -> BeliefWhy:
+async def belief(web: WebContextDep, visitor: Owner, tape: TapeName, name: BeliefName) -> BeliefWhy:
     """Tell why something is believed: all that it rests on in the end, and the gate's decision."""
     return await why_believed(web, visitor, tape, name)

@@ -12,16 +12,15 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.commands.parser import parse_command
-from bot.bus import WEB, Address, InvalidInbound, OutFile, Visitor
-from bot.core.errors import Refusal, TapeNotFound
+from bot.bus import WEB_CHANNEL, Address, InvalidInbound, OutgoingFile, WebUser
+from bot.core.errors import HttpError, TapeNotFound
 from bot.inspector.access.identities import CONSOLE
 from bot.inspector.api import API
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Member, Owner
+from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
 from bot.inspector.reading.sessions import is_conversation
-from bot.inspector.rendering import markdown
+from bot.inspector.rendering import render_markdown
 from bot.inspector.transcript import TapeTranscript
-from bot.memory.spoken import is_from_elsewhere
+from bot.memory.conversation_entries import is_remote_command
 from bot.tape.store import TapeStore
 
 router = APIRouter(prefix=API, tags=["commands"])
@@ -53,13 +52,13 @@ class CommandInfo(_Model):
     owner_only: bool = Field(description="Whether only an owner may give it.")
 
 
-class Commands(_Model):
+class CommandList(_Model):
     """The commands that whoever asks may give."""
 
     commands: list[CommandInfo]
 
 
-class Given(_Model):
+class CommandRequest(_Model):
     """A command to be given."""
 
     session: str = Field(
@@ -100,7 +99,7 @@ class CommandAnswer(_Model):
 
 
 @router.get("/commands")
-async def commands(web: WebDep, visitor: Member) -> Commands:
+async def commands(web: WebContextDep, visitor: Member) -> CommandList:
     """List the commands that whoever asks may give, by name."""
     listed = [
         CommandInfo(
@@ -109,14 +108,14 @@ async def commands(web: WebDep, visitor: Member) -> Commands:
             forms=[Form(form=form, summary=line) for form, line in one.forms],
             owner_only=one.owner_only,
         )
-        for one in web.commands.listed()
+        for one in web.commands.visible_commands()
         if visitor.role == "owner" or not one.owner_only
     ]
-    return Commands(commands=listed)
+    return CommandList(commands=listed)
 
 
 @router.post("/commands")
-async def command(web: WebDep, visitor: Member, given: Given) -> CommandAnswer:
+async def command(web: WebContextDep, visitor: Member, given: CommandRequest) -> CommandAnswer:
     """Give a command in a conversation, and return its answer.
 
     The command and its answer are on the conversation's tape, with who gave it; the answer is shown here and not
@@ -125,19 +124,19 @@ async def command(web: WebDep, visitor: Member, given: Given) -> CommandAnswer:
     """
     place = await _place(web, visitor, given.session)
     if parse_command(given.text) is None:
-        raise Refusal(422, "no_command", "only commands can be given here, such as /memory")
+        raise HttpError(422, "no_command", "only commands can be given here, such as /memory")
     private = await is_private(web.store, place)
     try:
-        answer = await web.desk.ask(
+        answer = await web.remote_commands.run(
             place, visitor, given.text, private=private, pressed=given.pressed, within=WITHIN
         )
     except TimeoutError as exc:
         detail = f"there was no answer within {WITHIN:g} s; it goes on, look at the tape later"
-        raise Refusal(504, "timeout", detail) from exc
+        raise HttpError(504, "timeout", detail) from exc
     return CommandAnswer(
         id=answer.id,
         text=answer.text,
-        html=markdown(answer.text),
+        html=render_markdown(answer.text),
         buttons=[AnswerButton(label=one.label, command=one.command) for one in answer.buttons],
         files=[
             AnswerFile(name=one.name, url=_address(given.session, answer.id, number))
@@ -148,7 +147,7 @@ async def command(web: WebDep, visitor: Member, given: Given) -> CommandAnswer:
 
 @router.get("/commands/file", response_class=FileResponse)
 async def file(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001 (owners only)
     session: Annotated[str, Query(min_length=1, max_length=600, description="As for the command.")],
     answer: Annotated[str, Query(min_length=1, max_length=200, description="The answer's id.")],
@@ -157,9 +156,9 @@ async def file(
     """Fetch a file that went out with the answer to a command, such as `/memory export`."""
     transcript = TapeTranscript(web.store, web.exports)
     files = await transcript.files(session, answer)
-    found: OutFile | None = files[number] if number < len(files) else None
+    found: OutgoingFile | None = files[number] if number < len(files) else None
     if found is None or not await anyio.Path(found.path).is_file():
-        raise Refusal(404, "not_found", "there is no such file, or it is not there any more")
+        raise HttpError(404, "not_found", "there is no such file, or it is not there any more")
     name = quote(found.name.replace("\x00", ""), safe="")
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
@@ -173,7 +172,7 @@ async def is_private(store: TapeStore, place: Address) -> bool:
 
     Where nothing says so it is taken for a group, in which less is shown.
     """
-    if place.channel in (WEB, CONSOLE):
+    if place.channel in (WEB_CHANNEL, CONSOLE):
         return True
     scanned = 0
     try:
@@ -181,7 +180,7 @@ async def is_private(store: TapeStore, place: Address) -> bool:
             async for entry in entries:
                 private = entry.meta.get("private")
                 # What was commanded from elsewhere says only what was found here before.
-                if isinstance(private, bool) and not is_from_elsewhere(entry):
+                if isinstance(private, bool) and not is_remote_command(entry):
                     return private
                 scanned += 1
                 if scanned == _LOOKED_THROUGH:
@@ -191,7 +190,7 @@ async def is_private(store: TapeStore, place: Address) -> bool:
     return False
 
 
-async def _place(web: Web, visitor: Visitor, session: str) -> Address:
+async def _place(web: WebContext, visitor: WebUser, session: str) -> Address:
     """Return a conversation as the place of a command.
 
     Raises:
@@ -201,13 +200,13 @@ async def _place(web: Web, visitor: Visitor, session: str) -> Address:
     try:
         place = Address.parse(session)
     except InvalidInbound as error:
-        raise Refusal(422, "invalid_request", str(error)) from error
+        raise HttpError(422, "invalid_request", str(error)) from error
     if place.session != session:
-        raise Refusal(422, "invalid_request", f"{session} is no conversation")
+        raise HttpError(422, "invalid_request", f"{session} is no conversation")
     if visitor.role != "owner" and place != visitor.address:
-        raise Refusal(403, "owners_only", "only an owner may give commands in this conversation")
+        raise HttpError(403, "owners_only", "only an owner may give commands in this conversation")
     if not is_conversation(session):
-        raise Refusal(422, "invalid_request", f"{session} is a memory, and no conversation")
+        raise HttpError(422, "invalid_request", f"{session} is a memory, and no conversation")
     if place != visitor.address:
         # A command would begin what nobody ever began.
         await web.store.version(session)

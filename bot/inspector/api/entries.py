@@ -8,17 +8,22 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.core.errors import Refusal
+from bot.core.errors import HttpError
 from bot.inspector.api import API
-from bot.inspector.api.names import EntryId, TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import EntryId, TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading import entries as reading
 from bot.inspector.reading.categories import Category
-from bot.inspector.reading.finding import Asked, find
-from bot.inspector.reading.telling import decisions, evidence, full_text, is_markdown, plain
-from bot.inspector.rendering import markdown
-from bot.tape.entries import Kind
+from bot.inspector.reading.entry_search import EntryQuery, search_entries
+from bot.inspector.reading.entry_text import (
+    decisions,
+    evidence,
+    full_text,
+    is_markdown,
+    strip_control_characters,
+)
+from bot.inspector.rendering import render_markdown
+from bot.tape.entries import EntryKind
 
 router = APIRouter(prefix=API, tags=["entries"])
 
@@ -54,7 +59,7 @@ class EntriesModel(BaseModel):
     version: int = Field(description="Id of the tape's last entry.")
 
 
-class FoundModel(BaseModel):
+class EntrySearchModel(BaseModel):
     """What was found on a tape."""
 
     model_config = ConfigDict(frozen=True)
@@ -88,7 +93,7 @@ class ChaptersModel(BaseModel):
     version: int = Field(description="Id of the last entry.")
 
 
-class PlaceModel(BaseModel):
+class EntryRef(BaseModel):
     """An entry elsewhere."""
 
     model_config = ConfigDict(frozen=True)
@@ -97,7 +102,7 @@ class PlaceModel(BaseModel):
     entry: int
 
 
-class CitingModel(BaseModel):
+class CitingFact(BaseModel):
     """A fact that rests on the entry."""
 
     model_config = ConfigDict(frozen=True)
@@ -116,13 +121,13 @@ class EntryDetail(EntryModel):
     full: str = Field(description="All its words, or what it says in words; plain text.")
     html: str | None = Field(description="Of an answer: its Markdown as safe HTML.")
     decisions: tuple[str, ...] = Field(description="What the write gate decided here, a line each.")
-    evidence: tuple[PlaceModel, ...] = Field(description="What it rests on.")
-    facts: tuple[CitingModel, ...] = Field(description="What is remembered because of it.")
+    evidence: tuple[EntryRef, ...] = Field(description="What it rests on.")
+    facts: tuple[CitingFact, ...] = Field(description="What is remembered because of it.")
 
 
 @router.get("/entries")
 async def entries(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     first: EntryId,
@@ -130,14 +135,14 @@ async def entries(
 ) -> EntriesModel:
     """Return the entries of an id range, both ends included: 500 ids at most."""
     if not first <= last < first + reading.MOST:
-        raise Refusal(422, "invalid_request", f"last: give first to first + {reading.MOST - 1}")
-    found = await reading.window(web.store, tape, first, last)
+        raise HttpError(422, "invalid_request", f"last: give first to first + {reading.MOST - 1}")
+    found = await reading.read_range(web.store, tape, first, last)
     return EntriesModel(entries=models(found), version=await web.store.version(tape))
 
 
 @router.get("/entry")
 async def entry(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     id: EntryId,  # noqa: A002 (as entries call it)
@@ -146,7 +151,7 @@ async def entry(
     return await detail(web, tape, id)
 
 
-async def detail(web: Web, tape: str, number: int) -> EntryDetail:
+async def detail(web: WebContext, tape: str, number: int) -> EntryDetail:
     """Return all of one entry.
 
     Raises:
@@ -154,17 +159,17 @@ async def detail(web: Web, tape: str, number: int) -> EntryDetail:
     """
     found = await reading.one_entry(web.store, tape, number)
     words = full_text(found)
-    told = EntryModel.model_validate(reading.short(found)).model_dump()
+    told = EntryModel.model_validate(reading.summarize_entry(found)).model_dump()
     return EntryDetail(
         **{**told, "turn": await reading.turn_with(web.store, tape, found)},
         payload=found.payload,
         meta=found.meta,
         full=words,
-        html=markdown(words) if is_markdown(found) else None,
-        decisions=tuple(map(plain, decisions(found))),
-        evidence=tuple(PlaceModel(tape=name, entry=one) for name, one in evidence(found)),
+        html=render_markdown(words) if is_markdown(found) else None,
+        decisions=tuple(map(strip_control_characters, decisions(found))),
+        evidence=tuple(EntryRef(tape=name, entry=one) for name, one in evidence(found)),
         facts=tuple(
-            CitingModel(tape=scope, number=fact.id, text=fact.text, status=fact.status)
+            CitingFact(tape=scope, number=fact.id, text=fact.text, status=fact.status)
             for scope, fact in await reading.citing(web, tape, number)
         ),
     )
@@ -172,13 +177,13 @@ async def detail(web: Web, tape: str, number: int) -> EntryDetail:
 
 @router.get("/entries/found")
 async def found(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     *,
     words: Annotated[str, Query(max_length=1_000)] = "",
     category: Annotated[list[Category] | None, Query(max_length=12)] = None,
-    kinds: Annotated[list[Kind] | None, Query(max_length=6)] = None,
+    kinds: Annotated[list[EntryKind] | None, Query(max_length=6)] = None,
     sender: Annotated[
         str, Query(max_length=300, description="A name, an id, or `assistant`.")
     ] = "",
@@ -187,13 +192,13 @@ async def found(
     until: Annotated[datetime | None, Query(description="With its zone.")] = None,
     before: EntryId | None = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
-) -> FoundModel:
+) -> EntrySearchModel:
     """Find entries by words, category, kind, person, problem and time.
 
     Words alone, or of messages, answers, tools and anchors, are looked up in the index, best first. Else the
     tape is read back, a portion with each request: an answer may be empty and have a `next`.
     """
-    asked = Asked(
+    asked = EntryQuery(
         words=words,
         categories=frozenset(category or ()),
         kinds=frozenset(kinds or ()),
@@ -204,13 +209,13 @@ async def found(
         before=before,
         limit=limit,
     )
-    result = await find(web.store, tape, asked)
-    return FoundModel(entries=models(result.entries), ranked=result.ranked, next=result.next)
+    result = await search_entries(web.store, tape, asked)
+    return EntrySearchModel(entries=models(result.entries), ranked=result.ranked, next=result.next)
 
 
 @router.get("/entries/anchors")
 async def anchors(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     limit: Annotated[int, Query(ge=1, le=2_000)] = 500,
@@ -219,12 +224,12 @@ async def anchors(
     marks, total = await reading.chapters(web.store, tape, limit)
     shown = tuple(
         ChapterModel(
-            name=plain(one.name),
+            name=strip_control_characters(one.name),
             id=one.at,
             entry=one.entry_id,
             time=one.ts,
             title=_title(one.state),
-            boundary=one.cuts,
+            boundary=one.is_boundary,
         )
         for one in marks
     )
@@ -232,12 +237,12 @@ async def anchors(
     return ChaptersModel(anchors=shown, total=total, first=first, version=version)
 
 
-def models(found: list[reading.Short]) -> tuple[EntryModel, ...]:
+def models(found: list[reading.EntrySummary]) -> tuple[EntryModel, ...]:
     """Return entries as the API tells them."""
     return tuple(EntryModel.model_validate(one) for one in found)
 
 
 def _title(state: dict[str, Any]) -> str:
     told = next((state[key] for key in ("title", "name", "summary") if state.get(key)), "")
-    line = " ".join(plain(str(told)).split())
+    line = " ".join(strip_control_characters(str(told)).split())
     return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"

@@ -8,19 +8,24 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.core.errors import Refusal
+from bot.core.errors import HttpError
 from bot.inspector.api import API
-from bot.inspector.api.names import Cursor, TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import Cursor, TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading.decisions import (
     DecisionView,
     EvidenceView,
     decisions_on,
     evidence_of,
 )
-from bot.inspector.reading.facts import FactView, Remembered, Which, chosen, remembered
-from bot.memory.scopes import WORKSPACE
+from bot.inspector.reading.facts import (
+    FactFilter,
+    FactView,
+    LoadedMemory,
+    filter_facts,
+    load_memory,
+)
+from bot.memory.scope_registry import WORKSPACE_SCOPE
 from bot.tape.service import TapeService
 
 router = APIRouter(prefix=API, tags=["memory"])
@@ -34,7 +39,7 @@ FactNumber = Annotated[
 ]
 Words = Annotated[str, Query(max_length=200, description="All of these words are in it; any case.")]
 StatusWanted = Annotated[
-    Which,
+    FactFilter,
     Query(description="Of one status; `ended` is all that hold no longer; `all` is whatever."),
 ]
 Subject = Annotated[
@@ -71,7 +76,7 @@ class FactDetail(BaseModel):
 
 @router.get("/facts")
 async def list_facts(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
     *,
@@ -86,38 +91,40 @@ async def list_facts(
     Those of a conversation are the ones of the scope that it belongs to; what everybody reads is listed
     by `tape=workspace:shared`. Erased facts are never listed.
     """
-    held = await remembered(web, visitor, tape)
-    wanted = Wanted(words, status, subject, cursor, limit)
+    held = await load_memory(web, visitor, tape)
+    wanted = FactQuery(words, status, subject, cursor, limit)
     return fact_page(held, wanted)
 
 
 @router.get("/fact")
-async def get_fact(web: WebDep, visitor: Owner, tape: TapeName, number: FactNumber) -> FactDetail:
+async def get_fact(
+    web: WebContextDep, visitor: Owner, tape: TapeName, number: FactNumber
+) -> FactDetail:
     """Return one fact: what it rests on, what the write gate decided and why, and its history.
 
     Of an erased fact there are its number, dates, entries and verdicts, and no words.
     """
-    return await fact_detail(web, await remembered(web, visitor, tape), number)
+    return await fact_detail(web, await load_memory(web, visitor, tape), number)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FactQuery:
     """Which facts are asked for; see ``list_facts``."""
 
     words: str = ""
-    status: Which = "active"
+    status: FactFilter = "active"
     subject: str | None = None
     cursor: int = 0
     limit: int = 100
 
 
-def fact_page(held: Remembered, wanted: Wanted) -> FactPage:
+def fact_page(held: LoadedMemory, wanted: FactQuery) -> FactPage:
     """Return some facts; see ``list_facts``."""
-    found = chosen(held.facts.facts.values(), wanted.status, wanted.words, wanted.subject)
+    found = filter_facts(held.facts.facts.values(), wanted.status, wanted.words, wanted.subject)
     end = wanted.cursor + wanted.limit
     return FactPage(
         tape=held.tape,
-        scope=held.home.name,
+        scope=held.scope_tape.name,
         session=held.session,
         total=len(found),
         facts=[held.view(one) for one in found[wanted.cursor : end]],
@@ -125,7 +132,7 @@ def fact_page(held: Remembered, wanted: Wanted) -> FactPage:
     )
 
 
-async def fact_detail(web: Web, held: Remembered, number: str) -> FactDetail:
+async def fact_detail(web: WebContext, held: LoadedMemory, number: str) -> FactDetail:
     """Return one fact; see ``get_fact``.
 
     Raises:
@@ -135,10 +142,12 @@ async def fact_detail(web: Web, held: Remembered, number: str) -> FactDetail:
     fold = held.workspace if shared else held.facts
     fact = fold.facts.get(int(number.removeprefix("w")))
     if fact is None:
-        where = WORKSPACE if shared else held.home.name
-        raise Refusal(404, "not_found", f"there is no fact {number} in {where}; /memory lists them")
-    scope = TapeService(web.store, WORKSPACE) if shared else held.home
-    before = fold.chain(fact)[1:] if fact.text else []
+        where = WORKSPACE_SCOPE if shared else held.scope_tape.name
+        raise HttpError(
+            404, "not_found", f"there is no fact {number} in {where}; /memory lists them"
+        )
+    scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else held.scope_tape
+    before = fold.history(fact)[1:] if fact.text else []
     after = [one for one in fold.facts.values() if one.supersedes == fact.id]
     return FactDetail(
         fact=held.view(fact, shared=shared),

@@ -10,9 +10,8 @@ from fastapi import APIRouter, Query, Request
 from bot.core.errors import TapebotError
 from bot.inspector.api import API
 from bot.inspector.api.entries import EntriesModel, models
-from bot.inspector.api.names import LARGEST_ID, TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import LARGEST_ID, TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading import entries as reading
 
 router = APIRouter(prefix=API, tags=["entries"])
@@ -28,7 +27,7 @@ _WAITING = 24
 async def follow(
     *,
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="The last id known.")],
@@ -56,8 +55,10 @@ def _slots(request: Request) -> anyio.Semaphore:
     return slots
 
 
-async def _news(request: Request, web: Web, tape: str, after: int, seconds: float) -> EntriesModel:
-    news: list[reading.Short] = []
+async def _news(
+    request: Request, web: WebContext, tape: str, after: int, seconds: float
+) -> EntriesModel:
+    news: list[reading.EntrySummary] = []
     failed: TapebotError | None = None
     async with anyio.create_task_group() as tasks:
 
@@ -69,7 +70,7 @@ async def _news(request: Request, web: Web, tape: str, after: int, seconds: floa
 
         tasks.start_soon(given_up)
         try:
-            news = await reading.news(web.store, tape, after, seconds)
+            news = await reading.wait_for_entries(web.store, tape, after, seconds)
         except TapebotError as error:
             failed = error
         tasks.cancel_scope.cancel()

@@ -8,12 +8,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.inspector.api import API
-from bot.inspector.api.names import TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
-from bot.inspector.reading.facts import Remembered, chosen, last_change, remembered
-from bot.memory.fold import SessionFold
-from bot.memory.scope import Kind
+from bot.inspector.api.parameters import TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
+from bot.inspector.reading.facts import LoadedMemory, filter_facts, last_change, load_memory
+from bot.memory.scope_memory import ScopeKind
+from bot.memory.session_fold import SessionFold
 
 router = APIRouter(prefix=API, tags=["memory"])
 
@@ -35,7 +34,7 @@ class ZoneNow(BaseModel):
     notes: list[tuple[str, str]] = Field(description="Day and Markdown, oldest first.")
 
 
-class Consolidation(BaseModel):
+class ConsolidationStatus(BaseModel):
     """How consolidation of a conversation stands."""
 
     model_config = ConfigDict(frozen=True)
@@ -54,7 +53,7 @@ class MemoryView(BaseModel):
 
     tape: str
     scope: str = Field(description="The tape that its facts are on.")
-    kind: Kind = Field(
+    kind: ScopeKind = Field(
         description="Whose they are: the conversation's, a person's, or everybody's."
     )
     session: str = Field(
@@ -71,35 +70,35 @@ class MemoryView(BaseModel):
         description="What `/memory undo` would take back; `/memory undo ID` takes back that alone."
     )
     subjects: list[tuple[str, int]] = Field(description="Of what is believed, with how many facts.")
-    consolidation: Consolidation | None = Field(description="Null of a scope.")
+    consolidation: ConsolidationStatus | None = Field(description="Null of a scope.")
     zone: ZoneNow | None = Field(description="Null of a scope, and where there is none yet.")
 
 
 @router.get("/memory")
-async def get_memory(web: WebDep, visitor: Owner, tape: TapeName) -> MemoryView:
+async def get_memory(web: WebContextDep, visitor: Owner, tape: TapeName) -> MemoryView:
     """Return how memory stands, of a conversation or in a scope.
 
     A private conversation's facts belong to the person, a group's to the group; everybody reads those of
     the workspace.
     """
-    return await memory_view(web, await remembered(web, visitor, tape))
+    return await memory_view(web, await load_memory(web, visitor, tape))
 
 
-async def memory_view(web: Web, held: Remembered) -> MemoryView:
+async def memory_view(web: WebContext, held: LoadedMemory) -> MemoryView:
     """Return how memory stands."""
     facts = held.facts.facts.values()
     active = held.facts.active()
     subjects: dict[str, int] = {}
-    for one in chosen(active, "active", "", None):
+    for one in filter_facts(active, "active", "", None):
         name = one.subject.strip().lower()
         subjects[name] = subjects.get(name, 0) + 1
     fold = held.conversation
     return MemoryView(
         tape=held.tape,
-        scope=held.home.name,
+        scope=held.scope_tape.name,
         kind=held.kind,
         session=held.session,
-        identities=list(web.scopes.identities(held.home.name)),
+        identities=list(web.scopes.identities(held.scope_tape.name)),
         paused=held.facts.paused,
         active=len(active),
         pending=len(held.facts.pending()),
@@ -113,10 +112,10 @@ async def memory_view(web: Web, held: Remembered) -> MemoryView:
     )
 
 
-def _consolidation(fold: SessionFold) -> Consolidation:
-    failed, done = fold.failure, fold.consolidated
+def _consolidation(fold: SessionFold) -> ConsolidationStatus:
+    failed, done = fold.consolidation_failure, fold.last_consolidation
     last = failed if failed is not None else done
-    return Consolidation(
+    return ConsolidationStatus(
         state="failed" if failed is not None else "never" if done is None else "done",
         at=str(last.meta.get("ts") or "") if last is not None else "",
         entry=last.id if last is not None else None,
@@ -134,7 +133,7 @@ def _zone(fold: SessionFold) -> ZoneNow | None:
         opened=span[0],
         sealed=span[1],
         at=fold.zone.saved_at,
-        in_prompt=fold.frozen_span == span,
+        in_prompt=fold.prompt_zone_span == span,
         long_term=zone.long_term,
         shared=zone.shared,
         reference=zone.reference,

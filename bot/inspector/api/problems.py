@@ -7,11 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from bot.inspector.api import API
-from bot.inspector.api.names import TapeName
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import TapeName
+from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.problems import (
-    Problems,
+    ProblemList,
     WorkingSetView,
     problems_in,
     working_set_in,
@@ -25,7 +24,7 @@ ProblemId = Annotated[
 
 
 @router.get("/problems")
-async def problems(web: WebDep, visitor: Owner, tape: TapeName) -> Problems:
+async def problems(web: WebContextDep, visitor: Owner, tape: TapeName) -> ProblemList:
     """List a conversation's problems: what each came to, its state, and which is worked on.
 
     What changes them is a command, such as `/problem switch p2`.
@@ -35,7 +34,7 @@ async def problems(web: WebDep, visitor: Owner, tape: TapeName) -> Problems:
 
 @router.get("/working-set")
 async def working_set(
-    web: WebDep, visitor: Owner, tape: TapeName, problem: ProblemId = "general"
+    web: WebContextDep, visitor: Owner, tape: TapeName, problem: ProblemId = "general"
 ) -> WorkingSetView:
     """Tell what a problem needs right now: constraints, assumptions, questions, drafts, decisions.
 

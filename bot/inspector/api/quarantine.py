@@ -8,17 +8,16 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.inspector.api import API
-from bot.inspector.api.names import Cursor, TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import Cursor, TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading.decisions import (
     DecisionView,
     EvidenceView,
     evidence_of,
     reasons_of,
-    turned_down,
+    rejected_decisions,
 )
-from bot.inspector.reading.facts import FactView, Remembered, remembered
+from bot.inspector.reading.facts import FactView, LoadedMemory, load_memory
 from bot.memory.facts.fact import Fact
 
 router = APIRouter(prefix=API, tags=["memory"])
@@ -27,7 +26,7 @@ _TURNED_DOWN = 20
 """Newest decisions that kept something out, as shown."""
 
 
-class Waiting(BaseModel):
+class QuarantinedFact(BaseModel):
     """A fact that waits for a person."""
 
     model_config = ConfigDict(frozen=True)
@@ -46,7 +45,7 @@ class Quarantine(BaseModel):
     scope: str
     session: str
     total: int = Field(description="Facts that wait.")
-    waiting: list[Waiting]
+    waiting: list[QuarantinedFact]
     next: int | None = Field(description="Cursor of what follows; null at the end.")
     turned_down: list[DecisionView] = Field(
         description="The newest that were refused, or are on record only; on the first page."
@@ -55,26 +54,30 @@ class Quarantine(BaseModel):
 
 @router.get("/quarantine")
 async def list_quarantine(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
     cursor: Cursor = 0,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
 ) -> Quarantine:
     """List what waits for a person's decision, with the reason, and what was lately turned down."""
-    return await quarantine(web, await remembered(web, visitor, tape), cursor, limit)
+    return await quarantine(web, await load_memory(web, visitor, tape), cursor, limit)
 
 
-async def quarantine(web: Web, held: Remembered, cursor: int, limit: int) -> Quarantine:
+async def quarantine(web: WebContext, held: LoadedMemory, cursor: int, limit: int) -> Quarantine:
     """Return what waits, and what was turned down; see ``list_quarantine``."""
     pending = held.facts.pending()
     end = cursor + limit
-    reasons = await reasons_of(held.home, pending[cursor:end])
+    reasons = await reasons_of(held.scope_tape, pending[cursor:end])
     shown = [await _waiting(web, held, one, reasons.get(one.id, "")) for one in pending[cursor:end]]
-    lately = [] if cursor else await turned_down(held.home, held.facts.last, _TURNED_DOWN)
+    lately = (
+        []
+        if cursor
+        else await rejected_decisions(held.scope_tape, held.facts.last_entry_id, _TURNED_DOWN)
+    )
     return Quarantine(
         tape=held.tape,
-        scope=held.home.name,
+        scope=held.scope_tape.name,
         session=held.session,
         total=len(pending),
         waiting=shown,
@@ -83,10 +86,10 @@ async def quarantine(web: Web, held: Remembered, cursor: int, limit: int) -> Qua
     )
 
 
-async def _waiting(web: Web, held: Remembered, fact: Fact, reason: str) -> Waiting:
+async def _waiting(web: WebContext, held: LoadedMemory, fact: Fact, reason: str) -> QuarantinedFact:
     newest = Fact(fact.id, fact.text, evidence=fact.evidence[-1:])
     evidence = await evidence_of(web.store, newest)
-    return Waiting(
+    return QuarantinedFact(
         fact=held.view(fact),
         reason=reason,
         evidence=evidence[0] if evidence else None,

@@ -10,27 +10,26 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.core.errors import Refusal
+from bot.core.errors import HttpError
 from bot.inspector.api import API
-from bot.inspector.api.names import TapeName
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import TapeName
+from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.sessions import (
-    Directory,
-    Session,
-    directory,
+    SessionDirectory,
+    SessionSummary,
     is_conversation,
     memories,
+    session_directory,
 )
 
 router = APIRouter(prefix=API, tags=["sessions"])
 
-DirectoryDep = Annotated[Directory, Depends(directory)]
+DirectoryDep = Annotated[SessionDirectory, Depends(session_directory)]
 """A route's parameter: conversations in short."""
 
 Words = Annotated[str, Query(max_length=200, description="Words of its key, title or people.")]
 Channel = Annotated[str, Query(max_length=32, description="Only those of this channel.")]
-Cursor = Annotated[str, Query(max_length=2_000, description="`next` of the answer before.")]
+SessionCursor = Annotated[str, Query(max_length=2_000, description="`next` of the answer before.")]
 
 
 class SessionModel(BaseModel):
@@ -90,7 +89,7 @@ async def sessions(
     visitor: Owner,  # noqa: ARG001
     words: Words = "",
     channel: Channel = "",
-    cursor: Cursor = "",
+    cursor: SessionCursor = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> SessionsModel:
     """List conversations, what was used last first."""
@@ -109,18 +108,18 @@ async def session(found: DirectoryDep, visitor: Owner, tape: TapeName) -> Sessio
     """Tell how one conversation stands."""
     one = await found.get(tape) if is_conversation(tape) else None
     if one is None:
-        raise Refusal(404, "not_found", f"there is no conversation {tape!r}")
+        raise HttpError(404, "not_found", f"there is no conversation {tape!r}")
     return session_model(one)
 
 
 @router.get("/memories")
-async def whose(web: WebDep, visitor: Owner) -> list[MemoryModel]:  # noqa: ARG001
+async def whose(web: WebContextDep, visitor: Owner) -> list[MemoryModel]:  # noqa: ARG001
     """List whose memory there is beside conversations: of people, and what everybody reads."""
     there = await memories(await web.store.list_tapes(), web.scopes)
     return [MemoryModel(tape=tape, identities=identities) for tape, identities in there]
 
 
-def session_model(one: Session) -> SessionModel:
+def session_model(one: SessionSummary) -> SessionModel:
     """Return a conversation as the API tells it."""
     return SessionModel(
         tape=one.tape,
@@ -160,7 +159,7 @@ def place_of(cursor: str) -> tuple[str, str] | None:
     try:
         used, tape = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
-        raise Refusal(422, "invalid_request", "cursor: give `next` of an answer") from error
+        raise HttpError(422, "invalid_request", "cursor: give `next` of an answer") from error
     if not (isinstance(used, str) and isinstance(tape, str)):
-        raise Refusal(422, "invalid_request", "cursor: give `next` of an answer")
+        raise HttpError(422, "invalid_request", "cursor: give `next` of an answer")
     return used, tape

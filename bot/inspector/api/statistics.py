@@ -9,16 +9,15 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.inspector.api import API
-from bot.inspector.api.names import TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
-from bot.inspector.reading.counting import Day, percentile
-from bot.inspector.reading.statistics import Figures, Summary, figures
+from bot.inspector.api.parameters import TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
+from bot.inspector.reading.statistics import StatisticsCache, StatisticsSummary, statistics_cache
+from bot.inspector.reading.tape_statistics import DayStatistics, percentile
 from bot.llm.base import Usage
 
 router = APIRouter(prefix=API, tags=["statistics"])
 
-FiguresDep = Annotated[Figures, Depends(figures)]
+StatisticsCacheDep = Annotated[StatisticsCache, Depends(statistics_cache)]
 """A route's parameter: what was counted."""
 
 Days = Annotated[int, Query(ge=1, le=365, description="How many days, today included.")]
@@ -74,8 +73,8 @@ class StatisticsModel(BaseModel):
 @router.get("/statistics")
 async def statistics(
     *,
-    web: WebDep,
-    counted: FiguresDep,
+    web: WebContextDep,
+    counted: StatisticsCacheDep,
     visitor: Owner,  # noqa: ARG001
     days: Days = 30,
     tape: TapeName | None = None,
@@ -87,7 +86,9 @@ async def statistics(
     return statistics_model(web, tape, await summary_of(web, counted, days, tape))
 
 
-async def summary_of(web: Web, counted: Figures, days: int, tape: str | None) -> Summary:
+async def summary_of(
+    web: WebContext, counted: StatisticsCache, days: int, tape: str | None
+) -> StatisticsSummary:
     """Return the figures of the last days, today included.
 
     Raises:
@@ -97,13 +98,15 @@ async def summary_of(web: Web, counted: Figures, days: int, tape: str | None) ->
     return await counted.summary(today - timedelta(days=days - 1), today, tape)
 
 
-def statistics_model(web: Web, tape: str | None, found: Summary) -> StatisticsModel:
+def statistics_model(
+    web: WebContext, tape: str | None, found: StatisticsSummary
+) -> StatisticsModel:
     """Return figures as the API tells them."""
     return StatisticsModel(
         tape=tape,
         timezone=web.agent.timezone_name,
         days=tuple(
-            _day(day.isoformat(), one) for day, one in zip(found.days, found.of, strict=True)
+            _day(day.isoformat(), one) for day, one in zip(found.days, found.per_day, strict=True)
         ),
         tapes=found.tapes,
         read=found.read,
@@ -112,18 +115,18 @@ def statistics_model(web: Web, tape: str | None, found: Summary) -> StatisticsMo
     )
 
 
-def _day(day: str, one: Day) -> DayModel:
+def _day(day: str, one: DayStatistics) -> DayModel:
     return DayModel(
         day=day,
         turns=one.turns,
         failed=one.failed,
         p50_ms=percentile(one.ms, 0.5),
         p95_ms=percentile(one.ms, 0.95),
-        waited_p50_ms=percentile(one.waited, 0.5),
+        waited_p50_ms=percentile(one.waits_ms, 0.5),
         usage=tuple(_usage(model, one.usage[model]) for model in sorted(one.usage)),
-        facts=one.level.facts,
-        zone_bytes=one.level.zone,
-        entries=one.level.entries,
+        facts=one.totals.facts,
+        zone_bytes=one.totals.zone,
+        entries=one.totals.entries,
     )
 
 

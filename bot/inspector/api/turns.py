@@ -7,13 +7,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.past import PastTurn, past_turn
+from bot.agent.turn_history import PastTurn, past_turn
 from bot.inspector.api import API
-from bot.inspector.api.names import LARGEST_ID, TapeName
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import LARGEST_ID, TapeName
+from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.reading.prompt_view import (
+    PromptPart,
+    PromptView,
+    message_tokens,
+    view_of,
+)
 from bot.inspector.reading.turns import FOUND_WITHIN, turn_page
-from bot.inspector.reading.views import Part, View, message_tokens, view_of
 from bot.llm.base import ChatMessage
 from bot.tape.service import TapeService
 
@@ -81,7 +85,7 @@ class TurnsModel(BaseModel):
     older: int | None = Field(description="Give it as `before` for those that follow.")
 
 
-class PartModel(BaseModel):
+class PromptPartModel(BaseModel):
     """A part of a prompt."""
 
     model_config = ConfigDict(frozen=True)
@@ -111,7 +115,7 @@ class MessageModel(BaseModel):
     tokens: int = Field(description="An estimate.")
 
 
-class ViewModel(BaseModel):
+class PromptViewModel(BaseModel):
     """What the model was given in one call."""
 
     model_config = ConfigDict(frozen=True)
@@ -121,7 +125,7 @@ class ViewModel(BaseModel):
     call: CallModel | None = Field(description="Which; null where none was answered.")
     builder: str | None = Field(description="Name of the context builder.")
     messages: tuple[MessageModel, ...] = Field(description="In order; empty where `why` is told.")
-    parts: tuple[PartModel, ...]
+    parts: tuple[PromptPartModel, ...]
     tokens: int = Field(description="Of all parts: an estimate; the provider's own is in `call`.")
     cached_share: float | None = Field(
         description="Share of the prompt that the provider's cache served; null where it does not say."
@@ -137,7 +141,7 @@ class ViewModel(BaseModel):
 @router.get("/turns")
 async def turns(
     *,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     before: Before | None = None,
@@ -151,13 +155,13 @@ async def turns(
 @router.get("/view")
 async def view(
     *,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     turn: TurnId,
     step: Step | None = None,
     near: Near | None = None,
-) -> ViewModel:
+) -> PromptViewModel:
     """Show exactly what the model was given in a call, made again from the tape.
 
     What cannot be made again is said: words that were erased since, a context builder that is gone, a
@@ -171,7 +175,7 @@ async def view(
 def turn_model(turn: PastTurn) -> TurnModel:
     """Return a turn as the API tells it."""
     usage = turn.usage
-    untold = bool(turn.calls) and not any(call.cache_told for call in turn.calls)
+    untold = bool(turn.calls) and not any(call.cache_reported for call in turn.calls)
     return TurnModel(
         id=turn.id,
         first=turn.first,
@@ -195,7 +199,7 @@ def turn_model(turn: PastTurn) -> TurnModel:
                 status=one.status,
                 model=one.model,
                 prompt_tokens=one.usage.prompt_tokens,
-                cached_tokens=one.usage.cached_tokens if one.cache_told else None,
+                cached_tokens=one.usage.cached_tokens if one.cache_reported else None,
                 completion_tokens=one.usage.completion_tokens,
                 cost=one.usage.cost,
             )
@@ -204,11 +208,11 @@ def turn_model(turn: PastTurn) -> TurnModel:
     )
 
 
-def _model(tape: str, turn: PastTurn, found: View) -> ViewModel:
+def _model(tape: str, turn: PastTurn, found: PromptView) -> PromptViewModel:
     told = turn_model(turn)
     shown = found.seen
     calls = {(one.step, one.at): one for one in told.calls}
-    return ViewModel(
+    return PromptViewModel(
         tape=tape,
         turn=told,
         call=calls[found.call.step, found.call.at] if found.call is not None else None,
@@ -226,8 +230,8 @@ def _model(tape: str, turn: PastTurn, found: View) -> ViewModel:
     )
 
 
-def _part(part: Part) -> PartModel:
-    return PartModel(
+def _part(part: PromptPart) -> PromptPartModel:
+    return PromptPartModel(
         key=part.key,
         title=part.title,
         tokens=part.tokens,
@@ -236,7 +240,7 @@ def _part(part: Part) -> PartModel:
     )
 
 
-def _messages(found: View) -> tuple[MessageModel, ...]:
+def _messages(found: PromptView) -> tuple[MessageModel, ...]:
     if found.seen is None:
         return ()
     made_of: list[tuple[int, ...]] = [(found.seen.prompt,) if found.seen.prompt else ()]

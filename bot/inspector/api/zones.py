@@ -8,14 +8,13 @@ import anyio.to_thread
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.core.errors import Refusal
+from bot.core.errors import HttpError
 from bot.inspector.api import API
-from bot.inspector.api.names import LARGEST_VERSION, BeforeVersion, TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
-from bot.inspector.reading.diffs import Part, zone_parts
-from bot.inspector.reading.zones import Place, ZoneView, places, zone_in, zone_view
-from bot.memory.snapshot import MemorySnapshot
+from bot.inspector.api.parameters import LARGEST_VERSION, BeforeVersion, TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
+from bot.inspector.reading.diffs import ZonePartDiff, zone_part_diffs
+from bot.inspector.reading.zones import ZoneLocation, ZoneView, places, zone_in, zone_view
+from bot.memory.zone_snapshot import MemorySnapshot
 
 router = APIRouter(prefix=API, tags=["zones"])
 
@@ -42,14 +41,14 @@ class ZoneDiff(BaseModel):
         description="The version on the old side; 0 is the empty one before the first."
     )
     new: int = Field(description="The version on the new side.")
-    parts: list[Part] = Field(
+    parts: list[ZonePartDiff] = Field(
         description="By part: long-term memory, notes by day, shared, reference; in lines and words."
     )
 
 
 @router.get("/zones")
 async def list_zones(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     before: BeforeVersion = None,
@@ -66,7 +65,7 @@ async def list_zones(
 
 @router.get("/zones/diff")
 async def diff_zones(
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,  # noqa: ARG001
     tape: TapeName,
     old: Annotated[
@@ -84,7 +83,11 @@ async def diff_zones(
 
 
 async def zone_page(
-    web: Web, tape: str, before: int | None, limit: int, known: list[Place] | None = None
+    web: WebContext,
+    tape: str,
+    before: int | None,
+    limit: int,
+    known: list[ZoneLocation] | None = None,
 ) -> ZonePage:
     """Return some versions; see ``list_zones``.
 
@@ -111,7 +114,7 @@ async def zone_page(
 
 
 async def zone_diff(
-    web: Web, tape: str, old: int, new: int, known: list[Place] | None = None
+    web: WebContext, tape: str, old: int, new: int, known: list[ZoneLocation] | None = None
 ) -> ZoneDiff:
     """Return what differs; see ``diff_zones``.
 
@@ -127,9 +130,9 @@ async def zone_diff(
             return MemorySnapshot()
         if version not in found:
             detail = f"{tape} has no version {version} of its memory zone; /zones lists them"
-            raise Refusal(404, "not_found", detail)
+            raise HttpError(404, "not_found", detail)
         return await zone_in(web.store, tape, found[version])
 
     one, other = await zone(old), await zone(new)
-    parts = await anyio.to_thread.run_sync(zone_parts, one, other)
+    parts = await anyio.to_thread.run_sync(zone_part_diffs, one, other)
     return ZoneDiff(tape=tape, old=old, new=new, parts=parts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from bot.inspector.guard import Member
-from bot.inspector.rendering import page
+from bot.inspector.dependencies import Member
+from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -14,4 +14,4 @@ router = APIRouter(include_in_schema=False)
 @router.get("/", response_class=HTMLResponse)
 async def chat(request: Request, visitor: Member) -> HTMLResponse:
     """Show the visitor's own conversation with the bot."""
-    return page(request, "chat.html", visitor, session=visitor.address.session)
+    return render_page(request, "chat.html", visitor, session=visitor.address.session)

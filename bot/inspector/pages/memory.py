@@ -11,21 +11,20 @@ from fastapi import APIRouter, Query, Request, Response
 
 from bot.inspector.api.facts import (
     FactNumber,
+    FactQuery,
     StatusWanted,
     Subject,
-    Wanted,
     Words,
     fact_detail,
     fact_page,
 )
 from bot.inspector.api.memory import memory_view
-from bot.inspector.api.names import Cursor, TapeName
+from bot.inspector.api.parameters import Cursor, TapeName
 from bot.inspector.api.quarantine import quarantine
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
-from bot.inspector.reading.facts import FactView, remembered
-from bot.inspector.rendering import markdown, page
-from bot.memory.scopes import PERSON
+from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.reading.facts import FactView, load_memory
+from bot.inspector.rendering import render_markdown, render_page
+from bot.memory.scope_registry import PERSON_SCOPE_PREFIX
 
 router = APIRouter(include_in_schema=False)
 
@@ -43,7 +42,7 @@ STATUSES = (
 @router.get("/memory")
 async def memory_page(
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     *,
     tape: TapeName,
@@ -56,9 +55,9 @@ async def memory_page(
     """Show what is remembered of a conversation, or in a scope."""
     # A form without a script always sends the field.
     subject = None if subject == "*" else subject
-    held = await remembered(web, visitor, tape)
+    held = await load_memory(web, visitor, tape)
     view = await memory_view(web, held)
-    wanted = Wanted(words, status, subject, cursor, _A_PAGE)
+    wanted = FactQuery(words, status, subject, cursor, _A_PAGE)
     found = fact_page(held, wanted)
     shared = [] if held.is_workspace else [held.view(one, shared=True)
                                            for one in held.workspace.active()]  # fmt: skip
@@ -68,7 +67,7 @@ async def memory_page(
     def at(place: int | None) -> str:
         return "" if place is None else f"/memory?{urlencode({**asked, 'cursor': place})}#facts"
 
-    return page(
+    return render_page(
         request,
         "memory.html",
         visitor,
@@ -84,7 +83,9 @@ async def memory_page(
         waiting_at=waiting,
         newer=at(max(0, cursor - _A_PAGE)) if cursor else "",
         older=at(found.next),
-        notes=[(day, markdown(text)) for day, text in (view.zone.notes if view.zone else ())][::-1],
+        notes=[
+            (day, render_markdown(text)) for day, text in (view.zone.notes if view.zone else ())
+        ][::-1],
     )
 
 
@@ -102,17 +103,17 @@ def _whose(kind: str, scope: str, identities: list[str]) -> str:
         return "everybody who talks to the bot"
     if kind == "session":
         return "this conversation alone"
-    known = identities or [scope.removeprefix(PERSON)]
+    known = identities or [scope.removeprefix(PERSON_SCOPE_PREFIX)]
     return f"{' and '.join(known)}, in all their private chats"
 
 
 @router.get("/fact")
 async def fact_page_of_one(
-    request: Request, web: WebDep, visitor: Owner, *, tape: TapeName, number: FactNumber
+    request: Request, web: WebContextDep, visitor: Owner, *, tape: TapeName, number: FactNumber
 ) -> Response:
     """Show one fact: what it rests on, who decided, and its history."""
-    held = await remembered(web, visitor, tape)
+    held = await load_memory(web, visitor, tape)
     detail = await fact_detail(web, held, number)
-    return page(
+    return render_page(
         request, "fact.html", visitor, tape=tape, detail=detail, fact=detail.fact, kind=held.kind
     )

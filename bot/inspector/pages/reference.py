@@ -8,13 +8,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from bot.inspector.api.beliefs import BeliefName
-from bot.inspector.api.names import BeforeVersion, TapeName
+from bot.inspector.api.parameters import BeforeVersion, TapeName
 from bot.inspector.api.reference import Key
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.beliefs import WhichBeliefs, beliefs_in, why_believed
 from bot.inspector.reading.reference import reference_in, versions_of
-from bot.inspector.rendering import page
+from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -26,7 +25,7 @@ _BELIEFS = 100
 async def reference(
     *,
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
     key: Key | None = None,
@@ -43,7 +42,7 @@ async def reference(
     if belief is not None:
         why = await why_believed(web, visitor, tape, belief)
     listed = await beliefs_in(web, visitor, tape, which=which, offset=offset, limit=_BELIEFS)
-    return page(
+    return render_page(
         request, "reference.html", visitor, tape=tape, found=found, key=key, versions=versions, why=why,
         beliefs=listed, which=which, offset=offset, older=max(0, offset - _BELIEFS),
     )  # fmt: skip

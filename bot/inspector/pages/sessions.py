@@ -10,16 +10,15 @@ from fastapi.responses import HTMLResponse
 
 from bot.inspector.api.sessions import (
     Channel,
-    Cursor,
     DirectoryDep,
+    SessionCursor,
     Words,
     cursor_of,
     place_of,
 )
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.sessions import memories
-from bot.inspector.rendering import page
+from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,12 +35,12 @@ STATES = {
 async def sessions(
     *,
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     found: DirectoryDep,
     visitor: Owner,
     words: Words = "",
     channel: Channel = "",
-    cursor: Cursor = "",
+    cursor: SessionCursor = "",
     people: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> HTMLResponse:
     """Show conversations, what was used last first, and whose memory there is."""
@@ -50,7 +49,7 @@ async def sessions(
     asked = {key: value for key, value in (("words", words), ("channel", channel)) if value}
     following = cursor_of(listing.next)
     memory = await memories(tapes, web.scopes)
-    return page(
+    return render_page(
         request,
         "sessions.html",
         visitor,

@@ -14,17 +14,16 @@ from fastapi.responses import HTMLResponse
 from bot.inspector.api.statistics import (
     DayModel,
     Days,
-    FiguresDep,
     ModelUsage,
+    StatisticsCacheDep,
     StatisticsModel,
     statistics_model,
     summary_of,
 )
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.plots import Format, Plot, Series
 from bot.inspector.reading.sessions import is_conversation
-from bot.inspector.rendering import page
+from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -40,8 +39,8 @@ OptionalTape = Annotated[str, Query(max_length=600)]
 async def statistics(
     *,
     request: Request,
-    web: WebDep,
-    counted: FiguresDep,
+    web: WebContextDep,
+    counted: StatisticsCacheDep,
     visitor: Owner,
     days: Days = 30,
     tape: OptionalTape = "",
@@ -49,7 +48,7 @@ async def statistics(
     """Show plots of the last days."""
     found = statistics_model(web, tape or None, await summary_of(web, counted, days, tape or None))
     names = [name for name in await web.store.list_tapes() if is_conversation(name)]
-    return page(
+    return render_page(
         request,
         "statistics.html",
         visitor,

@@ -13,13 +13,12 @@ from fastapi.responses import HTMLResponse
 
 from bot.core.errors import TapeNotFound
 from bot.inspector.api.entries import detail
-from bot.inspector.api.names import EntryId, TapeName
-from bot.inspector.context import Web, WebDep
-from bot.inspector.guard import Owner
+from bot.inspector.api.parameters import EntryId, TapeName
+from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading.categories import Category
-from bot.inspector.reading.entries import first_id, window
-from bot.inspector.reading.finding import Asked, Found, find
-from bot.inspector.rendering import page
+from bot.inspector.reading.entries import first_id, read_range
+from bot.inspector.reading.entry_search import EntryQuery, EntrySearchResult, search_entries
+from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
@@ -51,7 +50,7 @@ _LONGEST_LOOK = 1.0
 async def timeline(
     *,
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
     entry: EntryId | None = None,
@@ -83,7 +82,7 @@ async def timeline(
     }
     if values["searching"]:
         zone = web.agent.timezone
-        asked = Asked(
+        asked = EntryQuery(
             words=words,
             categories=frozenset(category or ()),
             sender=sender,
@@ -95,13 +94,13 @@ async def timeline(
         found = await _look(web, tape, asked)
         back = {**given, "tape": tape, "before": found.next}
         older = f"/timeline?{urlencode(back, doseq=True)}" if found.next else ""
-        return page(request, "timeline.html", visitor, **values, found=found, older=older)
-    return page(
+        return render_page(request, "timeline.html", visitor, **values, found=found, older=older)
+    return render_page(
         request, "timeline.html", visitor, **values, **await _around(web, tape, entry, version)
     )
 
 
-async def _around(web: Web, tape: str, entry: int | None, version: int) -> dict[str, Any]:
+async def _around(web: WebContext, tape: str, entry: int | None, version: int) -> dict[str, Any]:
     """Return the rows that a page begins with, and the entry that it is about."""
     first = await first_id(web.store, tape)
     middle = version if entry is None else min(max(entry, first), version)
@@ -112,19 +111,19 @@ async def _around(web: Web, tape: str, entry: int | None, version: int) -> dict[
             about = await detail(web, tape, entry)
         except TapeNotFound:
             about = None
-    rows = await window(web.store, tape, begin, begin + _SHOWN - 1)
+    rows = await read_range(web.store, tape, begin, begin + _SHOWN - 1)
     return {"first": first, "rows": rows, "entry": entry, "about": about}
 
 
-async def _look(web: Web, tape: str, asked: Asked) -> Found:
+async def _look(web: WebContext, tape: str, asked: EntryQuery) -> EntrySearchResult:
     """Look further back while little was found, for a second at most."""
-    found = await find(web.store, tape, asked)
+    found = await search_entries(web.store, tape, asked)
     until = anyio.current_time() + _LONGEST_LOOK
     entries = list(found.entries)
     while found.next and len(entries) < _ENOUGH and anyio.current_time() < until:
-        found = await find(web.store, tape, replace(asked, before=found.next))
+        found = await search_entries(web.store, tape, replace(asked, before=found.next))
         entries += found.entries
-    return Found(entries, found.ranked, found.next)
+    return EntrySearchResult(entries, found.ranked, found.next)
 
 
 def _midnight(day: str, zone: tzinfo, *, days: int = 0) -> datetime | None:

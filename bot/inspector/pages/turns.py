@@ -7,20 +7,19 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from bot.agent.past import past_turn
-from bot.inspector.api.names import TapeName
+from bot.agent.turn_history import past_turn
+from bot.inspector.api.parameters import TapeName
 from bot.inspector.api.turns import Before, Near, Step, TurnId, turn_model
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
-from bot.inspector.reading.turns import FOUND_WITHIN, neighbours, turn_page
-from bot.inspector.reading.views import (
+from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.reading.prompt_view import (
     images_of,
     message_at,
     message_tokens,
     text_of,
     view_of,
 )
-from bot.inspector.rendering import page
+from bot.inspector.reading.turns import FOUND_WITHIN, neighbours, turn_page
+from bot.inspector.rendering import render_page
 from bot.tape.service import TapeService
 
 router = APIRouter(include_in_schema=False)
@@ -36,12 +35,16 @@ STATUSES = {
 
 @router.get("/turns")
 async def turns(
-    request: Request, web: WebDep, visitor: Owner, tape: TapeName, before: Before | None = None
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    before: Before | None = None,
 ) -> HTMLResponse:
     """Show a conversation's turns."""
     found = await turn_page(TapeService(web.store, tape), before, _EACH)
     older = f"/turns?{urlencode({'tape': tape, 'before': found.older})}" if found.older else ""
-    return page(
+    return render_page(
         request,
         "turns.html",
         visitor,
@@ -57,7 +60,7 @@ async def turns(
 async def turn(
     *,
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
     turn: TurnId,
@@ -69,7 +72,7 @@ async def turn(
     past = await past_turn(service, turn, near, scanned=FOUND_WITHIN)
     view = await view_of(service, web.agent, past, step)
     before, behind = await neighbours(service, past)
-    return page(
+    return render_page(
         request,
         "turn.html",
         visitor,

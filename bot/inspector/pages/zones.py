@@ -9,15 +9,14 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
-from bot.inspector.api.names import LARGEST_VERSION, BeforeVersion, TapeName
+from bot.inspector.api.parameters import LARGEST_VERSION, BeforeVersion, TapeName
 from bot.inspector.api.zones import zone_diff, zone_page
-from bot.inspector.context import WebDep
-from bot.inspector.guard import Owner
-from bot.inspector.reading.diffs import Line, Part
-from bot.inspector.reading.facts import last_change, remembered
+from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.reading.diffs import DiffLine, ZonePartDiff
+from bot.inspector.reading.facts import last_change, load_memory
 from bot.inspector.reading.zones import places
-from bot.inspector.rendering import page
-from bot.memory.scopes import is_scope
+from bot.inspector.rendering import render_page
+from bot.memory.scope_registry import is_shared_scope
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,17 +29,17 @@ _AROUND = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiffRow:
     """A line of a difference as shown; or how many unchanged ones are left out."""
 
-    line: Line | None
+    line: DiffLine | None
     skipped: int = 0
 
 
 @router.get("/zones")
 async def zones_page(
     request: Request,
-    web: WebDep,
+    web: WebContextDep,
     visitor: Owner,
     *,
     tape: TapeName,
@@ -58,15 +57,15 @@ async def zones_page(
         old = next((one for one in numbers if one < new), 0)
     diff = await zone_diff(web, tape, old, new, found)
     older = {"tape": tape, "from": old, "to": new, "before": listed.before}
-    return page(
+    return render_page(
         request,
         "zones.html",
         visitor,
         tape=tape,
-        is_scope=is_scope(tape),
+        is_scope=is_shared_scope(tape),
         last_change=None
-        if is_scope(tape)
-        else await last_change(await remembered(web, visitor, tape)),
+        if is_shared_scope(tape)
+        else await last_change(await load_memory(web, visitor, tape)),
         listed=listed,
         previous=dict(zip(numbers, [*numbers[1:], 0], strict=False)),
         picked=found if len(found) <= _PICKED else [],
@@ -77,7 +76,7 @@ async def zones_page(
     )
 
 
-def rows(part: Part) -> Iterator[Row]:
+def rows(part: ZonePartDiff) -> Iterator[DiffRow]:
     """Yield the lines of a part, long runs of unchanged ones cut to those beside a change."""
     lines = part.lines
     near = {
@@ -92,8 +91,8 @@ def rows(part: Part) -> Iterator[Row]:
             skipped += 1
             continue
         if skipped:
-            yield Row(None, skipped)
+            yield DiffRow(None, skipped)
             skipped = 0
-        yield Row(line)
+        yield DiffRow(line)
     if skipped:
-        yield Row(None, skipped)
+        yield DiffRow(None, skipped)

@@ -8,26 +8,26 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.bus import Visitor
-from bot.core.clock import iso
+from bot.bus import WebUser
+from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
-from bot.inspector.context import Web
+from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.decisions import Signal, signals
-from bot.inspector.reading.facts import Remembered, remembered
-from bot.memory.bus.beliefs import Beliefs
-from bot.memory.bus.episodic import EpisodicTraceStore
-from bot.memory.bus.patterns import ranked
+from bot.inspector.reading.facts import LoadedMemory, load_memory
+from bot.memory.bus.belief_reader import BeliefReader
+from bot.memory.bus.belief_updates import sort_by_confidence
+from bot.memory.bus.compartment_records import EpisodeEntry, PatternType, SynthesizedPattern
+from bot.memory.bus.episodic_trace import EpisodicTraceStore
 from bot.memory.bus.provenance import entry_of, parse_episode_id
-from bot.memory.bus.records import EpisodeEntry, PatternType, SynthesizedPattern
-from bot.memory.facts.citing import cite
-from bot.memory.forgetting.tombstones import ERASED, is_erased
+from bot.memory.facts.evidence import cite
+from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 WhichBeliefs = Literal["current", "retired", "all"]
 
 
-class Rests(BaseModel):
+class SupportingEntry(BaseModel):
     """An entry that something rests on."""
 
     model_config = ConfigDict(frozen=True)
@@ -40,7 +40,7 @@ class Rests(BaseModel):
     href: str = Field(description="The page that shows it; empty where it is gone.")
 
 
-class Ground(BaseModel):
+class EvidenceRef(BaseModel):
     """What a belief names as its evidence."""
 
     model_config = ConfigDict(frozen=True)
@@ -71,7 +71,7 @@ class Belief(BaseModel):
     decay: float = Field(description="Share that a day without confirmation takes.")
     protected: bool = Field(description="It does not decay.")
     created: str = Field(description="ISO 8601 in UTC.")
-    evidence: list[Ground]
+    evidence: list[EvidenceRef]
 
 
 class BeliefList(BaseModel):
@@ -96,7 +96,7 @@ class BeliefWhy(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     belief: Belief
-    chain: list[Rests] = Field(description="What it rests on in the end, oldest first.")
+    chain: list[SupportingEntry] = Field(description="What it rests on in the end, oldest first.")
     decided: str = Field(
         description="When the gate decided, ISO 8601 in UTC; empty where it is unknown."
     )
@@ -106,21 +106,21 @@ class BeliefWhy(BaseModel):
 
 
 async def beliefs_in(
-    web: Web, visitor: Visitor, tape: str, *, which: WhichBeliefs, offset: int, limit: int
+    web: WebContext, visitor: WebUser, tape: str, *, which: WhichBeliefs, offset: int, limit: int
 ) -> BeliefList:
     """Return what was concluded in the scope of a conversation, or in a scope.
 
     Raises:
         TapeNotFound: There is no such tape.
     """
-    memory = await remembered(web, visitor, tape)
+    memory = await load_memory(web, visitor, tape)
     known = [one for one in memory.facts.compartments.patterns.values() if _has_words(one)]
     ended = sum(one.status == "retired" for one in known)
-    found = ranked((one for one in known if _is_of(one, which)), web.agent.clock.now())
+    found = sort_by_confidence((one for one in known if _is_of(one, which)), web.agent.clock.now())
     shown = found[offset : offset + limit]
     return BeliefList(
         tape=tape,
-        scope=memory.home.name,
+        scope=memory.scope_tape.name,
         session=memory.session,
         count=len(found),
         retired=ended,
@@ -129,18 +129,18 @@ async def beliefs_in(
     )
 
 
-async def why_believed(web: Web, visitor: Visitor, tape: str, name: str) -> BeliefWhy:
+async def why_believed(web: WebContext, visitor: WebUser, tape: str, name: str) -> BeliefWhy:
     """Return why something is believed: the whole chain of what it rests on, and the gate's decision.
 
     Raises:
         TapeNotFound: There is no such tape, or no such belief.
     """
-    memory = await remembered(web, visitor, tape)
+    memory = await load_memory(web, visitor, tape)
     pattern = memory.facts.compartments.patterns.get(name)
     if pattern is None or not _has_words(pattern):
         raise TapeNotFound(f"there is no belief {name[:20]} in {tape}")
     store = _beliefs(web, memory)
-    entry = await store.decision_on(name)
+    entry = await store.find_decision_entry(name)
     data = entry.data if entry is not None else {}
     decision, went_by = data.get("decision"), data.get("signals")
     return BeliefWhy(
@@ -153,18 +153,18 @@ async def why_believed(web: Web, visitor: Visitor, tape: str, name: str) -> Beli
     )
 
 
-async def rests_on(store: TapeStore, name: str, tape: str = "") -> Rests:
+async def supporting_entry(store: TapeStore, name: str, tape: str = "") -> SupportingEntry:
     """Return what stands at an id such as ``tape#12``; of a fact or a belief, just its page."""
     place = parse_episode_id(name)
     if place is None:
-        return Rests(
+        return SupportingEntry(
             id=name, state="there", who="", at="", quote="", href=_href(tape, name) if tape else ""
         )
     read = await entry_of(store, name)
     if read is None:
-        return Rests(id=name, state="gone", who="", at="", quote="", href="")
+        return SupportingEntry(id=name, state="gone", who="", at="", quote="", href="")
     cited, erased = cite(*read), is_erased(read[1])
-    return Rests(
+    return SupportingEntry(
         id=name,
         state="erased" if erased else "there",
         who=cited.who or cited.origin,
@@ -174,19 +174,21 @@ async def rests_on(store: TapeStore, name: str, tape: str = "") -> Rests:
     )
 
 
-async def _chain(store: TapeStore, chain: Iterable[EpisodeEntry], tape: str) -> list[Rests]:
+async def _chain(
+    store: TapeStore, chain: Iterable[EpisodeEntry], tape: str
+) -> list[SupportingEntry]:
     found = []
     for one in chain:
         gone = one.content.get("missing") is True
-        rests = await rests_on(store, one.id, tape)
+        rests = await supporting_entry(store, one.id, tape)
         found.append(rests.model_copy(update={"state": "gone", "href": ""}) if gone else rests)
     return found
 
 
-def _beliefs(web: Web, memory: Remembered) -> Beliefs:
+def _beliefs(web: WebContext, memory: LoadedMemory) -> BeliefReader:
     session = TapeService(web.store, memory.tape)
     conversation = memory.conversation
-    return Beliefs(
+    return BeliefReader(
         memory.scope,
         EpisodicTraceStore(session, web.agent.clock),
         web.store,
@@ -198,14 +200,14 @@ def _beliefs(web: Web, memory: Remembered) -> Beliefs:
 
 def _has_words(one: SynthesizedPattern) -> bool:
     """Say whether its words are there, ended or not."""
-    return one.text not in ("", ERASED)
+    return one.text not in ("", ERASED_TEXT)
 
 
 def _is_of(one: SynthesizedPattern, which: WhichBeliefs) -> bool:
     return which == "all" or (one.status == "retired") == (which == "retired")
 
 
-def _view(web: Web, memory: Remembered, one: SynthesizedPattern) -> Belief:
+def _view(web: WebContext, memory: LoadedMemory, one: SynthesizedPattern) -> Belief:
     now = web.agent.clock.now()
     left = one.confidence_at(now)
     return Belief(
@@ -218,16 +220,16 @@ def _view(web: Web, memory: Remembered, one: SynthesizedPattern) -> Belief:
         reason=one.reason.replace(f"{memory.tape}#", "#"),
         confidence=left,
         confirmed_confidence=one.confidence,
-        confirmed=iso(one.last_validated),
+        confirmed=format_time(one.last_validated),
         in_a_month=left if one.protected else left * (1.0 - one.decay_rate) ** 30,
         decay=0.0 if one.protected else one.decay_rate,
         protected=one.protected,
-        created=iso(one.created_at),
+        created=format_time(one.created_at),
         evidence=[_ground(name, memory.tape) for name in one.evidence_ids],
     )
 
 
-def _ground(name: str, tape: str) -> Ground:
+def _ground(name: str, tape: str) -> EvidenceRef:
     kind: Literal["entry", "fact", "belief", "history"] = "belief"
     if parse_episode_id(name) is not None:
         kind = "entry"
@@ -235,7 +237,7 @@ def _ground(name: str, tape: str) -> Ground:
         kind = "fact"
     elif name.startswith("h"):
         kind = "history"
-    return Ground(id=name, kind=kind, href=_href(tape, name))
+    return EvidenceRef(id=name, kind=kind, href=_href(tape, name))
 
 
 def _href(tape: str, name: str) -> str:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from bot.agent.subtask import TASK_RUN
-from bot.memory.facts.fold import FACTS, PAUSED
-from bot.memory.fold import CONSOLIDATION_FAILED
-from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM, REFERENCE, SHARED
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.transcript import sender_name, speaker
-from bot.memory.turns import COMMAND, DELIVERY, REPLY, TURN_RESUME
-from bot.memory.versions import UNDONE
+from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.facts.fact_fold import FACTS_EVENT, PAUSED_EVENT
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.transcript import sender_name, speaker_label
+from bot.memory.turn_fold import COMMAND, DELIVERY, REPLY, TURN_RESUME
+from bot.memory.zone_snapshot import (
+    DAILY_EVENT,
+    HISTORY_EVENT,
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+)
+from bot.memory.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 
 Category = Literal[
@@ -36,15 +42,15 @@ INDEXED: frozenset[Category] = frozenset({"message", "answer", "tool", "anchor"}
 """Of these a store's search knows all that there is, but for commands' answers."""
 
 _EVENTS: dict[str, Category] = {
-    LONG_TERM: "zone",
-    DAILY: "zone",
-    SHARED: "zone",
-    REFERENCE: "zone",
-    UNDONE: "zone",
-    HISTORY: "consolidation",
-    CONSOLIDATION_FAILED: "consolidation",
-    FACTS: "gate",
-    PAUSED: "gate",
+    LONG_TERM_EVENT: "zone",
+    DAILY_EVENT: "zone",
+    SHARED_EVENT: "zone",
+    REFERENCE_EVENT: "zone",
+    MEMORY_UNDONE_EVENT: "zone",
+    HISTORY_EVENT: "consolidation",
+    CONSOLIDATION_FAILED_EVENT: "consolidation",
+    FACTS_EVENT: "gate",
+    PAUSED_EVENT: "gate",
     COMMAND: "command",
     REPLY: "answer",
     DELIVERY: "delivery",
@@ -75,17 +81,17 @@ def category(entry: TapeEntry) -> Category:
     return _EVENTS.get(name, "other")
 
 
-def who(entry: TapeEntry) -> str:
+def author_name(entry: TapeEntry) -> str:
     """Return who an entry is of: a person's name, ``tapebot``, or nobody."""
     kind = category(entry)
     if kind in ("answer", "tool"):
         return "tapebot"
     if entry.kind == "message":
-        return speaker(entry)
+        return speaker_label(entry)
     return sender_name(entry) if "sender" in entry.meta else ""
 
 
-def turn_of(entry: TapeEntry) -> str:
+def turn_id(entry: TapeEntry) -> str:
     """Return the id of the turn that an entry says it belongs to; empty where it says none."""
     for turn in (entry.meta.get("turn"), entry.data.get("turn")):
         if isinstance(turn, str) and turn:

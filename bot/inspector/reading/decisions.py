@@ -9,14 +9,14 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.commands.links import link
-from bot.agent.commands.memory.wording import AUTHORS
+from bot.agent.commands.memory.fact_text import AUTHOR_NAMES
+from bot.agent.commands.message_links import message_url
 from bot.core.errors import TapeNotFound
-from bot.memory.facts.fact import Evidence, Fact, Origin
-from bot.memory.facts.fold import FACTS
-from bot.memory.facts.proposals import Decided, Operation, Verdict
-from bot.memory.facts.recorded import outcome_from
-from bot.memory.facts.undoing import undone_by
+from bot.memory.facts.fact import Evidence, EvidenceOrigin, Fact
+from bot.memory.facts.fact_fold import FACTS_EVENT
+from bot.memory.facts.fact_undo import undone_batch_id
+from bot.memory.facts.proposals import ProposalDecision, ProposalOperation, ProposalVerdict
+from bot.memory.facts.recorded import parse_outcome
 from bot.memory.forgetting.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -50,8 +50,8 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-Went = Literal["memory", "ended", "waiting", "record", "nowhere"]
-_WENT: Mapping[Verdict, Went] = {
+Destination = Literal["memory", "ended", "waiting", "record", "nowhere"]
+_WENT: Mapping[ProposalVerdict, Destination] = {
     "approved": "memory",
     "known": "memory",
     "pending": "waiting",
@@ -70,7 +70,7 @@ class EvidenceView(BaseModel):
     quote: str = Field(description="The words, cut where they are long; empty where they are gone.")
     who: str = Field(description="Who said them, as shown.")
     when: str = Field(description="ISO 8601 in UTC; empty where that is unknown.")
-    origin: Origin
+    origin: EvidenceOrigin
     state: Literal["there", "erased", "gone"] = Field(
         description="`erased`: the words were; `gone`: the tape or the entry is not there any more."
     )
@@ -99,11 +99,11 @@ class DecisionView(BaseModel):
     at: str = Field(description="When, ISO 8601 in UTC.")
     author: str = Field(description="Who proposed: a person, consolidation, the assistant, …")
     asker: str = Field(description="Who asked for it, as known; empty where nobody did.")
-    operation: Operation
-    verdict: Verdict
+    operation: ProposalOperation
+    verdict: ProposalVerdict
     reason: str = Field(description="In plain words.")
     signals: list[Signal] = Field(description="Computed from where the words are from.")
-    went: Went = Field(
+    went: Destination = Field(
         description="Where it went: into memory, out of it, before a person, on record only, nowhere."
     )
     text: str = Field(description="What was proposed; empty where it is no text, or was erased.")
@@ -136,7 +136,7 @@ async def _evidence(store: TapeStore, one: Evidence) -> EvidenceView:
         origin=one.origin,
         state=state,
         href=f"/timeline?{query}" if found else "",
-        message=link(one.tape, one.inbound, private=one.origin != "member"),
+        message=message_url(one.tape, one.inbound, private=one.origin != "member"),
     )
 
 
@@ -163,7 +163,7 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
     return found
 
 
-async def turned_down(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
+async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
     """Return what the gate lately kept out: put on record only, or refused; newest first.
 
     Args:
@@ -176,8 +176,8 @@ async def turned_down(scope: TapeService, last: int, limit: int) -> list[Decisio
         async for entry in entries:
             kept_out = [
                 one
-                for one in outcome_from(entry).of("logged", "refused")
-                if entry.name == FACTS and one.proposal.text
+                for one in parse_outcome(entry).with_verdict("logged", "refused")
+                if entry.name == FACTS_EVENT and one.proposal.text
             ]
             found += [_view(scope.name, entry, one, None) for one in reversed(kept_out)]
             if len(found) >= limit:
@@ -196,8 +196,8 @@ async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str
     # Many are of one record, and a record may hold a whole state: each is read once.
     for at in dict.fromkeys(one.admitted for one in facts):
         entry = await _record(scope, at)
-        for decided in outcome_from(entry).decided if entry is not None else ():
-            concerned = (decided.fact, decided.closed)
+        for decided in parse_outcome(entry).decisions if entry is not None else ():
+            concerned = (decided.fact, decided.ended)
             told |= {(at, one.id): decided.reason for one in concerned if one is not None}
     keys = {one.id: (one.admitted, one.id) for one in facts}
     return {number: told[key] for number, key in keys.items() if key in told}
@@ -205,7 +205,7 @@ async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str
 
 async def _record(scope: TapeService, entry: int) -> TapeEntry | None:
     found = await scope.read_entries(entry, entry) if entry else []
-    return found[0] if found and found[0].name == FACTS else None
+    return found[0] if found and found[0].name == FACTS_EVENT else None
 
 
 async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeEntry, None]:
@@ -220,30 +220,32 @@ async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeE
 
 
 def _operations(entry: TapeEntry) -> Iterator[dict[str, Any]]:
-    operations = entry.data.get("ops") if entry.name == FACTS else None
+    operations = entry.data.get("ops") if entry.name == FACTS_EVENT else None
     for one in operations if isinstance(operations, list) else ():
         if isinstance(one, dict):
             yield one
 
 
-def _of(entry: TapeEntry, number: int) -> Iterator[tuple[Decided, dict[str, Any]]]:
+def _of(entry: TapeEntry, number: int) -> Iterator[tuple[ProposalDecision, dict[str, Any]]]:
     """Yield the decisions of a record that concern a fact, each with its JSON."""
     for raw in _operations(entry):
-        alone = TapeEntry(entry.id, entry.kind, {"name": FACTS, "data": {"ops": [raw]}})
-        for decided in outcome_from(alone).decided:
-            concerned = (decided.fact, decided.closed)
+        alone = TapeEntry(entry.id, entry.kind, {"name": FACTS_EVENT, "data": {"ops": [raw]}})
+        for decided in parse_outcome(alone).decisions:
+            concerned = (decided.fact, decided.ended)
             if any(one is not None and one.id == number for one in concerned):
                 yield decided, raw
 
 
-def _begins(decided: Decided, raw: dict[str, Any], number: int) -> bool:
+def _begins(decided: ProposalDecision, raw: dict[str, Any], number: int) -> bool:
     """Say whether a decision is the first on a fact: it was not there before."""
     made = decided.fact is not None and decided.fact.id == number
     begins = ("add", "supersede", "restate", "refute")
     return made and "was" not in raw and decided.proposal.op in begins
 
 
-def _view(scope: str, entry: TapeEntry, decided: Decided, fact: Fact | None) -> DecisionView:
+def _view(
+    scope: str, entry: TapeEntry, decided: ProposalDecision, fact: Fact | None
+) -> DecisionView:
     evidence = fact.evidence if fact is not None else ()
     author, asker = str(entry.data.get("author") or ""), entry.data.get("asker")
     known = {one.sender: one.who for one in evidence if one.sender}
@@ -255,7 +257,7 @@ def _view(scope: str, entry: TapeEntry, decided: Decided, fact: Fact | None) -> 
         tape=scope,
         entry=entry.id,
         at=str(entry.meta.get("ts") or ""),
-        author=AUTHORS.get(author, "a person"),
+        author=AUTHOR_NAMES.get(author, "a person"),
         asker=who,
         operation=decided.proposal.op,
         verdict=decided.verdict,
@@ -264,13 +266,13 @@ def _view(scope: str, entry: TapeEntry, decided: Decided, fact: Fact | None) -> 
         went=_went(decided, fact),
         text=decided.proposal.text,
         made=made if fact is None or made != fact.id else None,
-        undoes=undone_by(entry),
+        undoes=undone_batch_id(entry),
     )
 
 
-def _went(decided: Decided, fact: Fact | None) -> Went:
-    of_it = fact is not None and decided.closed is not None and decided.closed.id == fact.id
-    after = decided.closed if of_it else decided.fact
+def _went(decided: ProposalDecision, fact: Fact | None) -> Destination:
+    of_it = fact is not None and decided.ended is not None and decided.ended.id == fact.id
+    after = decided.ended if of_it else decided.fact
     ended = after is not None and after.status not in ("active", "pending")
     if decided.verdict == "approved" and ended:
         return "ended"

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.memory.snapshot import MemorySnapshot
+from bot.memory.zone_snapshot import MemorySnapshot
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]", re.UNICODE)
 _SAID = re.compile(r"\w+", re.UNICODE)
@@ -35,7 +35,7 @@ _ALIKE = 0.5
 """Lines that share less than this are another line, and not the same one changed."""
 
 
-class Piece(BaseModel):
+class DiffSegment(BaseModel):
     """A part of a line."""
 
     model_config = ConfigDict(frozen=True)
@@ -44,17 +44,17 @@ class Piece(BaseModel):
     changed: bool = Field(description="It stands on this side only.")
 
 
-class Line(BaseModel):
+class DiffLine(BaseModel):
     """A line of a difference."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: Literal["same", "added", "removed", "changed"]
-    old: list[Piece] | None = Field(description="Null where the line is new.")
-    new: list[Piece] | None = Field(description="Null where the line is gone.")
+    old: list[DiffSegment] | None = Field(description="Null where the line is new.")
+    new: list[DiffSegment] | None = Field(description="Null where the line is gone.")
 
 
-class Part(BaseModel):
+class ZonePartDiff(BaseModel):
     """What differs in one part of a zone."""
 
     model_config = ConfigDict(frozen=True)
@@ -63,10 +63,10 @@ class Part(BaseModel):
     title: str = Field(description="The name as people read it.")
     added: int = Field(description="Lines that are new, or are another.")
     removed: int = Field(description="Lines that are gone, or were another.")
-    lines: list[Line]
+    lines: list[DiffLine]
 
 
-def zone_parts(old: MemorySnapshot, new: MemorySnapshot) -> list[Part]:
+def zone_part_diffs(old: MemorySnapshot, new: MemorySnapshot) -> list[ZonePartDiff]:
     """Return what differs between two zones, a part each; parts that both have not are left out."""
     before = {one.date: one.content for one in old.dailies}
     after = {one.date: one.content for one in new.dailies}
@@ -81,9 +81,9 @@ def zone_parts(old: MemorySnapshot, new: MemorySnapshot) -> list[Part]:
     return [_part(name, title, one, other) for name, title, one, other in texts if one or other]
 
 
-def _part(name: str, title: str, old: str, new: str) -> Part:
-    lines = compared(old, new)
-    return Part(
+def _part(name: str, title: str, old: str, new: str) -> ZonePartDiff:
+    lines = diff_lines(old, new)
+    return ZonePartDiff(
         name=name,
         title=title,
         added=sum(one.kind in ("added", "changed") for one in lines),
@@ -92,11 +92,11 @@ def _part(name: str, title: str, old: str, new: str) -> Part:
     )
 
 
-def compared(old: str, new: str) -> list[Line]:
+def diff_lines(old: str, new: str) -> list[DiffLine]:
     """Return two texts as lines, each with what is on one side only."""
     before, after = old.splitlines(), new.splitlines()
     work = _Work()
-    found: list[Line] = []
+    found: list[DiffLine] = []
     for same, a, b, c, d in _spans(before, after):
         if same:
             found += [_same(line) for line in before[a:b]]
@@ -142,20 +142,20 @@ class _Work:
         return fits
 
 
-def _same(line: str) -> Line:
-    whole = [Piece(text=line, changed=False)]
-    return Line(kind="same", old=whole, new=whole)
+def _same(line: str) -> DiffLine:
+    whole = [DiffSegment(text=line, changed=False)]
+    return DiffLine(kind="same", old=whole, new=whole)
 
 
-def _removed(line: str) -> Line:
-    return Line(kind="removed", old=[Piece(text=line, changed=True)], new=None)
+def _removed(line: str) -> DiffLine:
+    return DiffLine(kind="removed", old=[DiffSegment(text=line, changed=True)], new=None)
 
 
-def _added(line: str) -> Line:
-    return Line(kind="added", old=None, new=[Piece(text=line, changed=True)])
+def _added(line: str) -> DiffLine:
+    return DiffLine(kind="added", old=None, new=[DiffSegment(text=line, changed=True)])
 
 
-def _replaced(old: Sequence[str], new: Sequence[str], work: _Work) -> Iterator[Line]:
+def _replaced(old: Sequence[str], new: Sequence[str], work: _Work) -> Iterator[DiffLine]:
     """Yield lines in whose place others stand: those alike as changed ones, in order."""
     at = 0
     for line in old:
@@ -189,17 +189,17 @@ def _likeness(old: str, new: str, work: _Work) -> float:
     return matcher.ratio()
 
 
-def _changed(old: str, new: str, work: _Work) -> Line:
+def _changed(old: str, new: str, work: _Work) -> DiffLine:
     a, b = _WORDS.findall(old), _WORDS.findall(new)
     if not work.takes(a, b):
         # A line of a few words may have very many other signs.
-        whole = [Piece(text=old, changed=True)], [Piece(text=new, changed=True)]
-        return Line(kind="changed", old=whole[0], new=whole[1])
-    before: list[Piece] = []
-    after: list[Piece] = []
+        whole = [DiffSegment(text=old, changed=True)], [DiffSegment(text=new, changed=True)]
+        return DiffLine(kind="changed", old=whole[0], new=whole[1])
+    before: list[DiffSegment] = []
+    after: list[DiffSegment] = []
     for op, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if i < j:
-            before.append(Piece(text="".join(a[i:j]), changed=op != "equal"))
+            before.append(DiffSegment(text="".join(a[i:j]), changed=op != "equal"))
         if k < m:
-            after.append(Piece(text="".join(b[k:m]), changed=op != "equal"))
-    return Line(kind="changed", old=before, new=after)
+            after.append(DiffSegment(text="".join(b[k:m]), changed=op != "equal"))
+    return DiffLine(kind="changed", old=before, new=after)

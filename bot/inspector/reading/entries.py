@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import anyio
 
 from bot.core.errors import TapeNotFound
-from bot.inspector.context import Web
-from bot.inspector.reading.categories import Category, category, turn_of, who
-from bot.inspector.reading.facts import folded
-from bot.inspector.reading.telling import telling, told_at
+from bot.inspector.dependencies import WebContext
+from bot.inspector.reading.categories import Category, author_name, category, turn_id
+from bot.inspector.reading.entry_text import entry_line, entry_time
+from bot.inspector.reading.facts import load_session_fold
+from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
 from bot.memory.facts.fact import Fact
 from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.scope import ScopeMemory
-from bot.memory.scopes import is_scope
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.scope_memory import ScopeMemory
+from bot.memory.scope_registry import is_shared_scope
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
@@ -37,7 +37,7 @@ _NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Short:
+class EntrySummary:
     """An entry in short.
 
     Attributes:
@@ -67,30 +67,32 @@ class Short:
     erased: bool
 
 
-def short(entry: TapeEntry) -> Short:
+def summarize_entry(entry: TapeEntry) -> EntrySummary:
     """Return an entry in short."""
-    return Short(
+    return EntrySummary(
         id=entry.id,
         kind=entry.kind,
         name=entry.name or "",
-        time=told_at(entry),
-        who=who(entry),
-        turn=turn_of(entry),
+        time=entry_time(entry),
+        who=author_name(entry),
+        turn=turn_id(entry),
         problem=problem_of(entry),
         category=category(entry),
-        text=telling(entry),
+        text=entry_line(entry),
         boundary=entry.is_boundary,
         erased=is_erased(entry),
     )
 
 
-async def window(store: TapeStore, tape: str, first: int, last: int) -> list[Short]:
+async def read_range(store: TapeStore, tape: str, first: int, last: int) -> list[EntrySummary]:
     """Return the entries of an id range, both ends included, ``MOST`` at most.
 
     Raises:
         TapeNotFound: There is no such tape.
     """
-    return [short(one) for one in await store.read(tape, first, min(last, first + MOST - 1))]
+    return [
+        summarize_entry(one) for one in await store.read(tape, first, min(last, first + MOST - 1))
+    ]
 
 
 async def first_id(store: TapeStore, tape: str) -> int:
@@ -127,7 +129,9 @@ async def chapters(store: TapeStore, tape: str, limit: int) -> tuple[list[Anchor
     return marks[-limit:], len(marks)
 
 
-async def news(store: TapeStore, tape: str, after: int, seconds: float) -> list[Short]:
+async def wait_for_entries(
+    store: TapeStore, tape: str, after: int, seconds: float
+) -> list[EntrySummary]:
     """Return what comes behind an id, waiting for it; nothing where nothing comes in time.
 
     Raises:
@@ -140,7 +144,7 @@ async def news(store: TapeStore, tape: str, after: int, seconds: float) -> list[
                 async for entry in entries:
                     version = entry.id
                     break
-    return await window(store, tape, after + 1, version) if version > after else []
+    return await read_range(store, tape, after + 1, version) if version > after else []
 
 
 async def one_entry(store: TapeStore, tape: str, number: int) -> TapeEntry:
@@ -160,16 +164,16 @@ async def one_entry(store: TapeStore, tape: str, number: int) -> TapeEntry:
 async def turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
     """Return the turn that an entry belongs to, or that took it in; empty where that is not near."""
     inbound = entry.meta.get("inbound")
-    if (turn := turn_of(entry)) or not isinstance(inbound, str):
+    if (turn := turn_id(entry)) or not isinstance(inbound, str):
         return turn
     for one in await store.read(tape, entry.id + 1, entry.id + _TURN_WITHIN):
         taken = one.data.get("inbound") if one.name in (TURN_START, LOOP_STEP, TURN_END) else None
         if isinstance(taken, list) and inbound in taken:
-            return turn_of(one)
+            return turn_id(one)
     return ""
 
 
-async def citing(web: Web, tape: str, number: int) -> list[tuple[str, Fact]]:
+async def citing(web: WebContext, tape: str, number: int) -> list[tuple[str, Fact]]:
     """Return the facts that rest on an entry, each with the tape that it is remembered on.
 
     Looked for where what is learned in this conversation belongs, and in what everybody reads.
@@ -185,9 +189,9 @@ async def citing(web: Web, tape: str, number: int) -> list[tuple[str, Fact]]:
     return found
 
 
-async def _scopes(web: Web, tape: str) -> list[ScopeMemory]:
-    if is_scope(tape):
+async def _scopes(web: WebContext, tape: str) -> list[ScopeMemory]:
+    if is_shared_scope(tape):
         return []
-    fold = await folded(web, tape)
-    home = web.scopes.home(TapeService(web.store, tape), fold.facts, fold.home)
+    fold = await load_session_fold(web, tape)
+    home = web.scopes.home(TapeService(web.store, tape), fold.facts, fold.home_scope)
     return [home, web.scopes.workspace()]

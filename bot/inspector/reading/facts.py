@@ -14,21 +14,21 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.agent.commands.memory.wording import age, sure
-from bot.bus import Visitor
+from bot.agent.commands.memory.fact_text import age_text, confidence_text
+from bot.bus import WebUser
 from bot.core.errors import TapeNotFound
-from bot.inspector.context import Web
+from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.sessions import is_conversation
-from bot.memory import longterm
-from bot.memory.facts.fact import Fact, Origin, Status
-from bot.memory.facts.fold import FactFold
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold
-from bot.memory.scope import Kind, ScopeMemory
-from bot.memory.scopes import PERSON, WORKSPACE, is_scope
+from bot.memory import long_term_memory as longterm
+from bot.memory.facts.fact import EvidenceOrigin, Fact, FactStatus
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.fold_loader import load_fold
+from bot.memory.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.scope_registry import PERSON_SCOPE_PREFIX, WORKSPACE_SCOPE, is_shared_scope
+from bot.memory.session_fold import SessionFold
 from bot.tape.service import TapeService
 
-Which = Literal["active", "pending", "superseded", "retired", "dropped", "ended", "all"]
+FactFilter = Literal["active", "pending", "superseded", "retired", "dropped", "ended", "all"]
 """Which facts: of one status, all that hold no longer, or all."""
 
 _CHATS = 6
@@ -46,9 +46,9 @@ class FactView(BaseModel):
     scope: str = Field(description="The tape that holds it.")
     text: str = Field(description="One line; empty where its words were erased.")
     subject: str = Field(description="What it is about; empty where nobody said.")
-    status: Status
+    status: FactStatus
     erased: bool = Field(description="Its words are gone for good.")
-    origin: Origin = Field(description="Of the weakest evidence.")
+    origin: EvidenceOrigin = Field(description="Of the weakest evidence.")
     confidence: float = Field(description="0 to 1.")
     sure: str = Field(description="The same in words.")
     age: str = Field(description="Since it holds, such as `3 days`; empty where that is unknown.")
@@ -61,35 +61,35 @@ class FactView(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class LoadedMemory:
     """What is remembered where somebody looks.
 
     Attributes:
         tape: The conversation or the scope that was asked for.
-        home: Tape of the scope that its facts belong to.
+        scope_tape: Tape of the scope that its facts belong to.
         kind: Of that scope.
         facts: Its facts.
         workspace: What everybody reads.
         conversation: The conversation's state; None where a scope was asked for.
         session: The conversation in which commands change it; empty where none is known.
-        today: Whoever looks has this moment, in their time zone.
+        now: Whoever looks has this moment, in their time zone.
         scope: The scope itself, open; whoever holds it keeps it open.
     """
 
     tape: str
-    home: TapeService
-    kind: Kind
+    scope_tape: TapeService
+    kind: ScopeKind
     facts: FactFold
     workspace: FactFold
     conversation: SessionFold | None
     session: str
-    today: datetime
+    now: datetime
     scope: ScopeMemory
 
     @property
     def timezone(self) -> tzinfo | None:
         """The user's."""
-        return self.today.tzinfo
+        return self.now.tzinfo
 
     @property
     def is_workspace(self) -> bool:
@@ -106,40 +106,40 @@ class Remembered:
         everybodys = self.is_workspace if shared is None else shared
         before = fact.supersedes
         return FactView(
-            number=named(fact.id, shared=everybodys),
-            scope=WORKSPACE if everybodys else self.home.name,
+            number=fact_number(fact.id, shared=everybodys),
+            scope=WORKSPACE_SCOPE if everybodys else self.scope_tape.name,
             text=fact.text,
             subject=fact.subject,
             status=fact.status,
             erased=not fact.text,
             origin=fact.origin,
             confidence=fact.confidence,
-            sure=sure(fact.confidence),
-            age=age(fact.valid_from, self.today.date(), self.timezone),
+            sure=confidence_text(fact.confidence),
+            age=age_text(fact.valid_from, self.now.date(), self.timezone),
             valid_from=fact.valid_from,
             valid_to=fact.valid_to,
             changed=fact.changed,
             admitted=fact.admitted,
-            supersedes=named(before, shared=everybodys) if before is not None else None,
+            supersedes=fact_number(before, shared=everybodys) if before is not None else None,
             evidence=len(fact.evidence),
         )
 
 
-async def last_change(held: Remembered) -> int | None:
+async def last_change(held: LoadedMemory) -> int | None:
     """Return the id of the change that ``/memory undo`` would take back; None where there is none.
 
     Given with the command it means this change alone, however long ago somebody looked.
     """
     found = None if held.is_workspace else await held.scope.undo_batch()
-    return None if found is None else found.undoes
+    return None if found is None else found.undone_entry
 
 
-def named(number: int, *, shared: bool) -> str:
+def fact_number(number: int, *, shared: bool) -> str:
     """Return a number as chats show it."""
     return f"{'w' * shared}{number}"
 
 
-async def remembered(web: Web, visitor: Visitor, tape: str) -> Remembered:
+async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMemory:
     """Return what is remembered of a conversation, or in a scope.
 
     Args:
@@ -150,15 +150,17 @@ async def remembered(web: Web, visitor: Visitor, tape: str) -> Remembered:
     Raises:
         TapeNotFound: There is no such tape, or it holds no facts.
     """
-    if not (is_conversation(tape) or tape == WORKSPACE or tape.startswith(PERSON)):
+    if not (
+        is_conversation(tape) or tape == WORKSPACE_SCOPE or tape.startswith(PERSON_SCOPE_PREFIX)
+    ):
         raise TapeNotFound(f"{tape} is the program's own, and holds no facts")
     service = TapeService(web.store, tape)
     workspace = web.scopes.workspace()
     await workspace.open()
     today = web.agent.clock.now().astimezone(web.agent.timezone)
-    if tape == WORKSPACE:
+    if tape == WORKSPACE_SCOPE:
         own = visitor.address.session
-        return Remembered(
+        return LoadedMemory(
             tape,
             service,
             "workspace",
@@ -170,10 +172,10 @@ async def remembered(web: Web, visitor: Visitor, tape: str) -> Remembered:
             workspace,
         )
     await web.store.version(tape)
-    if is_scope(tape):
+    if is_shared_scope(tape):
         scope = await _opened(web, tape)
         session = await _chat_of(web, visitor, scope)
-        return Remembered(
+        return LoadedMemory(
             tape,
             scope.tape,
             scope.kind,
@@ -184,15 +186,17 @@ async def remembered(web: Web, visitor: Visitor, tape: str) -> Remembered:
             today,
             scope,
         )
-    fold = await folded(web, tape)
+    fold = await load_session_fold(web, tape)
     home = await home_of(web, tape, fold)
     own_scope = home == tape
     scope = web.scopes.home(service, fold.facts, "") if own_scope else await _opened(web, home)
     facts = fold.facts if own_scope else scope.fold
-    return Remembered(tape, scope.tape, scope.kind, facts, workspace.fold, fold, tape, today, scope)
+    return LoadedMemory(
+        tape, scope.tape, scope.kind, facts, workspace.fold, fold, tape, today, scope
+    )
 
 
-async def folded(web: Web, tape: str) -> SessionFold:
+async def load_session_fold(web: WebContext, tape: str) -> SessionFold:
     """Return the state of a conversation.
 
     Raises:
@@ -203,32 +207,34 @@ async def folded(web: Web, tape: str) -> SessionFold:
     )
 
 
-async def home_of(web: Web, tape: str, fold: SessionFold) -> str:
+async def home_of(web: WebContext, tape: str, fold: SessionFold) -> str:
     """Return the tape of the scope that a conversation's facts belong to now."""
-    return await longterm.home_of(TapeService(web.store, tape), fold.home, web.scopes)
+    return await longterm.resolve_home(TapeService(web.store, tape), fold.home_scope, web.scopes)
 
 
-async def _opened(web: Web, name: str) -> ScopeMemory:
+async def _opened(web: WebContext, name: str) -> ScopeMemory:
     scope = web.scopes.person(name)
     await scope.open()
     return scope
 
 
-async def _chat_of(web: Web, visitor: Visitor, scope: ScopeMemory) -> str:
+async def _chat_of(web: WebContext, visitor: WebUser, scope: ScopeMemory) -> str:
     """Return a private conversation of the person that a scope is of; empty where none is found."""
     newest = sorted(scope.fold.facts.values(), key=lambda one: one.changed, reverse=True)
     said = (one.tape for fact in newest for one in fact.evidence if one.origin == "person")
     tried = (*web.scopes.identities(scope.name), visitor.address.session, *said)
-    for tape in [one for one in dict.fromkeys(tried) if one and not is_scope(one)][:_CHATS]:
+    for tape in [one for one in dict.fromkeys(tried) if one and not is_shared_scope(one)][:_CHATS]:
         try:
-            if await home_of(web, tape, await folded(web, tape)) == scope.name:
+            if await home_of(web, tape, await load_session_fold(web, tape)) == scope.name:
                 return tape
         except TapeNotFound:
             continue
     return ""
 
 
-def chosen(facts: Iterable[Fact], which: Which, words: str, subject: str | None) -> list[Fact]:
+def filter_facts(
+    facts: Iterable[Fact], which: FactFilter, words: str, subject: str | None
+) -> list[Fact]:
     """Return the facts that fit, by subject, those without one last; erased ones never.
 
     Args:
@@ -250,7 +256,7 @@ def chosen(facts: Iterable[Fact], which: Which, words: str, subject: str | None)
     return sorted(found, key=lambda one: (not one.subject, one.subject.strip().casefold(), one.id))
 
 
-def _is_of(status: Status, which: Which) -> bool:
+def _is_of(status: FactStatus, which: FactFilter) -> bool:
     return which in ("all", status) or (which == "ended" and status in _ENDED)
 
 

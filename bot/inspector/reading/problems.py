@@ -13,24 +13,29 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.bus import Visitor
-from bot.core.clock import iso
-from bot.core.errors import Refusal
-from bot.inspector.context import Web
+from bot.bus import WebUser
+from bot.core.clock import format_time
+from bot.core.errors import HttpError
+from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.decisions import reason_of
-from bot.inspector.reading.facts import Remembered, remembered
-from bot.memory.bus.entries import EPISODE
-from bot.memory.bus.problems import ProblemRegistry
-from bot.memory.bus.records import Problem, ProblemState, WorkingSet, time_from
-from bot.memory.bus.working import WorkingSetStore, summary_now
-from bot.memory.facts.fold import FactFold
-from bot.memory.fold import SessionFold
+from bot.inspector.reading.facts import LoadedMemory, load_memory
+from bot.memory.bus.compartment_records import (
+    Problem,
+    ProblemState,
+    WorkingSet,
+    parse_utc_time,
+)
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.bus.problem_registry import ProblemRegistry
+from bot.memory.bus.working_set import WorkingSetStore, problem_summary
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 _BACK = 60
 """Newest changes of a tape in which the reason for a held assumption is looked for."""
 
-Standing = Literal["noted", "held", "waiting", "over"]
+AssumptionStatus = Literal["noted", "held", "waiting", "over"]
 
 
 class Assumption(BaseModel):
@@ -40,7 +45,7 @@ class Assumption(BaseModel):
 
     text: str
     confidence: float = Field(description="0 to 1.")
-    standing: Standing = Field(
+    standing: AssumptionStatus = Field(
         description="`noted`: somebody assumed it; `held`: the gate found it contested, and it holds for its "
         "time; `waiting`: the same of a fact on which a person decides; `over`: it is not shown to the model "
         "any more."
@@ -54,7 +59,7 @@ class Assumption(BaseModel):
     )
 
 
-class Decision(BaseModel):
+class WorkingSetDecision(BaseModel):
     """What was decided for one problem."""
 
     model_config = ConfigDict(frozen=True)
@@ -63,7 +68,7 @@ class Decision(BaseModel):
     why: str = Field(description="Empty where nobody said.")
 
 
-class Draft(BaseModel):
+class WorkingSetDraft(BaseModel):
     """A text in the making."""
 
     model_config = ConfigDict(frozen=True)
@@ -84,8 +89,8 @@ class WorkingSetView(BaseModel):
     constraints: dict[str, list[str]] = Field(description="Those of any other name.")
     assumptions: list[Assumption]
     questions: list[str]
-    drafts: list[Draft]
-    decisions: list[Decision]
+    drafts: list[WorkingSetDraft]
+    decisions: list[WorkingSetDecision]
     created: str | None = Field(description="When it was begun, ISO 8601 in UTC.")
     expires: str | None = Field(description="When it ends unless it is used before.")
     hours: float = Field(description="How long it lives unused.")
@@ -116,7 +121,7 @@ class ProblemView(BaseModel):
     expires: str | None = Field(description="When its working set ends; null where it has none.")
 
 
-class Problems(BaseModel):
+class ProblemList(BaseModel):
     """What a conversation works on."""
 
     model_config = ConfigDict(frozen=True)
@@ -129,7 +134,7 @@ class Problems(BaseModel):
     problems: list[ProblemView] = Field(description="What is worked on first, then by priority.")
 
 
-async def problems_in(web: Web, visitor: Visitor, tape: str) -> Problems:
+async def problems_in(web: WebContext, visitor: WebUser, tape: str) -> ProblemList:
     """Return the problems of a conversation.
 
     Raises:
@@ -140,12 +145,17 @@ async def problems_in(web: Web, visitor: Visitor, tape: str) -> Problems:
     held = found.compartments
     listed = await _registry(web, tape, found).list_by_state()
     listed.sort(key=lambda one: (one.state != "active", one.state == "completed"))
-    return Problems(
-        tape=tape, active=held.active, wanted=held.wanted, problems=[_view(one) for one in listed]
+    return ProblemList(
+        tape=tape,
+        active=held.active_problem,
+        wanted=held.requested_problem,
+        problems=[_view(one) for one in listed],
     )
 
 
-async def working_set_in(web: Web, visitor: Visitor, tape: str, problem: str) -> WorkingSetView:
+async def working_set_in(
+    web: WebContext, visitor: WebUser, tape: str, problem: str
+) -> WorkingSetView:
     """Return what a problem needs right now; empty where that has ended.
 
     Raises:
@@ -156,15 +166,15 @@ async def working_set_in(web: Web, visitor: Visitor, tape: str, problem: str) ->
 
 
 async def working_sets_in(
-    web: Web, visitor: Visitor, tape: str, problems: Iterable[str]
+    web: WebContext, visitor: WebUser, tape: str, problems: Iterable[str]
 ) -> dict[str, WorkingSetView]:
     """Return what several problems need; see ``working_set_in``."""
-    memory = await remembered(web, visitor, tape)
+    memory = await load_memory(web, visitor, tape)
     fold = _conversation(memory)
     now, found = web.agent.clock.now(), {}
     for problem in problems:
         if fold.compartments.problem(problem) is None:
-            raise Refusal(404, "not_found", f"there is no problem {problem[:40]!r} in {tape}")
+            raise HttpError(404, "not_found", f"there is no problem {problem[:40]!r} in {tape}")
         working = fold.compartments.working_set(problem, now)
         if working is None:
             found[problem] = _nothing(problem)
@@ -173,20 +183,20 @@ async def working_sets_in(
     return found
 
 
-async def _asked(web: Web, visitor: Visitor, tape: str) -> SessionFold:
-    return _conversation(await remembered(web, visitor, tape))
+async def _asked(web: WebContext, visitor: WebUser, tape: str) -> SessionFold:
+    return _conversation(await load_memory(web, visitor, tape))
 
 
-def _conversation(memory: Remembered) -> SessionFold:
+def _conversation(memory: LoadedMemory) -> SessionFold:
     if memory.conversation is None:
         text = (
             f"{memory.tape} is no conversation: problems are kept by each conversation for itself"
         )
-        raise Refusal(422, "invalid_request", text)
+        raise HttpError(422, "invalid_request", text)
     return memory.conversation
 
 
-def _registry(web: Web, tape: str, fold: SessionFold) -> ProblemRegistry:
+def _registry(web: WebContext, tape: str, fold: SessionFold) -> ProblemRegistry:
     own = web.scopes.home(TapeService(web.store, tape), fold.facts, "")
     clock = web.agent.clock
     return ProblemRegistry(own, fold, WorkingSetStore(own, clock), clock)
@@ -201,10 +211,10 @@ def _view(one: Problem) -> ProblemView:
         priority=one.priority,
         since=_moment(one.created_at),
         used=_moment(one.last_active),
-        summary=summary_now(one),
-        messages=one.weight[0],
-        tokens=one.weight[1],
-        newest=max(one.messages, default=None),
+        summary=problem_summary(one),
+        messages=one.resumable_size[0],
+        tokens=one.resumable_size[1],
+        newest=max(one.resumable_entry_ids, default=None),
         questions=len(working.open_questions) if working is not None else 0,
         expires=_moment(working.expires_at) if working is not None else None,
     )
@@ -212,7 +222,7 @@ def _view(one: Problem) -> ProblemView:
 
 def _moment(at: datetime) -> str | None:
     """Return a time as ISO 8601; None for the one that stands for an unknown one."""
-    return iso(at) if at > datetime.fromtimestamp(0, UTC) else None
+    return format_time(at) if at > datetime.fromtimestamp(0, UTC) else None
 
 
 def _nothing(problem: str) -> WorkingSetView:
@@ -223,7 +233,7 @@ def _nothing(problem: str) -> WorkingSetView:
 
 
 async def _working(
-    web: Web, memory: Remembered, working: WorkingSet, now: datetime
+    web: WebContext, memory: LoadedMemory, working: WorkingSet, now: datetime
 ) -> WorkingSetView:
     rules = {name: list(map(str, held)) for name, held in working.constraints.items()}
     return WorkingSetView(
@@ -234,7 +244,7 @@ async def _working(
         constraints=rules,
         assumptions=await _assumptions(web, memory, working, now),
         questions=list(map(str, working.open_questions)),
-        drafts=[Draft(name=k, text=str(v)) for k, v in working.partial_artifacts.items()],
+        drafts=[WorkingSetDraft(name=k, text=str(v)) for k, v in working.partial_artifacts.items()],
         decisions=[_decision(one) for one in working.local_decisions],
         created=_moment(working.created_at),
         expires=_moment(working.expires_at),
@@ -242,29 +252,29 @@ async def _working(
     )
 
 
-def _decision(one: dict[str, Any]) -> Decision:
-    return Decision(text=str(one.get("d", "")), why=str(one.get("why") or ""))
+def _decision(one: dict[str, Any]) -> WorkingSetDecision:
+    return WorkingSetDecision(text=str(one.get("d", "")), why=str(one.get("why") or ""))
 
 
 async def _assumptions(
-    web: Web, memory: Remembered, working: WorkingSet, now: datetime
+    web: WebContext, memory: LoadedMemory, working: WorkingSet, now: datetime
 ) -> list[Assumption]:
     waiting = {fact.id: fact for fact in memory.facts.pending()}
     found = []
     for one in working.assumptions:
-        number, until = one.get("fact"), time_from(one.get("until"))
+        number, until = one.get("fact"), parse_utc_time(one.get("until"))
         fact = waiting.get(number) if type(number) is int else None
         decided = "fact" in one and fact is None
-        standing: Standing = "waiting" if fact is not None else "held" if until else "noted"
+        standing: AssumptionStatus = "waiting" if fact is not None else "held" if until else "noted"
         standing = "over" if decided or (until is not None and now >= until) else standing
-        reason = await reason_of(memory.home, fact) if fact is not None else ""
+        reason = await reason_of(memory.scope_tape, fact) if fact is not None else ""
         sure = one.get("confidence")
         found.append(
             Assumption(
                 text=str(one.get("a", "")),
                 confidence=float(sure) if isinstance(sure, int | float) else 0.5,
                 standing=standing,
-                until=iso(until) if until is not None else None,
+                until=format_time(until) if until is not None else None,
                 fact=fact.id if fact is not None else None,
                 reason=reason,
             )
@@ -278,14 +288,14 @@ async def _assumptions(
 async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[str, str]:
     """Return why the gate held these: it is told in the change, the words in the episode behind it."""
     found: dict[str, str] = {}
-    at = facts.last
+    at = facts.last_entry_id
     for _ in range(_BACK):
         read = await tape.read_entries(at, at + 1) if at else []
         if not read or read[0].id != at or len(found) == len(texts):
             break
         change, logged = read[0], read[1] if len(read) > 1 else None
         decision = change.data.get("decision")
-        if isinstance(decision, dict) and logged is not None and logged.name == EPISODE:
+        if isinstance(decision, dict) and logged is not None and logged.name == EPISODE_EVENT:
             content = logged.data.get("content")
             text = content.get("text") if isinstance(content, dict) else None
             if isinstance(text, str) and text in texts:

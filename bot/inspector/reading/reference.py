@@ -12,20 +12,24 @@ from typing import Any, Literal
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.bus import Visitor
-from bot.core.clock import iso
+from bot.bus import WebUser
+from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
-from bot.inspector.context import Web
-from bot.inspector.reading.beliefs import Rests, rests_on
+from bot.inspector.dependencies import WebContext
+from bot.inspector.reading.beliefs import SupportingEntry, supporting_entry
 from bot.inspector.reading.decisions import Signal, signals
-from bot.inspector.reading.diffs import Line, compared
-from bot.inspector.reading.facts import remembered
-from bot.memory.bus.records import SharedReference
-from bot.memory.bus.shared import SharedReferenceStore, citation, living
-from bot.memory.scope import ScopeMemory
+from bot.inspector.reading.diffs import DiffLine, diff_lines
+from bot.inspector.reading.facts import load_memory
+from bot.memory.bus.compartment_records import SharedReference
+from bot.memory.bus.shared_reference import (
+    SharedReferenceStore,
+    citation,
+    current_references,
+)
+from bot.memory.scope_memory import ScopeMemory
 
 
-class Value(BaseModel):
+class ReferenceValue(BaseModel):
     """A value that everything goes by, as it is now."""
 
     model_config = ConfigDict(frozen=True)
@@ -45,7 +49,7 @@ class Value(BaseModel):
     overridden: bool = Field(description="Another value of this key counts in its place here.")
 
 
-class Reference(BaseModel):
+class ReferenceList(BaseModel):
     """The values that hold somewhere."""
 
     model_config = ConfigDict(frozen=True)
@@ -55,14 +59,16 @@ class Reference(BaseModel):
     session: str = Field(
         description="The conversation in which commands change them; perhaps empty."
     )
-    values: list[Value] = Field(description="North stars and priorities first, then by key.")
-    everybodys: list[Value] = Field(
+    values: list[ReferenceValue] = Field(
+        description="North stars and priorities first, then by key."
+    )
+    everybodys: list[ReferenceValue] = Field(
         description="What everybody reads; it counts where the scope has nothing of the same key."
     )
     taken_away: list[str] = Field(description="Keys that had a value; their versions are there.")
 
 
-class Version(BaseModel):
+class ReferenceVersion(BaseModel):
     """One version of a value."""
 
     model_config = ConfigDict(frozen=True)
@@ -78,14 +84,14 @@ class Version(BaseModel):
     by: str = Field(description="`person`, `assistant`, `consolidation` or `rollback`.")
     restores: int | None = Field(description="Of a roll-back the version whose value it has.")
     citation: str
-    rests: Rests | None = Field(description="The entry that it rests on.")
+    rests: SupportingEntry | None = Field(description="The entry that it rests on.")
     entry: int = Field(description="Id of the entry of the scope's tape that records it.")
     reason: str = Field(description="The write gate's; empty where it was not asked.")
     signals: list[Signal] = Field(description="What the gate went by.")
-    changes: list[Line] = Field(description="What differs from the version before, by lines.")
+    changes: list[DiffLine] = Field(description="What differs from the version before, by lines.")
 
 
-class Versions(BaseModel):
+class ReferenceVersionList(BaseModel):
     """Versions of a value, the newest first."""
 
     model_config = ConfigDict(frozen=True)
@@ -94,23 +100,23 @@ class Versions(BaseModel):
     scope: str
     session: str
     count: int
-    versions: list[Version]
+    versions: list[ReferenceVersion]
     before: int | None = Field(description="For the next, older ones; null where there are none.")
 
 
-async def reference_in(web: Web, visitor: Visitor, tape: str) -> Reference:
+async def reference_in(web: WebContext, visitor: WebUser, tape: str) -> ReferenceList:
     """Return the values that a conversation goes by, or that a scope keeps.
 
     Raises:
         TapeNotFound: There is no such tape.
     """
-    memory = await remembered(web, visitor, tape)
+    memory = await load_memory(web, visitor, tape)
     scope = memory.scope
-    own = living(scope.compartments)
+    own = current_references(scope.compartments)
     keys = {one.key for one in own}
     workspace = web.scopes.workspace()
-    shared = [] if memory.is_workspace else living(workspace.compartments)
-    return Reference(
+    shared = [] if memory.is_workspace else current_references(workspace.compartments)
+    return ReferenceList(
         tape=tape,
         scope=scope.name,
         session=memory.session,
@@ -125,8 +131,8 @@ async def reference_in(web: Web, visitor: Visitor, tape: str) -> Reference:
 
 
 async def versions_of(
-    web: Web, visitor: Visitor, tape: str, key: str, *, before: int | None, limit: int
-) -> Versions:
+    web: WebContext, visitor: WebUser, tape: str, key: str, *, before: int | None, limit: int
+) -> ReferenceVersionList:
     """Return versions of a value, the newest first, each with what it changed.
 
     Args:
@@ -140,7 +146,7 @@ async def versions_of(
     Raises:
         TapeNotFound: There is no such tape, or no such key.
     """
-    memory = await remembered(web, visitor, tape)
+    memory = await load_memory(web, visitor, tape)
     scope = memory.scope
     store = SharedReferenceStore(scope, web.agent.clock)
     numbers = await store.list_versions(key)
@@ -161,10 +167,10 @@ async def versions_of(
         if at >= first
     ]
     current = scope.compartments.references[key].version
-    return Versions(
+    return ReferenceVersionList(
         key=key,
         scope=scope.name,
-        session=memory.session if scope.name == memory.home.name else "",
+        session=memory.session if scope.name == memory.scope_tape.name else "",
         count=len(numbers),
         versions=[
             one.model_copy(update={"current": one.version == current}) for one in reversed(shown)
@@ -191,16 +197,16 @@ def _given(key: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _value(one: SharedReference, scope: ScopeMemory, *, overridden: bool = False) -> Value:
-    return Value(
+def _value(one: SharedReference, scope: ScopeMemory, *, overridden: bool = False) -> ReferenceValue:
+    return ReferenceValue(
         key=one.key,
         value=one.value,
         told=as_text(one.value),
         given=_given(one.key, one.value),
         version=one.version,
         by=one.updated_by,
-        created=iso(one.created_at),
-        updated=iso(one.updated_at),
+        created=format_time(one.created_at),
+        updated=format_time(one.updated_at),
         source=one.source,
         stale=one.stale,
         citation=citation(one, scope),
@@ -210,30 +216,34 @@ def _value(one: SharedReference, scope: ScopeMemory, *, overridden: bool = False
 
 
 async def _version(
-    web: Web,
+    web: WebContext,
     scope: ScopeMemory,
     place: tuple[str, int],
     one: SharedReference | None,
     told: tuple[str, str],
-) -> Version:
+) -> ReferenceVersion:
     key, number = place
     at = scope.compartments.versions.get(key, {}).get(number, 0)
     read = await scope.tape.read_entries(at, at) if at else []
     data = read[0].data if read else {}
     # Values that are long and much alike take a while.
-    changes = await anyio.to_thread.run_sync(compared, told[1], told[0]) if one is not None else []
+    changes = (
+        await anyio.to_thread.run_sync(diff_lines, told[1], told[0]) if one is not None else []
+    )
     decision, went_by, restores = (data.get(n) for n in ("decision", "signals", "restores"))
-    return Version(
+    return ReferenceVersion(
         version=number,
         state="erased" if one is None else "removed" if one.value is None else "there",
         current=False,
         value=one.value if one is not None else None,
         told=told[0],
-        at=iso(one.updated_at) if one is not None else "",
+        at=format_time(one.updated_at) if one is not None else "",
         by=one.updated_by if one is not None else "",
         restores=restores if type(restores) is int else None,
         citation=citation(one, scope) if one is not None else "",
-        rests=await rests_on(web.store, one.source) if one is not None and one.source else None,
+        rests=await supporting_entry(web.store, one.source)
+        if one is not None and one.source
+        else None,
         entry=at,
         reason=str(decision.get("reason") or "") if isinstance(decision, dict) else "",
         signals=signals(went_by) if isinstance(went_by, dict) else [],

@@ -15,24 +15,24 @@ from dataclasses import dataclass, field, replace
 import anyio
 from starlette.requests import HTTPConnection
 
-from bot.core.clock import iso
+from bot.core.clock import format_time
 from bot.core.errors import TapeError, TapeNotFound
 from bot.llm.base import Usage
-from bot.memory.facts.fold import folded
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold
-from bot.memory.scope import last_facts
-from bot.memory.scopes import PERSON, WORKSPACE, Scopes
+from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.fold_loader import load_fold
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.scope_registry import PERSON_SCOPE_PREFIX, WORKSPACE_SCOPE, ScopeRegistry
+from bot.memory.session_fold import SessionFold
 from bot.memory.transcript import sender_name
 from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 BUDGET = 0.05
 """Seconds that a request reads conversations that it does not show, to put them in order."""
 
-SHOWING = 0.03
+PAGE_SECONDS = 0.03
 """Seconds that it reads those that it shows, of which nothing is known yet."""
 
 _MOST_KEPT = 20_000
@@ -45,7 +45,7 @@ _PROGRAM = "workspace:"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionSummary:
     """A conversation in short.
 
     Attributes:
@@ -74,7 +74,7 @@ class Session:
     waiting: int = 0
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
-    problem: str = GENERAL
+    problem: str = GENERAL_PROBLEM
     facts: int = 0
     home: str = ""
     state: str = "idle"
@@ -87,13 +87,13 @@ class Session:
         return self.tape.partition(":")[0]
 
     @property
-    def place(self) -> tuple[str, str]:
+    def sort_key(self) -> tuple[str, str]:
         """Its place in the order: what was used last stands first."""
         return self.last_turn, self.tape
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SessionPage:
     """Some of the conversations, in order.
 
     Attributes:
@@ -104,14 +104,14 @@ class Listing:
         channels: Of all conversations.
     """
 
-    sessions: tuple[Session, ...]
+    sessions: tuple[SessionSummary, ...]
     total: int
     unread: int
     next: tuple[str, str] | None
     channels: tuple[str, ...]
 
 
-class Directory:
+class SessionDirectory:
     """Knows conversations in short, as many as are kept in memory.
 
     Args:
@@ -124,7 +124,7 @@ class Directory:
         self._store = store
         self._bounds = (view_messages, view_tokens)
         # In the order in which they were looked at: the first is to be looked at next.
-        self._known: OrderedDict[str, Session] = OrderedDict()
+        self._known: OrderedDict[str, SessionSummary] = OrderedDict()
         self._reading = anyio.Lock()
 
     async def newest(
@@ -136,7 +136,7 @@ class Directory:
         limit: int = 50,
         budget: float = BUDGET,
         tapes: Sequence[str] | None = None,
-    ) -> Listing:
+    ) -> SessionPage:
         """Return conversations, what was used last first.
 
         Args:
@@ -156,11 +156,11 @@ class Directory:
         wanted = words.casefold().split()
         if wanted:
             names = [name for name in names if await self._fits(name, wanted)]
-        known = [self._known.get(name) or Session(name) for name in names]
-        behind = known if after is None else [one for one in known if one.place < after]
-        first = heapq.nlargest(limit, behind, key=lambda one: one.place)
-        looked, until = 0, anyio.current_time() + SHOWING
-        shown: list[Session] = []
+        known = [self._known.get(name) or SessionSummary(name) for name in names]
+        behind = known if after is None else [one for one in known if one.sort_key < after]
+        first = heapq.nlargest(limit, behind, key=lambda one: one.sort_key)
+        looked, until = 0, anyio.current_time() + PAGE_SECONDS
+        shown: list[SessionSummary] = []
         for one in first:
             # Those not read yet stand last: the next page, or the next request, begins with them.
             if looked and one.tape not in self._known and anyio.current_time() >= until:
@@ -168,13 +168,13 @@ class Directory:
             looked += 1
             if (now := await self.get(one.tape)) is not None:
                 shown.append(now)
-        shown.sort(key=lambda one: one.place, reverse=True)
+        shown.sort(key=lambda one: one.sort_key, reverse=True)
         more, first = len(behind) > looked, first[:looked]
         unread = sum(name not in self._known for name in names)
-        following = first[-1].place if more and first else None
-        return Listing(tuple(shown), len(names), unread, following, channels)
+        following = first[-1].sort_key if more and first else None
+        return SessionPage(tuple(shown), len(names), unread, following, channels)
 
-    async def get(self, tape: str) -> Session | None:
+    async def get(self, tape: str) -> SessionSummary | None:
         """Return one as it is now; None where it is gone."""
         try:
             version = await self._store.version(tape)
@@ -196,7 +196,7 @@ class Directory:
             return None
         except TapeError:
             # One damaged tape must not hide the others.
-            broken = Session(tape, state="damaged")
+            broken = SessionSummary(tape, state="damaged")
             self._keep(broken)
             return broken
 
@@ -225,15 +225,17 @@ class Directory:
         except TapeError:
             return ""
 
-    async def _with_words(self, seen: Session) -> Session:
+    async def _with_words(self, seen: SessionSummary) -> SessionSummary:
         name = ""
-        if seen.problem != GENERAL and seen.facts:
-            facts = folded(await last_facts(TapeService(self._store, seen.tape), seen.facts))
+        if seen.problem != GENERAL_PROBLEM and seen.facts:
+            facts = fold_entries(
+                await load_fact_entries(TapeService(self._store, seen.tape), seen.facts)
+            )
             found = facts.compartments.problem(seen.problem)
             name = found.name if found is not None else ""
         return replace(seen, title=await self._title(seen.tape), problem_name=name)
 
-    def _keep(self, seen: Session) -> None:
+    def _keep(self, seen: SessionSummary) -> None:
         self._known[seen.tape] = replace(seen, title="", problem_name="")
         self._known.move_to_end(seen.tape)
         while len(self._known) > _MOST_KEPT:
@@ -242,46 +244,48 @@ class Directory:
 
 def is_conversation(tape: str) -> bool:
     """Say whether a tape holds a conversation, and not what is known of somebody, or of the program."""
-    return not tape.startswith((PERSON, _PROGRAM))
+    return not tape.startswith((PERSON_SCOPE_PREFIX, _PROGRAM))
 
 
-def directory(connection: HTTPConnection) -> Directory:
+def session_directory(connection: HTTPConnection) -> SessionDirectory:
     """Return the application's directory, for a route's parameter."""
     state = connection.app.state
     if not hasattr(state, "directory"):
         web = state.web
-        state.directory = Directory(web.store, web.view_messages, web.view_tokens)
+        state.directory = SessionDirectory(web.store, web.view_messages, web.view_tokens)
     found = state.directory
-    assert isinstance(found, Directory)
+    assert isinstance(found, SessionDirectory)
     return found
 
 
-async def memories(tapes: Iterable[str], scopes: Scopes) -> list[tuple[str, tuple[str, ...]]]:
+async def memories(
+    tapes: Iterable[str], scopes: ScopeRegistry
+) -> list[tuple[str, tuple[str, ...]]]:
     """Return those tapes that memory of people, or of all, is on, each with the identities it is of."""
-    await scopes.linking.open()
+    await scopes.identity_linker.open()
     found: list[tuple[str, tuple[str, ...]]] = []
     for name in tapes:
-        if name == WORKSPACE:
+        if name == WORKSPACE_SCOPE:
             found.insert(0, (name, ()))
         elif identities := scopes.identities(name):
             found.append((name, identities))
     return found
 
 
-def _summed(tape: str, fold: SessionFold, erasures: int) -> Session:
-    used = fold.compartments.used
-    return Session(
+def _summed(tape: str, fold: SessionFold, erasures: int) -> SessionSummary:
+    used = fold.compartments.last_used
+    return SessionSummary(
         tape=tape,
         version=fold.version,
         erasures=erasures,
         people=_people(fold.window.entries),
-        last_turn=iso(used) if used is not None else "",
+        last_turn=format_time(used) if used is not None else "",
         waiting=fold.window.unconsolidated,
-        turns=fold.turns.turns,
+        turns=fold.turns.turn_count,
         usage=fold.turns.usage,
         problem=fold.problem,
-        facts=fold.facts.last,
-        home=fold.home or tape,
+        facts=fold.facts.last_entry_id,
+        home=fold.home_scope or tape,
         state=_state(fold),
     )
 
@@ -295,8 +299,8 @@ def _people(entries: Sequence[TapeEntry]) -> tuple[str, ...]:
 
 
 def _state(fold: SessionFold) -> str:
-    if fold.turns.open is not None:
+    if fold.turns.open_turn is not None:
         return "answering"
     if fold.turns.undelivered:
         return "undelivered"
-    return "unconsolidated" if fold.failure is not None else "idle"
+    return "unconsolidated" if fold.consolidation_failure is not None else "idle"

@@ -16,11 +16,17 @@ import anyio
 from starlette.requests import HTTPConnection
 
 from bot.core.errors import TapeError, TapeNotFound
-from bot.inspector.reading.counting import NEVER, Day, Level, TapeFigures, day_of
 from bot.inspector.reading.sessions import is_conversation
-from bot.memory.load import fold_at
+from bot.inspector.reading.tape_statistics import (
+    NEVER,
+    DayStatistics,
+    TapeStatistics,
+    TapeTotals,
+    day_of,
+)
+from bot.memory.fold_loader import fold_at
+from bot.tape.batches import read_batches
 from bot.tape.entries import SESSION_FORK
-from bot.tape.portions import portions
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
@@ -35,19 +41,19 @@ _FRESH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class StatisticsSummary:
     """Figures of some tapes.
 
     Attributes:
         days: In order, without gaps.
-        of: Each day's.
+        per_day: Each day's.
         read: Tapes read to their end.
         tapes: Tapes that there are.
         left_out: Tapes that are never read, since there are too many.
     """
 
     days: tuple[date, ...]
-    of: tuple[Day, ...]
+    per_day: tuple[DayStatistics, ...]
     read: int
     tapes: int
     left_out: int = 0
@@ -58,7 +64,7 @@ class Summary:
         return self.read >= self.tapes
 
 
-class Figures:
+class StatisticsCache:
     """Reads tapes and keeps what was counted, in memory.
 
     Args:
@@ -69,12 +75,12 @@ class Figures:
     def __init__(self, store: TapeStore, timezone: tzinfo) -> None:
         self._store = store
         self._timezone = timezone
-        self._kept: dict[str, TapeFigures] = {}
+        self._kept: dict[str, TapeStatistics] = {}
         self._reading = anyio.Lock()
 
     async def summary(
         self, since: date, until: date, tape: str | None = None, *, budget: float = BUDGET
-    ) -> Summary:
+    ) -> StatisticsSummary:
         """Return the figures of these days, as far as they can be read in time.
 
         Args:
@@ -103,7 +109,7 @@ class Figures:
             read = sum(self._checked(name, since) > NEVER for name in names)
             known = [self._kept[name] for name in names if name in self._kept]
             days = await _added(known, since, until)
-        return Summary(*days, read, len(names), len(there) - len(names))
+        return StatisticsSummary(*days, read, len(names), len(there) - len(names))
 
     def _checked(self, name: str, since: date) -> float:
         """Return when a tape was last read to its end, from a day on."""
@@ -116,7 +122,7 @@ class Figures:
             await self._read_on(name, since, until)
         except TapeError:
             # One that is gone or damaged has no figures; the others have.
-            broken = self._kept[name] = TapeFigures(since, self._timezone)
+            broken = self._kept[name] = TapeStatistics(since, self._timezone)
             broken.checked = time.monotonic()
 
     async def _read_on(self, name: str, since: date, until: float) -> None:
@@ -126,7 +132,7 @@ class Figures:
         if kept is None or kept.since > since or kept.erasures != erasures or kept.at > version:
             kept = self._kept[name] = await self._opened(name, since)
             kept.erasures = erasures
-        async with aclosing(portions(self._store, name, kept.at + 1, version)) as parts:
+        async with aclosing(read_batches(self._store, name, kept.at + 1, version)) as parts:
             async for entries in parts:
                 for entry in entries:
                     kept.apply(entry)
@@ -135,9 +141,9 @@ class Figures:
                     return
         kept.checked = time.monotonic()
 
-    async def _opened(self, name: str, since: date) -> TapeFigures:
+    async def _opened(self, name: str, since: date) -> TapeStatistics:
         """Return the figures of a tape that begin with a day; what is older is not read."""
-        made = TapeFigures(since, self._timezone)
+        made = TapeStatistics(since, self._timezone)
         first = await self._first_since(name, since) if is_conversation(name) else 1
         if first > 1:
             fold = await fold_at(TapeService(self._store, name), first - 1)
@@ -172,22 +178,22 @@ class Figures:
         return None
 
 
-def figures(connection: HTTPConnection) -> Figures:
+def statistics_cache(connection: HTTPConnection) -> StatisticsCache:
     """Return the figures that an application keeps (a dependency of routes)."""
     state = connection.app.state
     kept = getattr(state, "figures", None)
     if kept is None:
-        kept = state.figures = Figures(state.web.store, state.web.agent.timezone)
-    assert isinstance(kept, Figures)
+        kept = state.figures = StatisticsCache(state.web.store, state.web.agent.timezone)
+    assert isinstance(kept, StatisticsCache)
     return kept
 
 
 async def _added(
-    tapes: list[TapeFigures], since: date, until: date
-) -> tuple[tuple[date, ...], tuple[Day, ...]]:
+    tapes: list[TapeStatistics], since: date, until: date
+) -> tuple[tuple[date, ...], tuple[DayStatistics, ...]]:
     days = tuple(since + timedelta(days=one) for one in range((until - since).days + 1))
-    sums = {day: Day() for day in days}
-    grown: defaultdict[date, Level] = defaultdict(Level)
+    sums = {day: DayStatistics() for day in days}
+    grown: defaultdict[date, TapeTotals] = defaultdict(TapeTotals)
     for place, tape in enumerate(tapes):
         if place % 200 == 199:
             await anyio.lowlevel.checkpoint()
@@ -195,21 +201,21 @@ async def _added(
         grown[since] += level
         # Clocks are set back at times: what is later on the tape is later.
         for day, one in sorted(tape.days.items()):
-            grown[max(day, since)] += one.level - level
-            level = one.level
+            grown[max(day, since)] += one.totals - level
+            level = one.totals
             if day in sums:
                 _add(sums[day], one)
-    level = Level()
+    level = TapeTotals()
     for day in days:
         level += grown[day]
-        sums[day].level = level
+        sums[day].totals = level
     return days, tuple(sums.values())
 
 
-def _add(total: Day, one: Day) -> None:
+def _add(total: DayStatistics, one: DayStatistics) -> None:
     for model, usage in one.usage.items():
         total.spend(model, usage)
     total.ms.extend(one.ms)
-    total.waited.extend(one.waited)
+    total.waits_ms.extend(one.waits_ms)
     total.turns += one.turns
     total.failed += one.failed

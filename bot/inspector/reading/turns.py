@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from bot.agent.past import PastTurn, Reach, past_turns, turn_of
-from bot.memory.spoken import TURN_START
-from bot.tape.portions import portions
+from bot.agent.turn_history import PastTurn, ScanPosition, past_turns, turn_id_of
+from bot.memory.conversation_entries import TURN_START
+from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
 
-SCANNED = 20_000
+MAX_ENTRIES_PER_PAGE = 20_000
 """Entries that are read at most for a page of turns."""
 
 FOUND_WITHIN = 100_000
@@ -42,8 +42,8 @@ async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnPa
     end = await tape.version() + 1
     end = end if before is None else min(before, end)
     found: list[PastTurn] = []
-    reach = Reach()
-    async with aclosing(past_turns(tape, end, scanned=SCANNED, reach=reach)) as turns:
+    reach = ScanPosition()
+    async with aclosing(past_turns(tape, end, scanned=MAX_ENTRIES_PER_PAGE, reach=reach)) as turns:
         async for turn in turns:
             found.append(turn)
             if len(found) > limit:
@@ -52,15 +52,15 @@ async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnPa
         return TurnPage(tuple(found[:limit]), found[limit - 1].first)
     # Where there is much between two turns, what was not read yet may hold more of them; the next page
     # begins with a turn of which only the end was read here.
-    whole = reach.cut + 1
+    whole = reach.unfinished_turn_entry + 1
     return TurnPage(tuple(found), (whole if 1 < whole < end else reach.at) or None)
 
 
-Place = tuple[str, int]
+TurnLink = tuple[str, int]
 """A turn's id, and an entry of it."""
 
 
-async def neighbours(tape: TapeService, turn: PastTurn) -> tuple[Place | None, Place | None]:
+async def neighbours(tape: TapeService, turn: PastTurn) -> tuple[TurnLink | None, TurnLink | None]:
     """Return where the turns before and behind a turn are, if they are near."""
     before = None
     async with aclosing(past_turns(tape, turn.first, scanned=_AHEAD)) as turns:
@@ -68,10 +68,10 @@ async def neighbours(tape: TapeService, turn: PastTurn) -> tuple[Place | None, P
             before = one.id, one.last
             break
     last = min(await tape.version(), turn.last + _AHEAD)
-    async with aclosing(portions(tape.store, tape.name, turn.last + 1, last)) as parts:
+    async with aclosing(read_batches(tape.store, tape.name, turn.last + 1, last)) as parts:
         async for entries in parts:
             for entry in entries:
-                behind = turn_of(entry) if entry.name == TURN_START else None
+                behind = turn_id_of(entry) if entry.name == TURN_START else None
                 if behind not in (None, turn.id):
                     return before, (str(behind), entry.id)
     return before, None

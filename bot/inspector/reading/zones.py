@@ -12,11 +12,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.memory.fold import SCOPE
-from bot.memory.snapshot import HISTORY, MemorySnapshot, ZoneFold
-from bot.memory.spoken import TURN_END
-from bot.memory.turns import COMMAND
-from bot.memory.versions import UNDONE
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.session_fold import SCOPE_EVENT
+from bot.memory.turn_fold import COMMAND
+from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot, ZoneFold
+from bot.memory.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.store import Anchor, TapeStore
 
@@ -61,7 +61,7 @@ class ZoneView(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ZoneLocation:
     """Where a version is.
 
     Attributes:
@@ -77,7 +77,7 @@ class Place:
     at: str
 
 
-async def places(store: TapeStore, tape: str) -> list[Place]:
+async def places(store: TapeStore, tape: str) -> list[ZoneLocation]:
     """Return where a tape's versions are, newest first.
 
     Raises:
@@ -85,12 +85,12 @@ async def places(store: TapeStore, tape: str) -> list[Place]:
     """
     # Of a tape that is not there a store may have no anchors and say nothing.
     await store.version(tape)
-    return placed(await store.list_anchors(tape))
+    return locate_zones(await store.list_anchors(tape))
 
 
-def placed(anchors: Iterable[Anchor]) -> list[Place]:
+def locate_zones(anchors: Iterable[Anchor]) -> list[ZoneLocation]:
     """Return where versions are, newest first, by a tape's anchors, oldest first. Pure."""
-    found: dict[int, Place] = {}
+    found: dict[int, ZoneLocation] = {}
     newest = 1
     opened: Anchor | None = None
     for one in anchors:
@@ -102,7 +102,7 @@ def placed(anchors: Iterable[Anchor]) -> list[Place]:
                 newest = version
                 # Of equal versions the last counts.
                 found.pop(version, None)
-                found[version] = Place(version, opened.at, one.at, one.ts)
+                found[version] = ZoneLocation(version, opened.at, one.at, one.ts)
             opened = None
     return list(found.values())[::-1]
 
@@ -112,12 +112,12 @@ def _version(one: Anchor) -> int:
     return version if type(version) is int else 0
 
 
-async def zone_in(store: TapeStore, tape: str, place: Place) -> MemorySnapshot:
+async def zone_in(store: TapeStore, tape: str, place: ZoneLocation) -> MemorySnapshot:
     """Return what a version held."""
     return _folded(await store.read(tape, place.opened, place.sealed)).snapshot
 
 
-async def zone_view(store: TapeStore, tape: str, place: Place) -> ZoneView:
+async def zone_view(store: TapeStore, tape: str, place: ZoneLocation) -> ZoneView:
     """Return a version as it is listed, with what made it."""
     first, last = max(1, place.opened - _BEFORE), place.sealed + _BEHIND
     around = await store.read(tape, first, last)
@@ -151,7 +151,7 @@ def _folded(entries: Iterable[TapeEntry]) -> ZoneFold:
 
 def _restored(before: list[TapeEntry]) -> int | None:
     last = before[-1] if before else None
-    to = last.data.get("to") if last is not None and last.name == UNDONE else None
+    to = last.data.get("to") if last is not None and last.name == MEMORY_UNDONE_EVENT else None
     return to if type(to) is int else None
 
 
@@ -162,13 +162,13 @@ def _cause(
     last = before[-1] if before else None
     name = last.name if last is not None else None
     cause: Cause = "update"
-    if name == UNDONE:
+    if name == MEMORY_UNDONE_EVENT:
         cause = "undo"
     elif cleared:
         cause = "clear"
-    elif name == HISTORY or (behind and behind[0].name == MEMORY_CONSOLIDATED):
+    elif name == HISTORY_EVENT or (behind and behind[0].name == MEMORY_CONSOLIDATED):
         cause = "consolidation"
-    elif name == SCOPE:
+    elif name == SCOPE_EVENT:
         cause = "moved"
     elif behind and behind[0].kind == "tool_result":
         return "tool", f"{CAUSES['tool']}: {behind[0].payload.get('name')}"

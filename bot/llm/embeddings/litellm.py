@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.core.errors import ModelAuthError, ModelError
 from bot.llm.embeddings.base import Embedder, Vector
-from bot.llm.library import Library, mapped
+from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
 
 TIMEOUT = 30.0
 """Seconds to wait for one answer."""
@@ -38,7 +38,7 @@ class LiteLLMEmbedder(Embedder):
         self._api_base = api_base
         self._api_key = api_key
         self._timeout = timeout
-        self._library = Library()
+        self._library = LiteLLMHandle()
         self._dimensions: int | None = None
 
     @property
@@ -53,11 +53,11 @@ class LiteLLMEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text; see ``Embedder.embed``."""
-        litellm: Any = await self._library.ready()
+        litellm: Any = await self._library.load()
         # Its embeddings take no retries, asked for as 0, for its default.
         litellm.DEFAULT_MAX_RETRIES = 0
         key = self._key(litellm)
-        with mapped(self._name, self._api_key):
+        with map_litellm_errors(self._name, self._api_key):
             answer = await litellm.aembedding(
                 model=self._name,
                 input=list(texts),

@@ -13,26 +13,26 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeGuard
 
-from bot.memory.bus.records import (
-    LONGEST_HOURS,
+from bot.memory.bus.compartment_records import (
+    MAX_WORKING_SET_HOURS,
     Problem,
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
-    pattern_from,
-    problem_from,
-    reference_from,
-    time_from,
-    working_set_from,
+    parse_utc_time,
+    pattern_from_json,
+    problem_from_json,
+    reference_from_json,
+    working_set_from_json,
 )
 from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 
-BUS = "memory.bus"
+BUS_EVENT = "memory.bus"
 
 _MOST_DIGITS = 15
 
-_GENERAL = problem_from({"id": GENERAL, "name": GENERAL, "state": "active"})
+_GENERAL = problem_from_json({"id": GENERAL_PROBLEM, "name": GENERAL_PROBLEM, "state": "active"})
 """Every session has it, from before anything was said."""
 
 
@@ -42,93 +42,93 @@ class Compartments:
 
     Attributes:
         problems: All that were ever made, by id, without their working sets.
-        active: The problem that is worked on.
-        wanted: The problem to go on with once what runs has ended; empty for none.
-        working: Working sets by problem; some may have expired.
-        used: When the active problem was last worked on, as far as turns tell.
+        active_problem: The problem that is worked on.
+        requested_problem: The problem to go on with once what runs has ended; empty for none.
+        working_sets: Working sets by problem; some may have expired.
+        last_used: When the active problem was last worked on, as far as turns tell.
         references: The current version of each shared value, by key.
         versions: The entry that records each version, by key.
         patterns: By id; also those that are not believed any more.
         ranks: Of facts, by number, the confidence that was left at the last decay.
-        decayed: When that was.
+        decayed_at: When that was.
         next_problem: Number of the next problem.
         next_pattern: Number of the next pattern.
     """
 
     problems: dict[str, Problem] = field(default_factory=dict)
-    active: str = GENERAL
-    wanted: str = ""
-    working: dict[str, WorkingSet] = field(default_factory=dict)
-    used: datetime | None = None
+    active_problem: str = GENERAL_PROBLEM
+    requested_problem: str = ""
+    working_sets: dict[str, WorkingSet] = field(default_factory=dict)
+    last_used: datetime | None = None
     references: dict[str, SharedReference] = field(default_factory=dict)
     versions: dict[str, dict[int, int]] = field(default_factory=dict)
     patterns: dict[str, SynthesizedPattern] = field(default_factory=dict)
     ranks: dict[int, float] = field(default_factory=dict)
-    decayed: datetime | None = None
+    decayed_at: datetime | None = None
     next_problem: int = 1
     next_pattern: int = 1
 
     def __len__(self) -> int:
         """Return how many records there are, as a measure of a whole state's size."""
-        kept = (self.problems, self.working, self.versions, self.patterns)
+        kept = (self.problems, self.working_sets, self.versions, self.patterns)
         return sum(len(one) for one in kept) + len(self.ranks) // 16
 
     def apply(self, entry: TapeEntry) -> None:
         """Take a ``memory.bus`` in."""
-        data, moment = entry.data, time_from(entry.meta.get("ts"))
+        data, moment = entry.data, parse_utc_time(entry.meta.get("ts"))
         self._take(data, entry.id, moment)
         for gone in _texts(data.get("expired")):
-            self.working.pop(gone, None)
+            self.working_sets.pop(gone, None)
         if isinstance(ranks := data.get("ranks"), dict):
-            self.ranks, self.decayed = _numbered(ranks), moment
+            self.ranks, self.decayed_at = _numbered(ranks), moment
         if isinstance(wanted := data.get("wanted"), str):
-            self.wanted = wanted if self._is_known(wanted) else ""
+            self.requested_problem = wanted if self._is_known(wanted) else ""
         if self._is_known(active := data.get("active")):
-            self.active, self.wanted, self.used = active, "", moment
+            self.active_problem, self.requested_problem, self.last_used = active, "", moment
 
     def problem(self, problem_id: str) -> Problem | None:
         """Return a problem with its working set as it was last written; None where there is none."""
         found = self.problems.get(problem_id)
-        if found is None and problem_id == GENERAL:
+        if found is None and problem_id == GENERAL_PROBLEM:
             found = _GENERAL
-        working = self.working.get(problem_id)
+        working = self.working_sets.get(problem_id)
         return found if found is None or working is None else replace(found, working_set=working)
 
-    def expires(self, working: WorkingSet) -> datetime:
+    def expiry_of(self, working: WorkingSet) -> datetime:
         """Return when a working set ends, its last use counted."""
-        if working.problem_id != self.active or self.used is None:
+        if working.problem_id != self.active_problem or self.last_used is None:
             return working.expires_at
-        return max(working.expires_at, self.used + timedelta(hours=working.ttl_hours))
+        return max(working.expires_at, self.last_used + timedelta(hours=working.ttl_hours))
 
     def working_set(self, problem_id: str, now: datetime) -> WorkingSet | None:
         """Return a problem's working set; None where it has none, or it has expired."""
-        found = self.working.get(problem_id)
-        if found is None or now >= self.expires(found):
+        found = self.working_sets.get(problem_id)
+        if found is None or now >= self.expiry_of(found):
             return None
-        return replace(found, expires_at=self.expires(found))
+        return replace(found, expires_at=self.expiry_of(found))
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as JSON; empty where nothing was ever changed."""
         state: dict[str, Any] = {
             "problems": [one.as_json() for one in self.problems.values()],
-            "working": [one.as_json() for one in self.working.values()],
+            "working": [one.as_json() for one in self.working_sets.values()],
             "references": [one.as_json() for one in self.references.values()],
             "versions": {
                 key: list(map(list, found.items())) for key, found in self.versions.items()
             },
             "patterns": [one.as_json() for one in self.patterns.values()],
             "ranks": {str(number): value for number, value in self.ranks.items()},
-            "decayed": self.decayed.isoformat() if self.decayed else "",
-            "used": self.used.isoformat() if self.used else "",
-            "active": self.active if self.active != GENERAL else "",
-            "wanted": self.wanted,
+            "decayed": self.decayed_at.isoformat() if self.decayed_at else "",
+            "used": self.last_used.isoformat() if self.last_used else "",
+            "active": self.active_problem if self.active_problem != GENERAL_PROBLEM else "",
+            "wanted": self.requested_problem,
         }
         state |= {"next_problem": self.next_problem} if self.next_problem > 1 else {}
         state |= {"next_pattern": self.next_pattern} if self.next_pattern > 1 else {}
         return {key: value for key, value in state.items() if value}
 
     @classmethod
-    def of(cls, state: object) -> Compartments:
+    def from_state(cls, state: object) -> Compartments:
         """Return the compartments that a whole state tells; empty ones where it tells of none."""
         made = cls()
         if not isinstance(state, dict):
@@ -137,35 +137,40 @@ class Compartments:
         if isinstance(versions := state.get("versions"), dict):
             made.versions = {key: _versions(pairs) for key, pairs in versions.items()}
         made.ranks = _numbered(state.get("ranks"))
-        made.decayed, made.used = time_from(state.get("decayed")), time_from(state.get("used"))
+        made.decayed_at, made.last_used = (
+            parse_utc_time(state.get("decayed")),
+            parse_utc_time(state.get("used")),
+        )
         if made._is_known(active := state.get("active")):
-            made.active = active
+            made.active_problem = active
         if made._is_known(wanted := state.get("wanted")):
-            made.wanted = wanted
+            made.requested_problem = wanted
         made.next_problem = max(made.next_problem, _integer(state.get("next_problem")))
         made.next_pattern = max(made.next_pattern, _integer(state.get("next_pattern")))
         return made
 
     def _is_known(self, problem: object) -> TypeGuard[str]:
         """Say whether a problem is there: no session can work on one that is not."""
-        return isinstance(problem, str) and (problem == GENERAL or problem in self.problems)
+        return isinstance(problem, str) and (problem == GENERAL_PROBLEM or problem in self.problems)
 
     def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
         """Keep the records that a change, or a whole state, holds."""
-        for problem in filter(None, map(problem_from, _records(data.get("problems")))):
+        for problem in filter(None, map(problem_from_json, _records(data.get("problems")))):
             self.problems[problem.problem_id] = problem
             self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
-        for working in filter(None, map(working_set_from, _records(data.get("working")))):
+        for working in filter(None, map(working_set_from_json, _records(data.get("working")))):
             # Whoever wrote it: nothing lives in a working set for longer unused.
-            latest = written + timedelta(hours=LONGEST_HOURS) if written else working.expires_at
+            latest = (
+                written + timedelta(hours=MAX_WORKING_SET_HOURS) if written else working.expires_at
+            )
             ends = min(working.expires_at, latest)
-            self.working[working.problem_id] = replace(working, expires_at=ends)
+            self.working_sets[working.problem_id] = replace(working, expires_at=ends)
         for record in _records(data.get("references")):
-            if (reference := reference_from(record, entry)) is not None:
+            if (reference := reference_from_json(record, entry)) is not None:
                 self.references[reference.key] = reference
                 versions = self.versions.setdefault(reference.key, {})
                 versions[reference.version] = reference.entry
-        for pattern in filter(None, map(pattern_from, _records(data.get("patterns")))):
+        for pattern in filter(None, map(pattern_from_json, _records(data.get("patterns")))):
             self.patterns[pattern.id] = pattern
             self.next_pattern = max(self.next_pattern, _number_in(pattern.id) + 1)
 

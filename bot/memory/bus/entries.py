@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.memory.bus.records import EpisodeType
+from bot.memory.bus.compartment_records import EpisodeType
 from bot.tape.entries import TapeEntry, event
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 
-EPISODE = "episode"
+EPISODE_EVENT = "episode"
 """An event that is an episode of its own: ``{type, content}``."""
 
 
@@ -16,7 +16,7 @@ def episode_entry(
     kind: EpisodeType,
     content: dict[str, Any],
     *,
-    problem: str = GENERAL,
+    problem: str = GENERAL_PROBLEM,
     layer: str = "",
     tags: list[str] | None = None,
     supersedes: str | None = None,
@@ -26,16 +26,16 @@ def episode_entry(
     meta |= {"layer": layer} if layer else {}
     meta |= {"tags": tags} if tags else {}
     meta |= {"supersedes": supersedes} if supersedes else {}
-    return event(EPISODE, {"type": kind, "content": content}, **meta)
+    return event(EPISODE_EVENT, {"type": kind, "content": content}, **meta)
 
 
-def stamped(entry: TapeEntry, problem: str) -> TapeEntry:
+def with_problem(entry: TapeEntry, problem: str) -> TapeEntry:
     """Return an entry with the problem that it belongs to: by default the one that is worked on.
 
     What belongs to the general problem carries none.
     """
     given = entry.meta.get("problem", problem)
-    if given != GENERAL:
+    if given != GENERAL_PROBLEM:
         return entry if given == entry.meta.get("problem") else entry.with_meta(problem=given)
     if "problem" not in entry.meta:
         return entry

@@ -10,17 +10,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from bot.memory.bus.compartments import BUS
-from bot.memory.bus.entries import EPISODE
+from bot.memory.bus.compartment_records import EpisodeEntry, EpisodeType
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.entries import EPISODE_EVENT
 from bot.memory.bus.provenance import episode_id, parse_episode_id
-from bot.memory.bus.records import EpisodeEntry, EpisodeType
-from bot.memory.facts.fold import FACTS
+from bot.memory.conversation_entries import replaced_entry_id
+from bot.memory.facts.fact_fold import FACTS_EVENT
 from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.snapshot import HISTORY
-from bot.memory.spoken import replaces
-from bot.memory.transcript import said_at
+from bot.memory.transcript import sent_time
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL, problem_of
+from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 ERASED_CONTENT = {"erased": True}
 """The content of an episode whose words were erased."""
@@ -30,7 +30,7 @@ _BEGINNING = datetime.fromtimestamp(0, UTC)
 _TYPES: tuple[EpisodeType, ...] = get_args(EpisodeType)
 
 
-def episode_of(tape: str, entry: TapeEntry) -> EpisodeEntry | None:
+def episode_from_entry(tape: str, entry: TapeEntry) -> EpisodeEntry | None:
     """Return an entry as an episode; None where it is none.
 
     Its content by type: of a turn ``role`` and ``content``; of a tool ``tool`` with ``calls`` or
@@ -51,8 +51,8 @@ def episode_of(tape: str, entry: TapeEntry) -> EpisodeEntry | None:
     problem = problem_of(entry)
     return EpisodeEntry(
         id=episode_id(tape, entry.id),
-        timestamp=said_at(entry) or _BEGINNING,
-        problem_id=None if problem == GENERAL else problem,
+        timestamp=sent_time(entry) or _BEGINNING,
+        problem_id=None if problem == GENERAL_PROBLEM else problem,
         hrm_layer=layer if isinstance(layer, str) else "",
         entry_type=kind,
         content=dict(ERASED_CONTENT) if is_erased(entry) else content,
@@ -65,7 +65,7 @@ def _superseded(tape: str, entry: TapeEntry) -> str | None:
     named = entry.meta.get("supersedes")
     if isinstance(named, str) and parse_episode_id(named) is not None:
         return named
-    edited = replaces(entry)
+    edited = replaced_entry_id(entry)
     return None if edited is None else episode_id(tape, edited)
 
 
@@ -87,15 +87,15 @@ def _told(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
 
 def _event(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
     data = entry.data
-    if entry.name == EPISODE:
+    if entry.name == EPISODE_EVENT:
         given, content = data.get("type"), data.get("content")
         known: EpisodeType = next((one for one in _TYPES if one == given), "decision")
         return known, content if isinstance(content, dict) else {}
-    if entry.name == HISTORY:
+    if entry.name == HISTORY_EVENT:
         return "summary", {"summary": data.get("entry"), "range": data.get("range")}
-    if entry.name == FACTS:
+    if entry.name == FACTS_EVENT:
         return _on_facts(data)
-    if entry.name == BUS and isinstance(data.get("decision"), dict):
+    if entry.name == BUS_EVENT and isinstance(data.get("decision"), dict):
         kept = ("decision", "signals", "by", "requested", "references", "patterns")
         return "decision", {name: data[name] for name in kept if name in data}
     return None

@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, get_args
 
-Origin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
+EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
 """Whose words: the person's own, somebody else's (a group member's, or an owner's who gave a command there),
 an import's, the assistant's, a tool's, or quoted and forwarded ones."""
 
-ORIGINS: tuple[str, ...] = get_args(Origin)
+EVIDENCE_ORIGINS: tuple[str, ...] = get_args(EvidenceOrigin)
 
-Status = Literal["active", "pending", "superseded", "retired", "dropped"]
+FactStatus = Literal["active", "pending", "superseded", "retired", "dropped"]
 
-TRUST: dict[str, float] = {
+ORIGIN_TRUST: dict[str, float] = {
     "person": 1.0,
     "member": 0.9,
     "import": 0.7,
@@ -29,7 +29,7 @@ TRUST: dict[str, float] = {
 }
 """How much a belief may be worth that rests on such words; the weakest evidence counts."""
 
-LONGEST_TEXT = 2_000
+MAX_FACT_TEXT = 2_000
 LONGEST_SUBJECT = 40
 LONGEST_QUOTE = 300
 MOST_EVIDENCE = 12
@@ -56,7 +56,7 @@ class Evidence:
     quote: str
     who: str
     when: str = ""
-    origin: Origin = "person"
+    origin: EvidenceOrigin = "person"
     sender: str = ""
     inbound: str = ""
 
@@ -88,11 +88,11 @@ class Fact:
     text: str
     subject: str = ""
     evidence: tuple[Evidence, ...] = ()
-    origin: Origin = "person"
+    origin: EvidenceOrigin = "person"
     confidence: float = 0.8
     valid_from: str = ""
     valid_to: str | None = None
-    status: Status = "active"
+    status: FactStatus = "active"
     supersedes: int | None = None
     batch: int = 0
     admitted: int = 0
@@ -123,13 +123,13 @@ class Fact:
         return plain
 
 
-def weakest(evidence: Iterable[Evidence]) -> Origin:
+def weakest_origin(evidence: Iterable[Evidence]) -> EvidenceOrigin:
     """Return the origin of the weakest evidence; ``assistant`` where there is none."""
-    return min((one.origin for one in evidence), key=lambda origin: TRUST[origin],
+    return min((one.origin for one in evidence), key=lambda origin: ORIGIN_TRUST[origin],
                default="assistant")  # fmt: skip
 
 
-def joined(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Evidence, ...]:
+def merge_evidence(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """Return evidence with more of it, as much as is kept; of an entry, each of its sentences once."""
     found: list[Evidence] = []
     for one in (*old, *new):
@@ -144,7 +144,7 @@ def joined(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Evidence, 
     return tuple(ordered)
 
 
-def evidence_from(record: object) -> Evidence | None:
+def evidence_from_json(record: object) -> Evidence | None:
     """Return the evidence that JSON holds; None where it holds none that can be read."""
     if not isinstance(record, dict) or type(record.get("entry")) is not int:
         return None
@@ -160,23 +160,23 @@ def evidence_from(record: object) -> Evidence | None:
         quote=text("quote"),
         who=text("who"),
         when=text("when"),
-        origin=origin if origin in ORIGINS else "quoted",
+        origin=origin if origin in EVIDENCE_ORIGINS else "quoted",
         sender=text("sender"),
         inbound=text("inbound"),
     )
 
 
-def evidences_from(record: object) -> tuple[Evidence, ...]:
+def evidence_list_from_json(record: object) -> tuple[Evidence, ...]:
     """Return all evidence in a JSON list."""
-    found = map(evidence_from, record) if isinstance(record, list) else ()
+    found = map(evidence_from_json, record) if isinstance(record, list) else ()
     return tuple(one for one in found if one is not None)
 
 
-def fact_from(record: object) -> Fact | None:
+def fact_from_json(record: object) -> Fact | None:
     """Return the fact that JSON holds; None where it holds none that can be read."""
     if not isinstance(record, dict) or type(record.get("id")) is not int:
         return None
-    evidence = evidences_from(record.get("evidence"))
+    evidence = evidence_list_from_json(record.get("evidence"))
     confidence, supersedes = record.get("confidence"), record.get("supersedes")
     valid_to = record.get("valid_to")
 
@@ -193,7 +193,9 @@ def fact_from(record: object) -> Fact | None:
         text=text("text"),
         subject=text("subject"),
         evidence=evidence,
-        origin=record["origin"] if record.get("origin") in ORIGINS else weakest(evidence),
+        origin=record["origin"]
+        if record.get("origin") in EVIDENCE_ORIGINS
+        else weakest_origin(evidence),
         confidence=float(confidence) if _is_share(confidence) else 0.5,
         valid_from=text("valid_from"),
         valid_to=valid_to if isinstance(valid_to, str) else None,
@@ -212,5 +214,5 @@ def _is_share(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and 0 <= value <= 1
 
 
-def _status(value: object) -> Status:
-    return next((one for one in get_args(Status) if one == value), "retired")
+def _status(value: object) -> FactStatus:
+    return next((one for one in get_args(FactStatus) if one == value), "retired")

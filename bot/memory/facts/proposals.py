@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bot.memory.facts.fact import Evidence, Fact, Status
+from bot.memory.facts.fact import Evidence, Fact, FactStatus
 
-Operation = Literal[
+ProposalOperation = Literal[
     "add",
     "strengthen",
     "supersede",
@@ -25,11 +25,11 @@ Operation = Literal[
     "refute",
 ]
 
-Author = Literal["person", "consolidation", "assistant", "import", "undo", "judge"]
+ProposalAuthor = Literal["person", "consolidation", "assistant", "import", "undo", "judge"]
 """Who proposes: a person by a command or in words that code recognises, a consolidation, the
 assistant by a tool, an import, an undo, or the judge."""
 
-Verdict = Literal["approved", "pending", "logged", "refused", "known"]
+ProposalVerdict = Literal["approved", "pending", "logged", "refused", "known"]
 """``pending`` waits for a person; ``logged`` is on record and not believed; ``known`` was so."""
 
 
@@ -64,19 +64,19 @@ class Judgement:
     model: str = ""
 
     @property
-    def holds(self) -> bool:
+    def is_supported(self) -> bool:
         """Whether the words carry the claim."""
         return self.ruling == "supported"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The ruling in plain words, with the reason and who judged."""
         by = f" ({self.model})" if self.model else ""
         return f"{_RULED[self.ruling]}{by}{f': {self.reason}' if self.reason else ''}"
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PriorState:
     """How a fact stood before an operation, without its words.
 
     Attributes:
@@ -85,7 +85,7 @@ class Before:
         evidence: Tape and entry of each piece that it rested on.
     """
 
-    status: Status
+    status: FactStatus
     confidence: float
     evidence: frozenset[tuple[str, int]]
 
@@ -100,29 +100,29 @@ class Proposal:
             ``drop`` a pending one; ``verify`` or ``refute`` an unverified one, with the text that takes its place.
         text: Of ``add``, ``supersede`` and ``restate``.
         fact: Number of the fact that it is about.
-        instead: What is to be believed in place of the text, which is kept beside it: words of the person's own.
-        lacking: Why the text itself is not to be believed; empty without ``instead``.
+        fallback_text: What is to be believed in place of the text, which is kept beside it: words of the person's own.
+        unsupported_reason: Why the text itself is not to be believed; empty without ``instead``.
         subject: What the text is about, in a word or two.
         slot: Of what the text gives the one current value, as of a fact.
         evidence: What it rests on; every piece was found on a tape.
-        why: Says against it what the proposer's own checks found; empty where it holds.
-        suspect: The words give orders, or are not a person's own: a person must decide.
+        objection: Says against it what the proposer's own checks found; empty where it holds.
+        review_reason: The words give orders, or are not a person's own: a person must decide.
         before: How the fact is to stand again; of ``reopen`` and ``weaken``.
         unverified: Nobody has judged yet whether the evidence carries the text.
         judgement: What the judge said of it; None where none was asked, or none answered.
         merged: Nothing new was said: other facts, or texts of the same batch, say what it says.
     """
 
-    op: Operation
+    op: ProposalOperation
     text: str = ""
     fact: int | None = None
     subject: str = ""
     evidence: tuple[Evidence, ...] = ()
-    why: str = ""
-    suspect: str = ""
-    instead: str = ""
-    lacking: str = ""
-    before: Before | None = None
+    objection: str = ""
+    review_reason: str = ""
+    fallback_text: str = ""
+    unsupported_reason: str = ""
+    before: PriorState | None = None
     unverified: bool = False
     judgement: Judgement | None = None
     merged: bool = False
@@ -130,7 +130,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ProposalBatch:
     """Operations that are decided together.
 
     Attributes:
@@ -138,22 +138,22 @@ class Batch:
         author: Who proposes.
         proposals: In order.
         asker: The platform's id of the person who asked for it; empty where nobody did.
-        undoes: Id of the entry whose batch this takes back.
-        clears: All is retired: what was said before is not learned again.
+        undone_entry: Id of the entry whose batch this takes back.
+        clears_all: All is retired: what was said before is not learned again.
         usage: What the model consumed that proposes it, where that stands nowhere else.
     """
 
     key: str
-    author: Author
+    author: ProposalAuthor
     proposals: tuple[Proposal, ...]
     asker: str = ""
-    undoes: int | None = None
-    clears: bool = False
+    undone_entry: int | None = None
+    clears_all: bool = False
     usage: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ProposalDecision:
     """What became of a proposal.
 
     Attributes:
@@ -161,35 +161,35 @@ class Decided:
         verdict: The gate's.
         reason: In plain words.
         fact: The fact as it is afterwards; None where there is none.
-        closed: The fact that it ended.
+        ended: The fact that it ended.
         signals: What the gate went by.
-        was: The fact as it was; None where it is new.
+        previous: The fact as it was; None where it is new.
     """
 
     proposal: Proposal
-    verdict: Verdict
+    verdict: ProposalVerdict
     reason: str
     fact: Fact | None = None
-    closed: Fact | None = None
+    ended: Fact | None = None
     signals: dict[str, Any] = field(default_factory=dict)
-    was: Fact | None = None
+    previous: Fact | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BatchOutcome:
     """What became of a batch.
 
     Attributes:
-        decided: In the order of the proposals; empty where it had been decided before and is not
+        decisions: In the order of the proposals; empty where it had been decided before and is not
             remembered in detail.
         entry: Id of the entry that records it, 0 where nothing was recorded.
         repeated: It had been decided before.
     """
 
-    decided: tuple[Decided, ...] = ()
+    decisions: tuple[ProposalDecision, ...] = ()
     entry: int = 0
     repeated: bool = False
 
-    def of(self, *verdicts: Verdict) -> list[Decided]:
+    def with_verdict(self, *verdicts: ProposalVerdict) -> list[ProposalDecision]:
         """Return the decisions with one of these verdicts."""
-        return [one for one in self.decided if one.verdict in verdicts]
+        return [one for one in self.decisions if one.verdict in verdicts]

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bot.memory.turns import COMMAND
+from bot.memory.turn_fold import COMMAND
 from bot.tape.entries import TapeEntry
 
-ERASED = "[erased]"
+ERASED_TEXT = "[erased]"
 """Stands in the place of a line or a sentence."""
 
-ERASED_MESSAGE = "[erased at the user's request]"
+ERASED_MESSAGE_TEXT = "[erased at the user's request]"
 """What a model is shown of a message that is erased: some take none that is empty."""
 
-MARK = "erased"
+ERASED_META_KEY = "erased"
 """In the meta of an entry whose words are gone."""
 
 _KEPT = frozenset(
@@ -46,7 +46,7 @@ _DROPPED = frozenset({"extra", "buttons"})
 
 def is_erased(entry: TapeEntry) -> bool:
     """Say whether an entry's words are gone."""
-    return entry.meta.get(MARK) is True
+    return entry.meta.get(ERASED_META_KEY) is True
 
 
 def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
         # Whatever somebody writes behind a slash is heard as the name of a command.
         texts = _TEXTS | {"name"} if entry.name == COMMAND else _TEXTS
         payload["data"] = {
-            key: ERASED if key in texts else value
+            key: ERASED_TEXT if key in texts else value
             for key, value in entry.data.items()
             if key not in _DROPPED
         }
     else:
         payload["content"] = ""
-    return replace(entry, payload=payload, meta={**kept_meta(entry.meta), MARK: True})
+    return replace(entry, payload=payload, meta={**kept_meta(entry.meta), ERASED_META_KEY: True})

@@ -16,36 +16,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.language.lexicon import Terms, content, fold
+from bot.language.lexicon import TermSet, content_terms, fold_text
 from bot.memory.bus.compartments import Compartments
-from bot.memory.words import words_of
+from bot.memory.stemming import stemmed_words
 
-NORTH_STARS = "north_stars"
-PRIORITIES = "priorities"
+NORTH_STARS_KEY = "north_stars"
+PRIORITIES_KEY = "priorities"
 
-GOALS = (NORTH_STARS, PRIORITIES)
+GOAL_KEYS = (NORTH_STARS_KEY, PRIORITIES_KEY)
 """Keys of shared reference that hold goals, each a list of texts."""
 
 _MOST = 4
 """Words of a goal that are asked for."""
 
 
-def alignment(text: str, goals: Sequence[str]) -> float:
+def alignment_score(text: str, goals: Sequence[str]) -> float:
     """Return how far a text serves the goal that it serves best, 0 to 1; 1 where there are no goals."""
     wanted = [found for goal in goals if (found := _telling(goal))]
     if not wanted:
         return 1.0
-    said = Terms([*content(fold(text)), *words_of(text)])
+    said = TermSet([*content_terms(fold_text(text)), *stemmed_words(text)])
     return max(
         min(1.0, sum(one in said for one in goal) / min(len(goal), _MOST)) for goal in wanted
     )
 
 
-def goals_of(*compartments: Compartments) -> list[str]:
+def collect_goals(*compartments: Compartments) -> list[str]:
     """Return the north stars, and then the priorities, of all these scopes, each once."""
     found = [
         text
-        for key in GOALS
+        for key in GOAL_KEYS
         for held in compartments
         if (one := held.references.get(key)) is not None and isinstance(one.value, list)
         for text in one.value
@@ -56,4 +56,4 @@ def goals_of(*compartments: Compartments) -> list[str]:
 
 def _telling(goal: str) -> list[str]:
     """Return the words of a goal that say something, each once; none where it has only small ones."""
-    return list(dict.fromkeys(content(fold(goal)) or words_of(goal)))
+    return list(dict.fromkeys(content_terms(fold_text(goal)) or stemmed_words(goal)))

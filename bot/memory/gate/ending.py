@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from bot.language.clauses import clauses
-from bot.language.lexicon import fold
-from bot.memory.gate.claims import overlap, unsupported
+from bot.language.clauses import parse_clauses
+from bot.language.lexicon import fold_text
+from bot.memory.gate.claim_support import unsupported_reason, word_overlap
 
 _FORGET = re.compile(
     r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"
@@ -20,7 +20,7 @@ _FORGET = re.compile(
 )
 
 
-def not_ended(fact: str, said: str, when: date | None = None) -> str | None:
+def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | None:
     """Return why a person's words do not end a fact; None where they do.
 
     Args:
@@ -28,10 +28,10 @@ def not_ended(fact: str, said: str, when: date | None = None) -> str | None:
         said: What the person said.
         when: The day on which they did.
     """
-    asks_to_forget = _FORGET.search(fold(said)) is not None
-    told = [one.text for one in clauses(said) if asks_to_forget or not one.why]
-    if overlap(fact, ", ".join(told)) == 0:
+    asks_to_forget = _FORGET.search(fold_text(said)) is not None
+    told = [one.text for one in parse_clauses(said) if asks_to_forget or not one.mood]
+    if word_overlap(fact, ", ".join(told)) == 0:
         return "the words say nothing of it"
-    if not asks_to_forget and unsupported(fact, said, when=when) is None:
+    if not asks_to_forget and unsupported_reason(fact, said, when=when) is None:
         return "the words say that it holds"
     return None

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 Compartment = Literal["working", "shared", "episodic", "semantic"]
-Conflict = Literal["none", "low", "medium", "high"]
-Radius = Literal["minimal", "moderate", "severe"]
+ConflictLevel = Literal["none", "low", "medium", "high"]
+BlastRadius = Literal["minimal", "moderate", "severe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class WriteSignals:
     """
 
     progress_delta: float = 1.0
-    conflict_level: Conflict = "none"
+    conflict_level: ConflictLevel = "none"
     source_quality: float = 1.0
     alignment_score: float = 1.0
-    blast_radius: Radius = "minimal"
+    blast_radius: BlastRadius = "minimal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class WriteDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds:
+class GateThresholds:
     """Where the gate draws its lines; the defaults are the seed's.
 
     Attributes:
@@ -105,8 +105,8 @@ class WriteGate:
         thresholds: Where it draws its lines.
     """
 
-    def __init__(self, thresholds: Thresholds | None = None) -> None:
-        self.thresholds = thresholds or Thresholds()
+    def __init__(self, thresholds: GateThresholds | None = None) -> None:
+        self.thresholds = thresholds or GateThresholds()
 
     def evaluate(self, request: WriteRequest, now: datetime | None = None) -> WriteDecision:
         """Return the decision.
@@ -140,11 +140,11 @@ class WriteGate:
         return now + timedelta(hours=self.thresholds.pending_hours)
 
 
-_CONFLICTS: tuple[Conflict, ...] = ("none", "low", "medium", "high")
-_RADII: tuple[Radius, ...] = ("minimal", "moderate", "severe")
+_CONFLICTS: tuple[ConflictLevel, ...] = ("none", "low", "medium", "high")
+_RADII: tuple[BlastRadius, ...] = ("minimal", "moderate", "severe")
 
 
-def no_better_than(computed: WriteSignals, reported: WriteSignals | None) -> WriteSignals:
+def worst_signals(computed: WriteSignals, reported: WriteSignals | None) -> WriteSignals:
     """Return computed signals, made worse by what a writer reports: never better."""
     if reported is None:
         return computed

@@ -24,23 +24,23 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
-from bot.agent.consolidation.policy import Policy
-from bot.agent.subtask import looking_up
+from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.agent.subtask import recall_tool_for
 from bot.agent.tools.memory import MEMORY_TOOLS
-from bot.agent.tools.problem import PROBLEM
+from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.agent.tools.registry import Tool, ToolRegistry
 from bot.agent.tools.skills import skill_tool
-from bot.agent.tools.tape import HANDOFF
+from bot.agent.tools.tape import HANDOFF_TOOL
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace import Workspace
 from bot.bus import Address, Answer, Bus
-from bot.bus.access.book import Book
-from bot.bus.access.door import Door, open_door
+from bot.bus.access.control import AccessControl, open_access_control
+from bot.bus.access.store import AccessStore
+from bot.bus.instrumented import InstrumentedBus
 from bot.bus.local import LocalBus
-from bot.bus.media.blobs import Blobs, BlobStore
-from bot.bus.media.desk import MediaDesk
-from bot.bus.media.reading import MAX_CHARACTERS
-from bot.bus.observed import ObservedBus
+from bot.bus.media.attachments import AttachmentService
+from bot.bus.media.blobs import Blobs, FolderBlobs
+from bot.bus.media.documents import MAX_CHARACTERS
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import SettingsError
 from bot.core.files import PRIVATE_FILE, private_directory
@@ -49,17 +49,17 @@ from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.llm.transcription import Transcriber
-from bot.memory.gate.policy import Thresholds, WriteGate
-from bot.memory.scopes import Scopes
-from bot.memory.vectors import VectorIndex
-from bot.runtime.app.shared import Shared, open_shared
-from bot.runtime.app.tapes import open_tape_store
-from bot.runtime.app.traces import Traces
-from bot.runtime.app.web import Web
+from bot.memory.gate.policy import GateThresholds, WriteGate
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.vector_index import VectorIndex
+from bot.runtime.app.database_services import DatabaseServices, open_database_services
+from bot.runtime.app.residual_files import ResidualFiles
+from bot.runtime.app.tape_stores import open_tape_store
+from bot.runtime.app.web import WebSetup
 from bot.runtime.models import build_model
+from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
-from bot.runtime.sessions.suspects import Suspects
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 from bot.transfer.memory_archive import MemoryArchives
@@ -79,25 +79,25 @@ class App:
         model: Answers.
         services: What sessions share.
         supervisor: Runs them.
-        door: Says who may use it.
-        media: Takes in what people send beside text.
+        access_control: Says who may use it.
+        attachments: Takes in what people send beside text.
         vectors: Find messages by meaning; None where no model for it is set.
-        shared: What it shares with other processes; None where it is the only one.
+        database_services: What it shares with other processes; None where it is the only one.
         web: What it keeps for its site.
         memory_files: Kept current for people to read; None where no folder for them is set.
     """
 
     settings: Settings
-    bus: ObservedBus
+    bus: InstrumentedBus
     store: TapeStore
     model: Model
     services: SessionServices
     supervisor: Supervisor
-    door: Door
-    media: MediaDesk
+    access_control: AccessControl
+    attachments: AttachmentService
     vectors: VectorIndex | None
-    shared: Shared | None
-    web: Web
+    database_services: DatabaseServices | None
+    web: WebSetup
     memory_files: MemoryFolder | None
 
 
@@ -114,7 +114,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
     clock = clock or SystemClock()
     home = _home(settings)
     async with AsyncExitStack() as stack:
-        shared = await stack.enter_async_context(open_shared(settings))
+        shared = await stack.enter_async_context(open_database_services(settings))
         if shared is not None:
             stack.enter_context(_alone_in(home))
         store = await stack.enter_async_context(
@@ -127,9 +127,9 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         blobs = _blobs(home, shared)
         embedder = _embedder(settings)
         vectors = _vectors(settings, store, embedder, clock)
-        scopes = Scopes(store, clock, gate=_gate(settings))
+        scopes = ScopeRegistry(store, clock, gate=_gate(settings))
         memory_files = make_memory_files(settings, store, scopes, clock)
-        web = Web(settings, store, door, scopes, clock, shared is not None)
+        web = WebSetup(settings, store, door, scopes, clock, shared is not None)
         services = _services(
             settings,
             clock=clock,
@@ -145,7 +145,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         )
         logger.info("started with %s in %s", model.name, home)
         transcriber = _transcriber(settings)
-        media = MediaDesk(
+        media = AttachmentService(
             blobs,
             max_bytes=settings.max_file_mb * 1_000_000,
             transcriber=transcriber,
@@ -200,11 +200,15 @@ def _alone_in(home: Path) -> Iterator[None]:
         lock.release()
 
 
-def _bus(settings: Settings, home: Path, clock: Clock, shared: Shared | None) -> ObservedBus:
-    return ObservedBus(_plain_bus(settings, home, clock, shared))
+def _bus(
+    settings: Settings, home: Path, clock: Clock, shared: DatabaseServices | None
+) -> InstrumentedBus:
+    return InstrumentedBus(_plain_bus(settings, home, clock, shared))
 
 
-def _plain_bus(settings: Settings, home: Path, clock: Clock, shared: Shared | None) -> Bus:
+def _plain_bus(
+    settings: Settings, home: Path, clock: Clock, shared: DatabaseServices | None
+) -> Bus:
     if shared is None:
         durable = settings.tape_sync == "always"
         limit = settings.session_limit
@@ -222,9 +226,9 @@ def _plain_bus(settings: Settings, home: Path, clock: Clock, shared: Shared | No
     )
 
 
-def _blobs(home: Path, shared: Shared | None) -> Blobs:
+def _blobs(home: Path, shared: DatabaseServices | None) -> Blobs:
     if shared is None:
-        return BlobStore(home / "blobs")
+        return FolderBlobs(home / "blobs")
     from bot.bus.media.postgres_blobs import PostgresBlobs
 
     return PostgresBlobs(shared.database)
@@ -263,7 +267,7 @@ def make_judge(settings: Settings, model: Model) -> Model | None:
         ModelUnavailable: A package or a file is missing.
     """
     if settings.judge_model is None:
-        return model if model.profile.judges else None
+        return model if model.profile.can_judge else None
     if settings.judge_model in ("none", "offline"):
         return None
     api_base, api_key = _endpoint(settings, settings.judge_model)
@@ -277,17 +281,19 @@ def make_judge(settings: Settings, model: Model) -> Model | None:
 
 
 def _open_door(
-    settings: Settings, home: Path, clock: Clock, bus: Bus, shared: Shared | None
-) -> AbstractAsyncContextManager[Door]:
+    settings: Settings, home: Path, clock: Clock, bus: Bus, shared: DatabaseServices | None
+) -> AbstractAsyncContextManager[AccessControl]:
     async def tell(address: Address, text: str) -> None:
         await bus.send(Answer(address, new_id("notice"), text))
 
-    place: Path | Book = home
+    place: Path | AccessStore = home
     if shared is not None:
-        from bot.bus.access.postgres_book import PostgresBook
+        from bot.bus.access.postgres_store import PostgresAccessStore
 
-        place = PostgresBook(shared.database)
-    return open_door(place, owners=settings.owners, allow=settings.allow, clock=clock, tell=tell)
+        place = PostgresAccessStore(shared.database)
+    return open_access_control(
+        place, owners=settings.owners, allow=settings.allow, clock=clock, tell=tell
+    )
 
 
 def _transcriber(settings: Settings) -> Transcriber | None:
@@ -320,14 +326,14 @@ def _vectors(
 
 
 def make_memory_files(
-    settings: Settings, store: TapeStore, scopes: Scopes, clock: Clock
+    settings: Settings, store: TapeStore, scopes: ScopeRegistry, clock: Clock
 ) -> MemoryFolder | None:
     """Return what keeps the files of memory; None where no folder for them is set."""
     if settings.memory_files is None:
         return None
     zone = ZoneInfo(settings.timezone)
     files = MemoryFolder(settings.memory_files, store, scopes, zone, clock)
-    scopes.observer = files.see
+    scopes.observer = files.add_entry
     return files
 
 
@@ -356,7 +362,7 @@ def _services(
     store: TapeStore,
     model: Model,
     judge: Model | None,
-    scopes: Scopes,
+    scopes: ScopeRegistry,
     commands: list[Command],
     blobs: Blobs,
     vectors: VectorIndex | None,
@@ -382,43 +388,43 @@ def _services(
     )
     tools: list[Tool[Any]] = [
         *MEMORY_TOOLS,
-        looking_up(agent),
-        HANDOFF,
-        PROBLEM,
-        skill_tool(workspace.skill),
+        recall_tool_for(agent),
+        HANDOFF_TOOL,
+        PROBLEM_TOOL,
+        skill_tool(workspace.read_skill),
     ]
     # What is not in view must be in a summary, so both shrink together.
-    messages = -(-settings.memory_window // builder.share)
+    messages = -(-settings.memory_window // builder.budget_divisor)
     return SessionServices(
         bus=bus,
         store=store,
         agent=replace(agent, tools=ToolRegistry(tools)),
         scopes=scopes,
-        traces=Traces(settings.home, bus, blobs).erase,
+        erase_residual_files=ResidualFiles(settings.home, bus, blobs).erase,
         commands=builtin_commands(commands),
-        policy=Policy(
+        policy=ConsolidationPolicy(
             window=messages,
-            tokens=(settings.memory_tokens or window // 2) // builder.share,
+            tokens=(settings.memory_tokens or window // 2) // builder.budget_divisor,
             prompt_tokens=window * 3 // 5,
         ),
         exports=settings.home / "exports",
         archive=MemoryArchives(store, settings.home / "exports", ZoneInfo(settings.timezone)).write,
         retention_days=settings.retention_days,
         view_messages=messages * 2,
-        view_tokens=(settings.view_tokens or window * 3 // 4) // builder.share,
+        view_tokens=(settings.view_tokens or window * 3 // 4) // builder.budget_divisor,
         portion_tokens=window // 3,
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,
         group_context=settings.group_context,
         working_set_hours=settings.working_set_hours,
         memory_files=memory_files,
-        suspects=Suspects(settings.home),
+        poison_messages=PoisonMessages(settings.home),
     )
 
 
 def _gate(settings: Settings) -> WriteGate:
     return WriteGate(
-        Thresholds(
+        GateThresholds(
             severe=settings.gate_severe,
             moderate=settings.gate_moderate,
             minimal=settings.gate_minimal,

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from pydantic import SecretStr
 
-from bot.bus import WEB, SharedSpool
+from bot.bus import WEB_CHANNEL, SharedSpool
 from bot.core.errors import ChannelRefused, SettingsError
 from bot.core.files import private_directory
 from bot.runtime.app.build import App
 from bot.runtime.app.web import build_site
-from bot.runtime.settings.values import BotToken
+from bot.runtime.settings.validators import BotToken
 from channels import registry
-from channels.base import Channel, CommandMenu, Groups, Platform
+from channels.base import Channel, ChannelContext, GroupPolicy, MenuCommand
 
 if TYPE_CHECKING:
     # Loaded only where a database, or a token, is set.
     from bot.core.database.leases import Leases
-    from channels.discord.marks import MarkStore
-    from channels.discord.turns import Reserve
+    from channels.discord.read_positions import ReadPositionStore
+    from channels.discord.shards import ReserveIdentify
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _TELL_AFTER = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ChannelSpec:
     """A channel that is to run here.
 
     Attributes:
@@ -75,7 +75,7 @@ def at_terminal() -> bool:
     )
 
 
-def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[Running]:
+def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[ChannelSpec]:
     """Return the channels of the settings; the console where there is no other, or a terminal.
 
     Of the console and the site each is enough for a program that has no platform.
@@ -90,10 +90,10 @@ def build_channels(app: App, announce: Announce, *, console: bool = True) -> lis
     """
     channels = [*_telegram(app, announce), *_discord(app, announce)]
     terminal = console and at_terminal()
-    if app.web.wanted(beside=bool(channels) or terminal):
-        channels.append(Running(WEB, partial(_web, app, announce, terminal=terminal)))
+    if app.web.should_serve(beside=bool(channels) or terminal):
+        channels.append(ChannelSpec(WEB_CHANNEL, partial(_web, app, announce, terminal=terminal)))
     if terminal or (console and not channels):
-        channels.append(Running("console", lambda: _console(app)))
+        channels.append(ChannelSpec("console", lambda: _console(app)))
     if not channels:
         raise SettingsError(
             "TAPEBOT_TELEGRAM_TOKEN: not set, nor is TAPEBOT_DISCORD_TOKEN or TAPEBOT_WEB_LISTEN; "
@@ -102,7 +102,7 @@ def build_channels(app: App, announce: Announce, *, console: bool = True) -> lis
     return channels
 
 
-async def run_channels(app: App, channels: Sequence[Running], announce: Announce) -> None:
+async def run_channels(app: App, channels: Sequence[ChannelSpec], announce: Announce) -> None:
     """Run channels until the console's end, or until no platform lets the bot in.
 
     Where there are other processes, each channel runs in the one that has its lease.
@@ -115,7 +115,7 @@ async def run_channels(app: App, channels: Sequence[Running], announce: Announce
     refused: list[ChannelRefused] = []
     async with anyio.create_task_group() as tasks:
 
-        async def one(channel: Running) -> None:
+        async def one(channel: ChannelSpec) -> None:
             try:
                 await _run_one(app, channel, announce)
             except ChannelRefused as error:
@@ -135,17 +135,17 @@ async def run_channels(app: App, channels: Sequence[Running], announce: Announce
         raise refused[-1]
 
 
-async def _run_one(app: App, running: Running, announce: Announce) -> None:
+async def _run_one(app: App, running: ChannelSpec, announce: Announce) -> None:
     """Run a channel to its end, whenever it is this process's turn.
 
     Raises:
         ChannelRefused: The platform does not let the bot in.
     """
-    if app.shared is None:
+    if app.database_services is None:
         await running.build().run(app.bus.channel(running.name))
         return
     # Not only when its turn has come: people wait then, and it takes seconds.
-    await registry.load(running.name)
+    await registry.preload_channel(running.name)
     mine = anyio.Event()
 
     async def job(epoch: int) -> None:
@@ -176,43 +176,44 @@ async def _run_one(app: App, running: Running, announce: Announce) -> None:
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(tell)
-        tasks.start_soon(until_refused, partial(turns, app.shared.leases))
+        tasks.start_soon(until_refused, partial(turns, app.database_services.leases))
         if running.receive is not None:
             tasks.start_soon(until_refused, running.receive)
     if refused:
         raise refused[0]
 
 
-def _platform(app: App, name: str, announce: Announce) -> Platform:
+def _platform(app: App, name: str, announce: Announce) -> ChannelContext:
     settings = app.settings
-    return Platform(
-        access=app.door,
-        media=app.media,
+    return ChannelContext(
+        access=app.access_control,
+        media=app.attachments,
         commands=tuple(
-            CommandMenu(one.name, one.summary, one.forms) for one in app.services.commands.listed()
+            MenuCommand(one.name, one.summary, one.forms)
+            for one in app.services.commands.visible_commands()
         ),
-        groups=Groups(frozenset(settings.always_answer), settings.group_context > 0),
-        folder=private_directory(settings.home / "channels" / name),
+        group_policy=GroupPolicy(frozenset(settings.always_answer), settings.group_context > 0),
+        data_dir=private_directory(settings.home / "channels" / name),
         announce=announce,
-        connected=partial(_tell_of_claim, app, name.partition("-")[0], announce),
+        on_connected=partial(_tell_of_claim, app, name.partition("-")[0], announce),
     )
 
 
 def _tell_of_claim(app: App, platform: str, announce: Announce) -> None:
     """Say how to own a bot that has no owner yet: not before its token was found to be right."""
-    if (code := app.door.claim_code_for(platform)) is not None:
+    if (code := app.access_control.claim_code_for(platform)) is not None:
         announce(
             f"{platform.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
             f"private chat: /claim {code}"
         )
 
 
-def _telegram(app: App, announce: Announce) -> list[Running]:
+def _telegram(app: App, announce: Announce) -> list[ChannelSpec]:
     return [_telegram_bot(app, bot, announce) for bot in app.settings.telegram_token]
 
 
-def _telegram_bot(app: App, bot: BotToken, announce: Announce) -> Running:
-    settings, shared = app.settings, app.shared
+def _telegram_bot(app: App, bot: BotToken, announce: Announce) -> ChannelSpec:
+    settings, shared = app.settings, app.database_services
     spool: SharedSpool | None = None
     if shared is not None:
         from bot.bus.postgres_spool import PostgresSpool
@@ -221,23 +222,23 @@ def _telegram_bot(app: App, bot: BotToken, announce: Announce) -> Running:
     receive: Callable[[], Coroutine[Any, Any, None]] | None = None
     if spool is not None and settings.telegram_webhook_url is not None:
         receive = partial(
-            registry.receive_telegram,
+            registry.receive_telegram_updates,
             bot.channel,
             bot.token.get_secret_value(),
             webhook_url=settings.telegram_webhook_url,
             webhook_listen=settings.telegram_webhook_listen,
             spool=spool,
-            access=app.door,
+            access=app.access_control,
         )
     build = partial(_telegram_channel, app, bot, announce, spool)
-    return Running(bot.channel, build, receive=receive)
+    return ChannelSpec(bot.channel, build, receive=receive)
 
 
 def _telegram_channel(
     app: App, bot: BotToken, announce: Announce, spool: SharedSpool | None
 ) -> Channel:
     settings = app.settings
-    return registry.telegram(
+    return registry.create_telegram_channel(
         bot.channel,
         bot.token.get_secret_value(),
         replace(_platform(app, bot.channel, announce), spool=spool),
@@ -247,26 +248,26 @@ def _telegram_channel(
     )
 
 
-def _discord(app: App, announce: Announce) -> list[Running]:
+def _discord(app: App, announce: Announce) -> list[ChannelSpec]:
     token, shards = app.settings.discord_token, app.settings.discord_shards
     if token is None:
         return []
     return [
-        Running("discord", partial(_discord_shard, app, token, announce, shard), shard, shards)
+        ChannelSpec("discord", partial(_discord_shard, app, token, announce, shard), shard, shards)
         for shard in range(shards)
     ]
 
 
 def _discord_shard(app: App, token: SecretStr, announce: Announce, shard: int) -> Channel:
-    settings, shared = app.settings, app.shared
-    marks: MarkStore | None = None
-    reserve: Reserve | None = None
+    settings, shared = app.settings, app.database_services
+    marks: ReadPositionStore | None = None
+    reserve: ReserveIdentify | None = None
     if shared is not None:
-        from bot.bus.postgres_marks import PostgresMarks, reserve_turn
+        from bot.bus.postgres_read_positions import PostgresReadPositions, reserve_slot
 
-        marks = PostgresMarks(shared.database, "discord")
-        reserve = partial(reserve_turn, shared.database)
-    return registry.discord(
+        marks = PostgresReadPositions(shared.database, "discord")
+        reserve = partial(reserve_slot, shared.database)
+    return registry.create_discord_channel(
         token.get_secret_value(),
         _platform(app, "discord", announce),
         api_base=settings.discord_api_base,
@@ -279,8 +280,8 @@ def _discord_shard(app: App, token: SecretStr, announce: Announce, shard: int) -
 
 
 def _web(app: App, announce: Announce, *, terminal: bool) -> Channel:
-    platform = replace(_platform(app, WEB, announce), access=app.web)
-    return registry.web(
+    platform = replace(_platform(app, WEB_CHANNEL, announce), access=app.web)
+    return registry.create_web_channel(
         platform,
         partial(build_site, app, announce, terminal=terminal),
         most_bytes=app.settings.max_file_mb * 1_000_000,
@@ -295,9 +296,11 @@ def _console(app: App) -> Channel:
         f"tapebot, {name}. Everything said is kept in {app.settings.home}.\n"
         "Type a message, or /help. Ctrl-D leaves."
     )
-    return registry.console(
+    return registry.create_console_channel(
         history_file=app.settings.home / "console" / "history",
         user_name=app.settings.console_name,
-        commands=[(f"/{one.name}", one.summary) for one in app.services.commands.listed()],
+        commands=[
+            (f"/{one.name}", one.summary) for one in app.services.commands.visible_commands()
+        ],
         banner=banner,
     )

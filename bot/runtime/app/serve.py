@@ -14,11 +14,10 @@ from anyio.abc import TaskGroup, TaskStatus
 from bot.bus import Address, Answer
 from bot.core.errors import BusError, ModelError, SettingsError, TapebotError
 from bot.core.ids import new_id
-from bot.core.telemetry.exporting import exporting
-from bot.core.telemetry.operations import Operations
+from bot.core.telemetry.monitoring import MonitoringServer
+from bot.core.telemetry.otlp import export_traces
 from bot.core.telemetry.watchdog import Watchdog
 from bot.llm.retry import Warmable
-from bot.runtime.app.asking import control_handlers
 from bot.runtime.app.build import App, open_app
 from bot.runtime.app.channels import (
     CONSOLE_LEASE,
@@ -27,10 +26,10 @@ from bot.runtime.app.channels import (
     build_channels,
     run_channels,
 )
-from bot.runtime.app.erased import ErasedElsewhere
-from bot.runtime.app.operating import open_operations
-from bot.runtime.control import serve_control
-from bot.runtime.settings import Role, Settings
+from bot.runtime.app.control_commands import control_handlers
+from bot.runtime.app.remote_erasures import RemoteErasures
+from bot.runtime.control_socket import serve_control
+from bot.runtime.settings import ProcessRole, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ _FLUSH = 5.0
 """Seconds that the files of memory have to be brought up to date at the end."""
 
 
-async def serve(settings: Settings, role: Role = "both") -> None:
+async def serve(settings: Settings, role: ProcessRole = "both") -> None:
     """Run tapebot until its console ends or a signal asks it to stop.
 
     A turn that runs then stays open on its tape, and is taken up at the next start, or by another process.
@@ -65,10 +64,10 @@ async def serve(settings: Settings, role: Role = "both") -> None:
     watchdog = Watchdog(settings.home)
     try:
         async with (
-            exporting(role),
+            export_traces(role),
             open_app(settings) as app,
-            watchdog.watching(),
-            open_operations(settings, app, role) as operations,
+            watchdog.watch(),
+            open_monitoring(settings, app, role) as operations,
             _carried(app, operations),
         ):
             await _run(app, role, operations, watchdog)
@@ -88,12 +87,12 @@ def _alone(group: BaseExceptionGroup) -> TapebotError | None:
 
 
 @asynccontextmanager
-async def _carried(app: App, operations: Operations | None) -> AsyncIterator[None]:
+async def _carried(app: App, operations: MonitoringServer | None) -> AsyncIterator[None]:
     """Run what carries messages; it ends after all that uses it."""
     async with anyio.create_task_group() as tasks:
-        if app.shared is not None:
-            _watch(tasks, operations, "wake-ups", app.shared.wakeups.run)
-            _watch(tasks, operations, "leases", app.shared.leases.run)
+        if app.database_services is not None:
+            _watch(tasks, operations, "wake-ups", app.database_services.wakeups.run)
+            _watch(tasks, operations, "leases", app.database_services.leases.run)
         _watch(tasks, operations, "bus", app.bus.run)
         try:
             yield
@@ -101,13 +100,15 @@ async def _carried(app: App, operations: Operations | None) -> AsyncIterator[Non
             tasks.cancel_scope.cancel()
 
 
-async def _run(app: App, role: Role, operations: Operations | None, watchdog: Watchdog) -> None:
+async def _run(
+    app: App, role: ProcessRole, operations: MonitoringServer | None, watchdog: Watchdog
+) -> None:
     async with anyio.create_task_group() as tasks:
         announce = _announcer(app, role, tasks)
         channels = [] if role == "worker" else build_channels(app, announce, console=role == "both")
         if role != "gateway":
             _start_sessions(app, tasks, operations)
-        if app.shared is None:
+        if app.database_services is None:
             await tasks.start(serve_control, app.settings.home, control_handlers(app))
         with anyio.CancelScope() as stopping:
             # Who is told that it is ready may ask it to stop at once.
@@ -132,11 +133,11 @@ async def _finish_memory_files(app: App) -> None:
             await app.memory_files.flush()
 
 
-def _start_sessions(app: App, tasks: TaskGroup, operations: Operations | None) -> None:
+def _start_sessions(app: App, tasks: TaskGroup, operations: MonitoringServer | None) -> None:
     """Start what serves sessions, and what keeps up in the background what is made from their tapes."""
     _watch(tasks, operations, "sessions", app.supervisor.run)
     tasks.start_soon(app.store.run)
-    if (elsewhere := erased_elsewhere(app)) is not None:
+    if (elsewhere := make_remote_erasures(app)) is not None:
         _watch(tasks, operations, "erasures", elsewhere.run)
     if app.vectors is not None:
         tasks.start_soon(app.vectors.run)
@@ -146,22 +147,22 @@ def _start_sessions(app: App, tasks: TaskGroup, operations: Operations | None) -
         tasks.start_soon(_warm, app.model)
 
 
-def erased_elsewhere(app: App) -> ErasedElsewhere | None:
+def make_remote_erasures(app: App) -> RemoteErasures | None:
     """Return what lets go of what other processes erased; None where there are none."""
-    if app.shared is None:
+    if app.database_services is None:
         return None
     from bot.tape.stores.postgres import PostgresTapeStore
 
     assert isinstance(app.store, PostgresTapeStore)
     scopes = app.services.scopes
-    return ErasedElsewhere(
-        app.store.erased, app.shared.wakeups, scopes, app.vectors, app.memory_files
+    return RemoteErasures(
+        app.store.erased, app.database_services.wakeups, scopes, app.vectors, app.memory_files
     )
 
 
 def _watch(
     tasks: TaskGroup,
-    operations: Operations | None,
+    operations: MonitoringServer | None,
     name: str,
     job: Callable[[], Coroutine[Any, Any, object]],
 ) -> None:
@@ -169,10 +170,10 @@ def _watch(
     if operations is None:
         tasks.start_soon(job)
     else:
-        tasks.start_soon(operations.watched, name, job)
+        tasks.start_soon(operations.run_critical, name, job)
 
 
-def _announcer(app: App, role: Role, tasks: TaskGroup) -> Announce:
+def _announcer(app: App, role: ProcessRole, tasks: TaskGroup) -> Announce:
     """Return what tells whoever runs the program, each in one line."""
     if role != "both" or not at_terminal():
         return _print
@@ -194,7 +195,7 @@ def _announcer(app: App, role: Role, tasks: TaskGroup) -> Announce:
 
 def _shows_console(app: App) -> bool:
     """Say whether what is sent to the console is shown here, not by another process that has it."""
-    return app.shared is None or CONSOLE_LEASE in app.shared.leases.names
+    return app.database_services is None or CONSOLE_LEASE in app.database_services.leases.names
 
 
 def _print(text: str) -> None:
@@ -216,14 +217,14 @@ async def _warm(model: Warmable) -> None:
 
 async def _stop_on_signal(
     scope: anyio.CancelScope,
-    operations: Operations | None,
+    operations: MonitoringServer | None,
     watchdog: Watchdog,
     *,
     task_status: TaskStatus[None],
 ) -> None:
     """Cancel the channels when asked to stop."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        watchdog.hear(signal.SIGINT, signal.SIGTERM)
+        watchdog.handle_signals(signal.SIGINT, signal.SIGTERM)
         task_status.started()
         async for received in signals:
             logger.info("stopping on %s", received.name)
@@ -232,6 +233,39 @@ async def _stop_on_signal(
             scope.cancel()
 
 
-def run(settings: Settings, role: Role = "both") -> None:
+def run(settings: Settings, role: ProcessRole = "both") -> None:
     """Run ``serve`` to its end in a new event loop."""
     anyio.run(serve, settings, role)
+
+
+@asynccontextmanager
+async def open_monitoring(
+    settings: Settings, app: App, role: ProcessRole
+) -> AsyncIterator[MonitoringServer | None]:
+    """Serve metrics and health where the settings say; None where they say nothing.
+
+    Raises:
+        SettingsError: It cannot be served there, or a part that it needs is missing.
+    """
+    if settings.operate_listen is None:
+        yield None
+        return
+    operations = MonitoringServer(role)
+    _add(app, operations)
+    host, _, port = settings.operate_listen.rpartition(":")
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(operations.run, host.strip("[]"), int(port))
+        try:
+            yield operations
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+def _add(app: App, operations: MonitoringServer) -> None:
+    operations.sample("bus", app.bus.metric_samples)
+    operations.sample("sessions", app.supervisor.metric_samples)
+    if app.database_services is not None:
+        from bot.core.database.health_checks import database_check, lease_samples
+
+        operations.check("database", database_check(app.database_services.database))
+        operations.sample("leases", lease_samples(app.database_services.leases))

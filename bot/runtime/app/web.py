@@ -12,21 +12,21 @@ import anyio.to_thread
 
 from bot.agent.commands.login import LoginCode
 from bot.agent.commands.registry import Command
-from bot.bus import Knock, Verdict
+from bot.bus import AccessDecision, AccessRequest
 from bot.core.clock import Clock
 from bot.core.errors import TapebotError
-from bot.memory.scopes import Scopes
+from bot.memory.scope_registry import ScopeRegistry
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
     # Loaded only where somebody logs in, or the site is served: it takes half a second.
-    from bot.bus.access.door import Door
-    from bot.inspector.access.logins import Logins
+    from bot.bus.access.control import AccessControl
+    from bot.inspector.access.logins import LoginService
     from bot.inspector.site import WebSite
     from bot.runtime.app.build import App
     from bot.runtime.app.channels import Announce
-    from bot.runtime.control import Handler
+    from bot.runtime.control_socket import Handler
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +42,13 @@ _SWITCHED_OFF = (
 
 
 @dataclass
-class Web:
+class WebSetup:
     """What a program keeps for its site.
 
     Args:
         settings: Say where it is.
         store: Holds tapes.
-        door: Says who may use the bot.
+        access_control: Says who may use the bot.
         scopes: Whose memory there is.
         clock: Dates logins.
         shared: Other processes work on the same database.
@@ -59,18 +59,18 @@ class Web:
 
     settings: Settings
     store: TapeStore
-    door: Door
-    scopes: Scopes
+    access_control: AccessControl
+    scopes: ScopeRegistry
     clock: Clock
     shared: bool
     served: bool = False
 
     @property
-    def asked(self) -> bool:
+    def is_configured(self) -> bool:
         """Whether somebody set where it is, or said that it is nowhere."""
         return bool({"web_listen", "web_url"} & self.settings.model_fields_set)
 
-    def wanted(self, *, beside: bool) -> bool:
+    def should_serve(self, *, beside: bool) -> bool:
         """Say whether this process is to serve it.
 
         Unasked it is served beside other channels of a program that is the only one: a pipe that is
@@ -81,15 +81,17 @@ class Web:
         """
         if self.settings.web_listen is None:
             return False
-        return self.asked or (beside and not self.shared)
+        return self.is_configured or (beside and not self.shared)
 
     @cached_property
-    def logins(self) -> Logins:
+    def logins(self) -> LoginService:
         """Who is logged in."""
-        from bot.inspector.access.logins import Logins
+        from bot.inspector.access.logins import LoginService
 
         assert self.settings.web_base is not None
-        return Logins(self.store, self.door, self.clock, self.settings.web_base, self.scopes)
+        return LoginService(
+            self.store, self.access_control, self.clock, self.settings.web_base, self.scopes
+        )
 
     def commands(self) -> list[Command]:
         """Return ``/login``, which says how to switch the site on where there is none."""
@@ -102,25 +104,27 @@ class Web:
         asked = ("web link", "web token", "web tokens", "web revoke")
         return {what: partial(self._answer, what) for what in asked}
 
-    async def admit(self, knock: Knock) -> Verdict:
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
         """Return what a visitor may do, as the door says of who they are elsewhere (``bot.bus.Access``).
 
         Raises:
             BusError: It is not known at the moment.
         """
-        return Verdict(await self.logins.callers.role(knock.sender.id, knock.sender.name))
+        return AccessDecision(
+            await self.logins.authenticator.role(knock.sender.id, knock.sender.name)
+        )
 
     async def _offer(self, channel: str, sender: str, name: str, chat: str) -> LoginCode | None:
-        logins = await self._served(elsewhere=self.shared and self.asked)
-        return await logins.offer_code(channel, sender, name, chat)
+        logins = await self._served(elsewhere=self.shared and self.is_configured)
+        return await logins.create_login_code(channel, sender, name, chat)
 
     async def _answer(self, what: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         logins = await self._served()
-        from bot.inspector.access.control import web_handlers
+        from bot.inspector.access.control_handlers import web_handlers
 
         return await web_handlers(logins, self.settings.console_name)[what](request)
 
-    async def _served(self, *, elsewhere: bool = False) -> Logins:
+    async def _served(self, *, elsewhere: bool = False) -> LoginService:
         """Return who is logged in, where the site is served: here, or maybe elsewhere.
 
         Raises:
@@ -147,8 +151,8 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         announce: Tells whoever runs the program.
         terminal: They sit at it, and alone see what they are told.
     """
-    from bot.inspector.context import Web as Context
-    from bot.inspector.site import NoDesk, WebSite
+    from bot.inspector.dependencies import WebContext as Context
+    from bot.inspector.site import UnavailableCommands, WebSite
     from bot.inspector.transcript import TapeTranscript
 
     web, services = app.web, app.services
@@ -163,7 +167,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
         commands=services.commands,
         transcript=TapeTranscript(app.store, services.exports),
         logins=web.logins,
-        desk=NoDesk(),
+        remote_commands=UnavailableCommands(),
         exports=services.exports,
         blob=services.agent.images,
         view_messages=services.view_messages,
@@ -181,10 +185,10 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
 async def _entrance(app: App, *, terminal: bool) -> str:
     """Return how one gets in. A link that logs in is for whoever sits at the terminal, and in no log."""
     if not terminal:
-        here = "" if app.shared is not None else "; `tapebot web link` here, a link"
+        here = "" if app.database_services is not None else "; `tapebot web link` here, a link"
         return f"(`/login` in a private chat with the bot gives a code{here})"
     try:
-        link = await app.web.logins.offer_link("local", app.settings.console_name)
+        link = await app.web.logins.create_login_link("local", app.settings.console_name)
     except TapebotError as error:
         logger.warning("no link to log in by: %s", error)
         return "(send /login here for a code)"

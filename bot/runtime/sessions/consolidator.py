@@ -17,20 +17,25 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from bot.agent.consolidation.policy import Policy, Range
-from bot.agent.consolidation.worker import Consolidation, attempts, consolidate, record
+from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
+from bot.agent.consolidation.worker import (
+    ConsolidationResult,
+    consolidate,
+    failed_attempts,
+    record_result,
+)
 from bot.core.clock import Clock
 from bot.core.errors import ConsolidationFailed, ModelError, TapeError
 from bot.core.telemetry.metrics import (
+    CONSOLIDATION_BACKLOG,
     CONSOLIDATION_SECONDS,
     CONSOLIDATIONS,
-    LAG,
     count_error,
 )
 from bot.core.telemetry.tracing import span
 from bot.llm.base import Model
-from bot.memory.fold import CONSOLIDATION_FAILED
-from bot.memory.longterm import LongTermMemory
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.memory.transcript import recorded_at
 
 logger = logging.getLogger(__name__)
@@ -43,7 +48,7 @@ CONSOLIDATION = "(consolidation)"
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidated:
+class ConsolidationOutcome:
     """A background consolidation has ended, one way or the other.
 
     Attributes:
@@ -53,16 +58,16 @@ class Consolidated:
     """
 
     scope: anyio.CancelScope
-    result: Consolidation | None
+    result: ConsolidationResult | None
     error: ModelError | ConsolidationFailed | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RetryNow:
+class ConsolidationRetry:
     """The wait after a failed consolidation is over."""
 
 
-Post = Callable[[Consolidated | RetryNow], Awaitable[None]]
+Post = Callable[[ConsolidationOutcome | ConsolidationRetry], Awaitable[None]]
 
 
 class Consolidator:
@@ -86,7 +91,7 @@ class Consolidator:
         memory: LongTermMemory,
         model: Model,
         judge: Model | None,
-        policy: Policy,
+        policy: ConsolidationPolicy,
         portion_tokens: int,
         clock: Clock,
         timezone: tzinfo,
@@ -127,9 +132,9 @@ class Consolidator:
             return
         due = self._policy.due(self._fold)
         if due is None:
-            LAG.done(self._tape.name)
+            CONSOLIDATION_BACKLOG.mark_done(self._tape.name)
             return
-        LAG.due(self._tape.name, self._fold.window.unconsolidated)
+        CONSOLIDATION_BACKLOG.mark_due(self._tape.name, self._fold.window.unconsolidated)
         if (wait := self._seconds_to_wait()) > 0:
             self._waiting = True
             tasks.start_soon(self._retry_after, wait)
@@ -148,7 +153,7 @@ class Consolidator:
             self._checking = None
             self._unchecked = True
 
-    async def settle(self, outcome: Consolidated) -> None:
+    async def record_outcome(self, outcome: ConsolidationOutcome) -> None:
         """Write an outcome to the tape, unless it was given up meanwhile."""
         if outcome.scope is not self._scope:
             return
@@ -157,15 +162,15 @@ class Consolidator:
             with self._working_on():
                 await self._record(outcome.result)
             return
-        await self.note_failure(outcome.error, str(outcome.error))
+        await self.record_failure(outcome.error, str(outcome.error))
 
-    async def note_failure(self, error: BaseException | None, why: str) -> None:
+    async def record_failure(self, error: BaseException | None, why: str) -> None:
         """Put a failure on the tape, where ``/memory`` and ``/status`` show it."""
-        attempt = attempts(self._fold.failure) + 1
+        attempt = failed_attempts(self._fold.consolidation_failure) + 1
         wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
         data: dict[str, Any] = {
             "error": why,
-            "after": self._fold.window.cursor,
+            "after": self._fold.window.consolidated_through,
             "attempt": attempt,
             "retry_in": wait,
         }
@@ -176,11 +181,11 @@ class Consolidator:
         CONSOLIDATIONS.add(1, "failed")
         if error is not None:
             count_error("consolidation", error)
-        await self._tape.append_event(CONSOLIDATION_FAILED, data)
+        await self._tape.append_event(CONSOLIDATION_FAILED_EVENT, data)
 
     def _seconds_to_wait(self) -> float:
         """Return how long the last failure, as the tape has it, still holds off the next try."""
-        failure = self._fold.failure
+        failure = self._fold.consolidation_failure
         failed = recorded_at(failure) if failure is not None else None
         pause = failure.data.get("retry_in") if failure is not None else None
         if failed is None or not isinstance(pause, (int, float)):
@@ -202,32 +207,32 @@ class Consolidator:
         """
         self.cancel()
         end = self._fold.version
-        while self._fold.window.unconsolidated and self._fold.window.cursor < end:
-            rest = Range(self._fold.window.cursor + 1, end)
+        while self._fold.window.unconsolidated and self._fold.window.consolidated_through < end:
+            rest = EntryRange(self._fold.window.consolidated_through + 1, end)
             await self._record(await self._consolidate(rest))
 
-    async def _record(self, made: Consolidation) -> None:
-        kept = await record(self._memory, made)
+    async def _record(self, made: ConsolidationResult) -> None:
+        kept = await record_result(self._memory, made)
         self._unchecked |= kept
         CONSOLIDATIONS.add(1, "kept" if kept else "dropped")
         if kept:
             logger.info(
-                "Memory consolidation of %s done: entries %s", self._tape.name, made.range.told
+                "Memory consolidation of %s done: entries %s", self._tape.name, made.range.text
             )
 
-    async def _run(self, due: Range, scope: anyio.CancelScope) -> None:
-        outcome: Consolidated | None = None
+    async def _run(self, due: EntryRange, scope: anyio.CancelScope) -> None:
+        outcome: ConsolidationOutcome | None = None
         with scope, self._working_on():
             try:
-                outcome = Consolidated(scope, await self._consolidate(due))
+                outcome = ConsolidationOutcome(scope, await self._consolidate(due))
             except (ModelError, ConsolidationFailed) as error:
-                outcome = Consolidated(scope, None, error)
+                outcome = ConsolidationOutcome(scope, None, error)
         if outcome is not None:
             await self._post(outcome)
 
-    async def _consolidate(self, wanted: Range) -> Consolidation:
+    async def _consolidate(self, wanted: EntryRange) -> ConsolidationResult:
         began, outcome = time.perf_counter(), "cancelled"
-        logger.info("Memory consolidation of %s: entries %s", self._tape.name, wanted.told)
+        logger.info("Memory consolidation of %s: entries %s", self._tape.name, wanted.text)
         try:
             with span("consolidation"):
                 made = await consolidate(
@@ -259,4 +264,4 @@ class Consolidator:
 
     async def _retry_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
-        await self._post(RetryNow())
+        await self._post(ConsolidationRetry())

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bot.agent.commands.registry import Asker, CommandRegistry
-from bot.agent.requests import Requests
-from bot.memory.archived import Archived
-from bot.memory.fold import SessionFold
-from bot.memory.forgetting.finding import Rights
-from bot.memory.forgetting.survey import Survey, Surveyor
-from bot.memory.forgetting.telling import Erased
-from bot.memory.forgetting.wanted import Wanted
-from bot.memory.longterm import LongTermMemory
-from bot.memory.people import identity_at
-from bot.memory.transcript import local_time, recorded_at
+from bot.agent.commands.registry import CommandAuthor, CommandRegistry
+from bot.agent.request_builder import RequestBuilder
+from bot.memory.archive_summary import ArchiveSummary
+from bot.memory.forgetting.entry_matcher import ErasureRights
+from bot.memory.forgetting.erasure_candidates import CandidateCollector, ErasurePreview
+from bot.memory.forgetting.erasure_messages import ErasureResult
+from bot.memory.forgetting.erasure_query import ErasureQuery
+from bot.memory.identities import identity_at
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.session_fold import SessionFold
+from bot.memory.transcript import format_entry_time, recorded_at
 from bot.memory.zone import MemoryZone
 from bot.runtime.sessions.consolidator import Consolidator
-from bot.runtime.sessions.erasing import Eraser
+from bot.runtime.sessions.erasure import Eraser
 from bot.runtime.sessions.services import SessionServices
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
-_NOBODY = Asker("member", private=False, id="", inbound="")
+_NOBODY = CommandAuthor("member", private=False, id="", inbound="")
 
 
 class SessionContext:
@@ -39,23 +39,23 @@ class SessionContext:
     def __init__(
         self,
         services: SessionServices,
-        session: Requests,
+        session: RequestBuilder,
         consolidator: Consolidator,
-        asker: Asker = _NOBODY,
+        asker: CommandAuthor = _NOBODY,
         heard: TapeEntry | None = None,
     ) -> None:
         self._services = services
         self._session = session
         self._consolidator = consolidator
-        self.asker = asker
+        self.author = asker
         self._heard = heard
 
-    def asked_by(self, asker: Asker, heard: TapeEntry) -> SessionContext:
+    def for_author(self, asker: CommandAuthor, heard: TapeEntry) -> SessionContext:
         """Return the same for somebody else's command."""
         return SessionContext(self._services, self._session, self._consolidator, asker, heard)
 
     @property
-    def heard(self) -> TapeEntry:
+    def command_entry(self) -> TapeEntry:
         """The command, as it is on the tape."""
         if self._heard is None:
             raise AssertionError
@@ -91,37 +91,39 @@ class SessionContext:
         """All commands."""
         return self._services.commands
 
-    async def archive(self) -> Archived:
+    async def export_memory(self) -> ArchiveSummary:
         """Write all that is remembered of the session into one file of the folder for exports."""
-        moment = recorded_at(self.heard) or self._services.agent.clock.now()
-        return await self._services.archive(self.tape.name, self.asker.inbound, moment)
+        moment = recorded_at(self.command_entry) or self._services.agent.clock.now()
+        return await self._services.archive(self.tape.name, self.author.inbound, moment)
 
-    async def survey(self, wanted: Wanted, request: TapeEntry | None = None) -> Survey:
+    async def preview_erasure(
+        self, wanted: ErasureQuery, request: TapeEntry | None = None
+    ) -> ErasurePreview:
         """Return what would be forgotten if the asker wanted it so, by this command or an earlier request."""
-        return await self._eraser().surveyor.survey(wanted, request or self.heard)
+        return await self._eraser().surveyor.collect(wanted, request or self.command_entry)
 
     async def erase(
-        self, wanted: Wanted, request: TapeEntry, shown: tuple[frozenset[int], int]
-    ) -> Erased | Survey:
+        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> ErasureResult | ErasurePreview:
         """Erase what an earlier request asks for; see ``sessions.erasing.Eraser``."""
         return await self._eraser().erase(wanted, request, shown)
 
-    async def drop_request(self, wanted: Wanted) -> None:
+    async def drop_request(self, wanted: ErasureQuery) -> None:
         """Erase the words of this command itself."""
-        await self._eraser().drop_request(self.heard, wanted)
+        await self._eraser().drop_request(self.command_entry, wanted)
 
     def _eraser(self) -> Eraser:
-        asker, services = self.asker, self._services
+        asker, services = self.author, self._services
         owner = asker.role == "owner"
         identity = identity_at(self.tape.name, asker.id)
-        who = services.scopes.linking.people.members(identity) if identity else ()
-        rights = Rights(asker.private or owner, frozenset(who))
-        surveyor = Surveyor(self.memory, rights, owner=owner)
+        who = services.scopes.identity_linker.people.members(identity) if identity else ()
+        rights = ErasureRights(asker.private or owner, frozenset(who))
+        surveyor = CandidateCollector(self.memory, rights, owner=owner)
         return Eraser(
             surveyor,
             services.scopes,
-            services.bus.keep,
-            services.traces,
+            services.bus.lock_session,
+            services.erase_residual_files,
             services.agent.vectors,
             services.memory_files,
         )
@@ -138,10 +140,10 @@ class SessionContext:
         zone = self._session.agent.timezone
         if self._consolidator.running:
             return "running"
-        failure = self.fold.failure
+        failure = self.fold.consolidation_failure
         if failure is not None:
-            when, error = local_time(failure, zone), failure.data.get("error")
+            when, error = format_entry_time(failure, zone), failure.data.get("error")
             return f"failed at {when} ({error}); it is retried"
-        if self.fold.consolidated is None:
+        if self.fold.last_consolidation is None:
             return "not needed yet"
-        return f"last at {local_time(self.fold.consolidated, zone)}"
+        return f"last at {format_entry_time(self.fold.last_consolidation, zone)}"

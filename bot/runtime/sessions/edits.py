@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.bus import Inbound
-from bot.memory.fold import SessionFold
-from bot.memory.spoken import is_overheard, replaces
-from bot.memory.turns import COMMAND
+from bot.memory.conversation_entries import is_overheard, replaced_entry_id
+from bot.memory.session_fold import SessionFold
+from bot.memory.turn_fold import COMMAND
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
@@ -16,7 +16,7 @@ _SCANNED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditTarget:
     """A message that an edit names and the tape holds.
 
     Attributes:
@@ -30,7 +30,9 @@ class Edited:
     elsewhere: TapeEntry | None = None
 
 
-async def edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> Edited | None:
+async def find_edit_target(
+    tape: TapeService, fold: SessionFold, inbound: Inbound
+) -> EditTarget | None:
     """Return what an edit is of; None where the message is to be taken as a new one.
 
     That is one which the tape does not hold, since it was not for the bot before, and one that was
@@ -47,36 +49,40 @@ async def edited(tape: TapeService, fold: SessionFold, inbound: Inbound) -> Edit
     if original is None:
         return await _long_ago(tape, fold, inbound.edits)
     if is_overheard(original):
-        return None if inbound.asks else Edited(None)
+        return None if inbound.expects_answer else EditTarget(None)
     if not is_unanswered(fold, original):
-        return Edited(None)
-    running = turns.open is not None and original.meta.get("inbound") in turns.open.inbound
-    return Edited(original, running)
+        return EditTarget(None)
+    running = (
+        turns.open_turn is not None and original.meta.get("inbound") in turns.open_turn.inbound
+    )
+    return EditTarget(original, running)
 
 
 def is_unanswered(fold: SessionFold, message: TapeEntry) -> bool:
     """Return whether a message's turn has not ended, or not begun."""
     turns, inbound = fold.turns, message.meta.get("inbound")
-    running = turns.open is not None and inbound in turns.open.inbound
-    return running or inbound in turns.unsettled
+    running = turns.open_turn is not None and inbound in turns.open_turn.inbound
+    return running or inbound in turns.unanswered
 
 
-async def _long_ago(tape: TapeService, fold: SessionFold, platform_id: str | None) -> Edited | None:
+async def _long_ago(
+    tape: TapeService, fold: SessionFold, platform_id: str | None
+) -> EditTarget | None:
     scanned = 0
     async for entry in tape.read_back():
         scanned += 1
         if _is(entry, platform_id):
             other = problem_of(entry) != fold.problem
-            return Edited(None, elsewhere=entry if other else None)
+            return EditTarget(None, elsewhere=entry if other else None)
         if scanned == _SCANNED:
             # So old that nobody waits for an answer to it.
-            return Edited(None)
+            return EditTarget(None)
     return None
 
 
 def _is(entry: TapeEntry, platform_id: str | None) -> bool:
     """Return whether an entry is what the platform knows by this id, or the first edit of it."""
-    said = entry.kind == "message" and replaces(entry) is None
+    said = entry.kind == "message" and replaced_entry_id(entry) is None
     if entry.meta.get("inbound") == platform_id:
         return said or entry.name == COMMAND
     return said and not is_overheard(entry) and entry.meta.get("edits") == platform_id

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
-from bot.agent.consolidation.policy import Policy
+from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.bus import Bus
-from bot.memory.archived import Archived
-from bot.memory.scopes import Scopes
-from bot.runtime.sessions.erasing import DerivedFiles, Traces, no_traces
-from bot.runtime.sessions.suspects import Suspects
+from bot.memory.archive_summary import ArchiveSummary
+from bot.memory.scope_registry import ScopeRegistry
+from bot.runtime.sessions.erasure import DerivedFiles, EraseResidualFiles, erase_no_files
+from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.tape.store import TapeStore
 
-Archiver = Callable[[str, str, datetime], Awaitable[Archived]]
+Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
 """Writes an archive of a session's memory: its key, what it was asked for by, and when."""
 
 
@@ -41,20 +41,20 @@ class SessionServices:
         archive_timeout: Seconds that ``/new`` may take to consolidate.
         group_context: Overheard messages that a turn takes in at most.
         idle_seconds: After this long without anything to do a worker leaves.
-        traces: Erases words where they are kept beside tapes.
+        erase_residual_files: Erases words where they are kept beside tapes.
         working_set_hours: How long a working set lives unused.
         memory_files: Made from tapes, for people to read; None where nobody wants them.
         told_damage: What chats were told of damage to their tapes since the start.
 
-        suspects: Messages that broke what handled them.
+        poison_messages: Messages that broke what handled them.
     """
 
     bus: Bus
     store: TapeStore
     agent: Agent
-    scopes: Scopes
+    scopes: ScopeRegistry
     commands: CommandRegistry
-    policy: Policy
+    policy: ConsolidationPolicy
     exports: Path
     archive: Archiver
     retention_days: int
@@ -64,9 +64,9 @@ class SessionServices:
     archive_timeout: float
     idle_seconds: float
     group_context: int = 0
-    traces: Traces = no_traces
+    erase_residual_files: EraseResidualFiles = erase_no_files
     working_set_hours: float = 2.0
     memory_files: DerivedFiles | None = None
     told_damage: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    suspects: Suspects = field(default_factory=Suspects)
+    poison_messages: PoisonMessages = field(default_factory=PoisonMessages)

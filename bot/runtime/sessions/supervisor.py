@@ -20,10 +20,15 @@ from bot.core.errors import (
     TapeError,
     VersionConflict,
 )
-from bot.core.files import of_disk, reason
+from bot.core.files import disk_error_text, is_disk_error
 from bot.core.ids import new_id
-from bot.core.telemetry.instruments import Reading
-from bot.core.telemetry.metrics import LAG, SESSIONS_FAILING, SESSIONS_HELD, count_error
+from bot.core.telemetry.instruments import MetricSample
+from bot.core.telemetry.metrics import (
+    CONSOLIDATION_BACKLOG,
+    SESSIONS_FAILING,
+    SESSIONS_HELD,
+    count_error,
+)
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.worker import SessionWorker
 
@@ -84,11 +89,11 @@ class Supervisor:
             "fenced": self.fenced,
         }
 
-    async def readings(self) -> list[Reading]:
+    async def metric_samples(self) -> list[MetricSample]:
         """Return the same as metrics, for ``Operations.sample``."""
         return [
-            Reading(SESSIONS_HELD, len(self._workers)),
-            Reading(SESSIONS_FAILING, len(self._failures)),
+            MetricSample(SESSIONS_HELD, len(self._workers)),
+            MetricSample(SESSIONS_FAILING, len(self._failures)),
         ]
 
     async def _serve(self, inbox: SessionInbox) -> None:
@@ -97,14 +102,14 @@ class Supervisor:
         worker = SessionWorker(inbox, self._services)
         failed = False
         try:
-            if pause := self._services.suspects.pause(session):
+            if pause := self._services.poison_messages.pause(session):
                 await self._let_others_go_first(session, pause)
             self._workers.add(worker)
             await worker.run()
         except Exception as error:  # whatever it is, other sessions go on
             failed = True
             count_error("session", error)
-            if moved(error, session) and self._moves[session] < _MOST_MOVES:
+            if is_session_lost(error, session) and self._moves[session] < _MOST_MOVES:
                 # Another process has it by now, which goes on from the tape.
                 self._moves[session] += 1
                 self.fenced += 1
@@ -118,7 +123,7 @@ class Supervisor:
             else:
                 logger.info("the worker of session %s failed again: %r", session, error)
             if worker.failed_on and not _from_outside(error):
-                self._services.suspects.add(session, worker.failed_on, "error")
+                self._services.poison_messages.add(session, worker.failed_on, "error")
             if self._failures[session] == 1:
                 await self._tell(session, error)
             await self._services.agent.clock.sleep(self._pause(session))
@@ -127,7 +132,7 @@ class Supervisor:
         finally:
             self._workers.discard(worker)
             self._left.set()
-            LAG.done(session)
+            CONSOLIDATION_BACKLOG.mark_done(session)
             inbox.release(failed=failed)
 
     async def _let_others_go_first(self, session: str, pause: float) -> None:
@@ -155,10 +160,10 @@ class Supervisor:
             logger.warning("session %s could not be told of its failure: %s", session, error)
 
 
-def moved(failure: BaseException, session: str) -> bool:
+def is_session_lost(failure: BaseException, session: str) -> bool:
     """Say whether a worker failed only because its session has another holder by now."""
     if isinstance(failure, BaseExceptionGroup):
-        return all(moved(one, session) for one in failure.exceptions)
+        return all(is_session_lost(one, session) for one in failure.exceptions)
     if isinstance(failure, VersionConflict):
         return failure.tape == session
     return isinstance(failure, SessionLost)
@@ -172,8 +177,8 @@ def _told(failure: BaseException) -> str:
         # Beside the cause there may be what only followed from it.
         told = map(_told, failure.exceptions)
         return next((one for one in told if one != _INSIDE), _INSIDE)
-    if isinstance(failure, OSError) and of_disk(failure):
-        return reason(failure)
+    if isinstance(failure, OSError) and is_disk_error(failure):
+        return disk_error_text(failure)
     return _INSIDE
 
 
@@ -184,6 +189,6 @@ def _from_outside(failure: BaseException) -> bool:
     if isinstance(failure, InvalidEntry | InvalidSearch):
         return False
     if isinstance(failure, OSError):
-        return of_disk(failure) or isinstance(failure, ConnectionError | TimeoutError)
+        return is_disk_error(failure) or isinstance(failure, ConnectionError | TimeoutError)
     outside = TapeError | BusError | DatabaseError | ModelError | FileUnavailable
     return isinstance(failure, outside)

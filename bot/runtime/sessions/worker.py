@@ -19,45 +19,49 @@ from anyio.abc import TaskGroup
 
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
-from bot.agent.images import TakenImages
-from bot.agent.requests import Requests
+from bot.agent.request_builder import RequestBuilder
 from bot.agent.turn import Turn
+from bot.agent.vision import ImageTracker
 from bot.bus import (
     Activity,
     Address,
     Answer,
     Delivery,
     DeliveryReport,
-    LetGo,
     Partial,
+    ReleaseRequest,
     SessionInbox,
 )
 from bot.core.errors import ConsolidationFailed, ModelError
 from bot.core.ids import new_id
-from bot.core.telemetry.work import working_on
-from bot.memory.bus.entries import stamped
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.spoken import inbound_ids
-from bot.memory.transcript import speaker
-from bot.memory.turns import OpenTurn
+from bot.core.telemetry.active_work import track_work
+from bot.memory.bus.entries import with_problem
+from bot.memory.conversation_entries import inbound_ids
+from bot.memory.fold_loader import load_fold
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.transcript import speaker_label
+from bot.memory.turn_fold import OpenTurn
 from bot.memory.zone import MemoryZone
-from bot.runtime.sessions import archiver
+from bot.runtime.sessions import new_session as archiver
+from bot.runtime.sessions.command_runner import GAVE_UP, CommandRunner, retry_button
 from bot.runtime.sessions.consolidator import (
     CONSOLIDATION,
-    Consolidated,
+    ConsolidationOutcome,
+    ConsolidationRetry,
     Consolidator,
-    RetryNow,
 )
 from bot.runtime.sessions.context import SessionContext
-from bot.runtime.sessions.edits import Edited, edited
-from bot.runtime.sessions.erasing import LiveSession
-from bot.runtime.sessions.hearing import Hearing
-from bot.runtime.sessions.homes import find_home
-from bot.runtime.sessions.judging import JudgeAgain, Judged, Judging
-from bot.runtime.sessions.receipts import Receipts
-from bot.runtime.sessions.records import command_entry, command_in
-from bot.runtime.sessions.replies import GAVE_UP, Replies, retry_button
+from bot.runtime.sessions.delivery_tracker import DeliveryTracker
+from bot.runtime.sessions.edits import EditTarget, find_edit_target
+from bot.runtime.sessions.entries import command_entry, parsed_command
+from bot.runtime.sessions.erasure import LiveSession
+from bot.runtime.sessions.fact_scope import update_fact_scope
+from bot.runtime.sessions.fact_verifier import (
+    FactVerifier,
+    VerificationOutcome,
+    VerificationRetry,
+)
+from bot.runtime.sessions.message_recorder import MessageRecorder
 from bot.runtime.sessions.services import SessionServices
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -78,7 +82,16 @@ class _JobDone:
     """The running job has ended."""
 
 
-_Item = Delivery | DeliveryReport | LetGo | Consolidated | RetryNow | Judged | JudgeAgain | _JobDone
+_Item = (
+    Delivery
+    | DeliveryReport
+    | ReleaseRequest
+    | ConsolidationOutcome
+    | ConsolidationRetry
+    | VerificationOutcome
+    | VerificationRetry
+    | _JobDone
+)
 
 
 class SessionWorker:
@@ -96,7 +109,7 @@ class SessionWorker:
     def __init__(self, inbox: SessionInbox, services: SessionServices) -> None:
         self._inbox = inbox
         self._services = services
-        self._suspects = services.suspects
+        self._suspects = services.poison_messages
         self._address = Address.parse(inbox.session)
         self._deferred: deque[Delivery] = deque()
         self._turn: Turn | None = None
@@ -117,11 +130,11 @@ class SessionWorker:
     async def run(self) -> None:
         """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
         session = self._inbox.session
-        waiting = working_on(session, tuple, waits=True)
+        waiting = track_work(session, tuple, waits=True)
         with self._send, self._receive, self._listed(), waiting:
             # What is erased meanwhile must not be in a state that was read before.
-            async with self._services.scopes.doors.opening(self._tape.name):
-                with working_on(session, tuple):
+            async with self._services.scopes.session_locks.read_lock(self._tape.name):
+                with track_work(session, tuple):
                     await self._open()
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -149,7 +162,7 @@ class SessionWorker:
         if not self._leaving:
             self._leaving = True
             if self._tasks is not None:
-                self._tasks.start_soon(self._send.send, LetGo())
+                self._tasks.start_soon(self._send.send, ReleaseRequest())
 
     @property
     def _group(self) -> TaskGroup:
@@ -163,13 +176,13 @@ class SessionWorker:
         try:
             yield
         finally:
-            self._services.scopes.live.pop(self._inbox.session, None)
+            self._services.scopes.active_sessions.pop(self._inbox.session, None)
 
     @contextmanager
     def _working_on(self, messages: Callable[[], Sequence[str]]) -> Iterator[None]:
         """Note what is worked on, for the watchdog and for whoever is told of a failure."""
         try:
-            with working_on(self._inbox.session, messages):
+            with track_work(self._inbox.session, messages):
                 yield
         except Exception:
             self.failed_on = self.failed_on or tuple(messages())
@@ -202,10 +215,10 @@ class SessionWorker:
         self._tape.observe(self._fold.apply)
         if (files := services.memory_files) is not None:
             # Another process may have had the session before.
-            files.note(self._tape.name)
-            self._tape.observe(lambda entry: files.see(self._tape.name, entry))
+            files.mark_stale(self._tape.name)
+            self._tape.observe(lambda entry: files.add_entry(self._tape.name, entry))
         self._tape.fence(max(version, self._fold.version))
-        self._tape.stamp = lambda entry: stamped(entry, self._fold.problem)
+        self._tape.stamp = lambda entry: with_problem(entry, self._fold.problem)
         self._zone = MemoryZone(
             self._tape,
             retention_days=services.retention_days,
@@ -213,7 +226,7 @@ class SessionWorker:
             timezone=agent.timezone,
             clock=agent.clock,
         )
-        await self._zone.ensure()
+        await self._zone.load_or_create()
         self._memory = LongTermMemory(
             self._tape,
             self._fold,
@@ -222,10 +235,10 @@ class SessionWorker:
             hours=services.working_set_hours,
         )
         await self._memory.open()
-        self._requests = Requests(
-            agent, self._tape, self._fold, self._zone, TakenImages(agent.images), self._memory
+        self._requests = RequestBuilder(
+            agent, self._tape, self._fold, self._zone, ImageTracker(agent.images), self._memory
         )
-        self._receipts = Receipts(
+        self._receipts = DeliveryTracker(
             self._address, services.bus, self._tape, self._fold, services.exports
         )
         self._consolidator = Consolidator(
@@ -239,7 +252,7 @@ class SessionWorker:
             post=self._send.send,
             working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
         )
-        self._judging = Judging(
+        self._judging = FactVerifier(
             memory=self._memory,
             model=agent.judge,
             clock=agent.clock,
@@ -247,17 +260,17 @@ class SessionWorker:
             post=self._send.send,
             working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
         )
-        self._services.scopes.live[self._tape.name] = LiveSession(
+        self._services.scopes.active_sessions[self._tape.name] = LiveSession(
             self._requests, self._consolidator, self._judging, lambda: self._job is not None
         )
-        self._hearing = Hearing(
+        self._hearing = MessageRecorder(
             self._fold,
             self._memory,
             self._receipts,
             timezone=agent.timezone_name,
             most_overheard=services.group_context,
         )
-        self._replies = Replies(
+        self._replies = CommandRunner(
             self._commands,
             SessionContext(services, self._requests, self._consolidator),
             self._memory,
@@ -281,26 +294,29 @@ class SessionWorker:
             with anyio.CancelScope(shield=True):
                 while item is not None:
                     if isinstance(item, DeliveryReport):
-                        await self._receipts.settle(item)
+                        await self._receipts.record_report(item)
                     item = self._inbox.receive_nowait()
 
     async def _recover(self) -> None:
         """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
-        await self._receipts.send()
+        await self._receipts.send_answers()
         if self._is_suspect(CONSOLIDATION):
             # It is tried again after a while, as after any other failure.
-            await self._consolidator.note_failure(None, "tapebot hung in it and was ended")
+            await self._consolidator.record_failure(None, "tapebot hung in it and was ended")
             self._suspects.clear(self._tape.name, [CONSOLIDATION])
         # What was asked for just before a kill may be on the tape and not yet learned.
         window = self._fold.window
-        heard = [*window.sent_as(self._fold.turns.unsettled), *window.waiting()]
+        heard = [
+            *window.messages_by_platform_id(self._fold.turns.unanswered),
+            *window.waiting_messages(),
+        ]
         notes: list[str] = []
         for entry in heard:
             sent = str(entry.meta.get("inbound"))
             if not self._is_suspect(sent):
                 with self._working_on(lambda sent=sent: [sent]):  # type: ignore[misc]
                     notes += await self._hearing.learn([entry])
-        opened = self._fold.turns.open
+        opened = self._fold.turns.open_turn
         if opened is not None:
             await self._take_up(opened, notes)
         if self._job is None:
@@ -353,7 +369,7 @@ class SessionWorker:
             inbound,
         )
         turns = self._fold.turns
-        entry = turns.unsettled.get(wanted) or turns.interrupted.get(wanted) or 0
+        entry = turns.unanswered.get(wanted) or turns.interrupted_messages.get(wanted) or 0
         turn.inbound = [inbound]
         await turn.end(
             "interrupted",
@@ -363,30 +379,30 @@ class SessionWorker:
             buttons=[retry_button(entry)],
         )
         self._suspects.clear(self._tape.name, [inbound])
-        await self._receipts.send()
+        await self._receipts.send_answers()
 
     async def _settle_problems(self) -> None:
         """Switch to the problem that a turn wanted, once nothing of the old one is left to answer."""
-        if not self._fold.window.waiting():
-            await self._memory.bus.problems.settle()
+        if not self._fold.window.waiting_messages():
+            await self._memory.bus.problems.apply_requested_switch()
 
     async def _handle(self, item: _Item) -> None:
-        if isinstance(item, LetGo):
+        if isinstance(item, ReleaseRequest):
             self._leaving = True
         elif isinstance(item, DeliveryReport):
-            await self._receipts.settle(item)
-        elif isinstance(item, Consolidated):
-            await self._consolidator.settle(item)
+            await self._receipts.record_report(item)
+        elif isinstance(item, ConsolidationOutcome):
+            await self._consolidator.record_outcome(item)
             self._consolidate_if_due()
-        elif isinstance(item, RetryNow):
+        elif isinstance(item, ConsolidationRetry):
             self._consolidator.retry()
             self._consolidate_if_due()
-        elif isinstance(item, Judged):
+        elif isinstance(item, VerificationOutcome):
             with self._working_on(lambda: [CONSOLIDATION]):
-                await self._judging.settle(item, self._group)
+                await self._judging.record_outcome(item, self._group)
             self._consolidate_if_due()
-        elif isinstance(item, JudgeAgain):
-            self._judging.again()
+        elif isinstance(item, VerificationRetry):
+            self._judging.retry()
             self._consolidate_if_due()
         elif isinstance(item, _JobDone):
             if self._turn is not None and self._turn.ended:
@@ -404,7 +420,7 @@ class SessionWorker:
     # Messages.
 
     async def _on_delivery(self, delivery: Delivery) -> None:
-        if not await self._receipts.admit(delivery):
+        if not await self._receipts.track(delivery):
             return
         parsed = self._parsed(delivery)
         given_up = self._suspects.is_given_up(self._tape.name, delivery.inbound.id)
@@ -412,9 +428,9 @@ class SessionWorker:
             await self._replies.give_up(delivery, parsed)
             self._suspects.clear(self._tape.name, [delivery.inbound.id])
             return
-        await find_home(delivery.inbound, self._memory, self._fold)
+        await update_fact_scope(delivery.inbound, self._memory, self._fold)
         if parsed is None and delivery.inbound.via is not None:
-            await self._replies.only_commands(delivery)
+            await self._replies.reply_commands_only(delivery)
         elif parsed is not None and parsed.name == "stop":
             await self._stop(delivery, parsed)
         elif self._deferred:
@@ -425,7 +441,7 @@ class SessionWorker:
     def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
         """Return the command that a message is; a caption that is none of ours is a caption."""
         inbound = delivery.inbound
-        parsed = command_in(inbound)
+        parsed = parsed_command(inbound)
         if parsed and inbound.attachments and self._commands.get(parsed.name) is None:
             return None
         return parsed
@@ -435,7 +451,7 @@ class SessionWorker:
         if parsed is None:
             return self._job is None or self._turn is not None
         command = self._commands.get(parsed.name)
-        return self._job is None or command is None or not command.waits(parsed.arguments)
+        return self._job is None or command is None or not command.waits_for_turn(parsed.arguments)
 
     async def _take(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
         """Act on a message that is next in order, or let it wait."""
@@ -444,7 +460,7 @@ class SessionWorker:
         elif parsed is None:
             await self._hear(delivery)
         elif (why := self._replies.refusal(delivery, parsed)) is not None:
-            await self._replies.reply(delivery, parsed, CommandReply(why, in_place=False))
+            await self._replies.reply(delivery, parsed, CommandReply(why, replaces_message=False))
         elif (command := self._commands.get(parsed.name)) is not None and command.run is None:
             if command.name == "retry":
                 await self._retry(delivery, parsed)
@@ -456,29 +472,33 @@ class SessionWorker:
     async def _hear(self, delivery: Delivery) -> None:
         """Take in what is no command."""
         inbound = delivery.inbound
-        known = None if inbound.edits is None else await edited(self._tape, self._fold, inbound)
+        known = (
+            None
+            if inbound.edits is None
+            else await find_edit_target(self._tape, self._fold, inbound)
+        )
         if known is not None:
             await self._correct(delivery, known)
-        elif not inbound.asks:
-            await self._hearing.overhear(delivery)
+        elif not inbound.expects_answer:
+            await self._hearing.record_overheard(delivery)
         elif self._job is not None:
-            notes = await self._hearing.queue(delivery)
+            notes = await self._hearing.record_queued(delivery)
             if self._turn is not None:
                 self._turn.notes += notes
         elif self._hearing.overheard():
             # A turn that takes in what came before the message takes the message in with it.
-            await self._hearing.queue(delivery)
+            await self._hearing.record_queued(delivery)
             await self._begin_waiting()
         else:
             await self._begin_turn(delivery)
 
-    async def _correct(self, delivery: Delivery, known: Edited) -> None:
+    async def _correct(self, delivery: Delivery, known: EditTarget) -> None:
         """Take in an edit: of what is not answered yet, it is the new text that counts."""
         turn = self._turn if known.running else None
-        if known.original is None or (turn is not None and not turn.may_reconsider):
-            await self._hearing.overhear(delivery, known.elsewhere)
-        elif await self._hearing.correct(delivery, known.original) and turn is not None:
-            turn.reconsider()
+        if known.original is None or (turn is not None and not turn.may_restart_model_call):
+            await self._hearing.record_overheard(delivery, known.elsewhere)
+        elif await self._hearing.record_edit(delivery, known.original) and turn is not None:
+            turn.restart_model_call()
 
     # Jobs.
 
@@ -506,13 +526,13 @@ class SessionWorker:
         with scope, self._working_on(lambda: messages):
             await job(*arguments)
         await self._finish_stops()
-        await self._receipts.send()
+        await self._receipts.send_answers()
         await self._services.bus.send(Activity(self._address, "idle"))
         await self._send.send(_JobDone())
 
     async def _next_job(self) -> None:
         """Begin what waits: first messages on the tape, then what stands behind a command."""
-        if self._fold.window.waiting() or self._fold.turns.split:
+        if self._fold.window.waiting_messages() or self._fold.turns.split_messages:
             await self._begin_waiting()
             return
         while self._deferred:
@@ -542,9 +562,9 @@ class SessionWorker:
 
         What may be what breaks turns comes last, each message alone.
         """
-        waiting = self._fold.window.waiting()
+        waiting = self._fold.window.waiting_messages()
         trusted = [one for one in waiting if not any(map(self._is_suspect, inbound_ids([one])))]
-        places = self._fold.turns.split
+        places = self._fold.turns.split_messages
         split = sorted(places, key=lambda one: (self._is_suspect(one), places[one]))
         if split and (not trusted or not self._is_suspect(split[0])):
             await self._begin_alone(split[0], [])
@@ -572,24 +592,26 @@ class SessionWorker:
         with self._working_on(lambda: [inbound]):
             await self._memory.refresh()
             await turn.start([], [inbound], joined=joined)
-            turn.notes += await self._hearing.learn(self._fold.window.sent_as([inbound]))
+            turn.notes += await self._hearing.learn(
+                self._fold.window.messages_by_platform_id([inbound])
+            )
             turn.notes += await self._wanted([inbound])
         self._start_job(turn.inbound, self._drive, turn)
 
     async def _retry(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         """Answer a message whose turn was given up, as its person asks for."""
-        entries = {str(entry): one for one, entry in self._fold.turns.interrupted.items()}
+        entries = {str(entry): one for one, entry in self._fold.turns.interrupted_messages.items()}
         wanted = parsed.arguments.strip() or next(iter(entries), "")
         if delivery.inbound.via is not None:
-            reply = CommandReply("Send `/retry` in the chat itself.", in_place=False)
+            reply = CommandReply("Send `/retry` in the chat itself.", replaces_message=False)
             await self._replies.reply(delivery, parsed, reply)
         elif wanted not in entries:
-            reply = CommandReply("There is nothing to try again.", in_place=False)
+            reply = CommandReply("There is nothing to try again.", replaces_message=False)
             await self._replies.reply(delivery, parsed, reply)
         else:
             turn = self._turn = self._new_turn()
             turn.alone = True
-            known = delivery.inbound.id in self._fold.turns.commands
+            known = delivery.inbound.id in self._fold.turns.unanswered_commands
             timezone = self._services.agent.timezone_name
             heard = [] if known else [command_entry(delivery.inbound, parsed, timezone)]
             await self._memory.refresh()
@@ -600,13 +622,15 @@ class SessionWorker:
     async def _wanted(self, inbound: Sequence[str]) -> list[str]:
         """Return what tells the model to answer messages that may not be the newest in view."""
         turns = self._fold.turns
-        places = [turns.interrupted.get(one) or turns.unsettled.get(one) for one in inbound]
+        places = [
+            turns.interrupted_messages.get(one) or turns.unanswered.get(one) for one in inbound
+        ]
         found: list[TapeEntry] = []
         for place in places:
             if place is not None:
                 found += await self._tape.read_entries(place, place)
         return [
-            f"Answer now this message of {speaker(one)}, which could not be answered before: "
+            f"Answer now this message of {speaker_label(one)}, which could not be answered before: "
             f"{str(one.payload.get('content', ''))[:_MOST_WORDS]}"
             for one in found
         ]
@@ -615,9 +639,9 @@ class SessionWorker:
         turn = self._turn = self._new_turn()
         turn.notes += notes
         suspects = [one for one in opened.inbound if self._is_suspect(one)]
-        split = [one for one in opened.inbound if one in self._fold.turns.split]
+        split = [one for one in opened.inbound if one in self._fold.turns.split_messages]
         turn.alone = bool(suspects or split or opened.retries)
-        turn.notes += await self._hearing.learn(self._fold.window.sent_as(suspects))
+        turn.notes += await self._hearing.learn(self._fold.window.messages_by_platform_id(suspects))
         turn.notes += await self._wanted([*opened.retries, *split])
         await turn.resume(opened)
         await self._drive(turn)
@@ -632,7 +656,7 @@ class SessionWorker:
     async def _stream(self, turn: Turn) -> None:
         while True:
             text = await turn.next_partial()
-            shown = self._fold.turns.shown.get(turn.id, ())
+            shown = self._fold.turns.delivered_parts.get(turn.id, ())
             reply_to = turn.inbound[-1] if turn.inbound else None
             partial = Partial(self._address, turn.id, text, reply_to, shown)
             await self._services.bus.send(partial)
@@ -671,7 +695,7 @@ class SessionWorker:
         if turn is None or turn.ended:
             await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
             return
-        waiting = self._fold.window.waiting()
+        waiting = self._fold.window.waiting_messages()
         joined = [entry.id for entry in waiting]
         turn.inbound += inbound_ids(waiting)
         if delivery.inbound.via is not None:
@@ -719,6 +743,6 @@ class SessionWorker:
                 await self._consolidator.finish()
         except (ModelError, ConsolidationFailed, TimeoutError) as error:
             why = str(error) or f"it took over {self._services.archive_timeout:g} s"
-            await self._consolidator.note_failure(error, why)
+            await self._consolidator.record_failure(error, why)
             return why
         return None

@@ -7,7 +7,7 @@ Rule 4: an error names the variable, what was given and what is allowed; a secre
 """
 
 from bot.runtime.settings.load import export_dotenv, load_settings
-from bot.runtime.settings.tree import PREFIX, Settings
-from bot.runtime.settings.values import ModelName, Role
+from bot.runtime.settings.schema import PREFIX, Settings
+from bot.runtime.settings.validators import ModelName, ProcessRole
 
-__all__ = ["PREFIX", "ModelName", "Role", "Settings", "export_dotenv", "load_settings"]
+__all__ = ["PREFIX", "ModelName", "ProcessRole", "Settings", "export_dotenv", "load_settings"]

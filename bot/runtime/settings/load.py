@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 
 from bot.core.errors import SettingsError
 from bot.core.telemetry.redaction import redact
-from bot.runtime.settings.tree import ENV_FILE, PREFIX, Settings
-from bot.runtime.settings.values import BotToken, meant
+from bot.runtime.settings.schema import ENV_FILE, PREFIX, Settings
+from bot.runtime.settings.validators import BotToken, spelling_hint
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -82,7 +82,7 @@ def _unknown_in_environment() -> Iterator[str]:
 
 def _unknown(field: str) -> str:
     known = {name: PREFIX + name.upper() for name in Settings.model_fields}
-    return f"{PREFIX}{field.upper()} is not a setting of this version{meant(field, known)}."
+    return f"{PREFIX}{field.upper()} is not a setting of this version{spelling_hint(field, known)}."
 
 
 def _explain(detail: ErrorDetails) -> str:

@@ -21,10 +21,10 @@ from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
 
 logger = logging.getLogger(__name__)
 
-VERSION = 2
+SCHEMA_VERSION = 2
 """Of the tables and of the terms in them: a file of another version is made anew."""
 
-LANE = 1 << 32
+ROWS_PER_LANE = 1 << 32
 """Rowids of a tape's turns; behind them as many for all else. A tape has two lanes."""
 
 CHECKPOINT_PAGES = 16_384
@@ -81,7 +81,7 @@ CREATE TABLE vocabulary (term TEXT PRIMARY KEY, found INTEGER NOT NULL) WITHOUT 
 """
 
 
-class Database:
+class IndexDatabase:
     """An index's file, open.
 
     Args:
@@ -113,7 +113,7 @@ class Database:
             raise TapeError(f"the index {path} cannot be used ({error})") from error
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether somebody has taken away, or replaced, files that it is in."""
         return self.path is not None and self._files != self._present()
 
@@ -145,7 +145,7 @@ class Database:
             self._readers.append(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def write_transaction(self) -> Iterator[sqlite3.Connection]:
         """Lend the writing connection for one transaction."""
         assert self.writer is not None
         with self._guard if self.path is None else nullcontext():
@@ -157,7 +157,7 @@ class Database:
                 raise
             self.writer.execute("COMMIT")
 
-    def written_ahead(self) -> int:
+    def wal_pages(self) -> int:
         """Return how many pages wait to be brought into the file."""
         if self.path is None:
             return 0
@@ -174,14 +174,14 @@ class Database:
         self._digest_path().unlink(missing_ok=True)
         busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if not (busy or self._doubted):
-            self.trust()
+            self.mark_trusted()
 
-    def trust(self) -> None:
+    def mark_trusted(self) -> None:
         """Write down the digest of the file as it is."""
         assert self.path is not None
         write_synced(self._digest_path(), _digest(self.path).encode())
 
-    def doubt(self) -> None:
+    def mark_untrusted(self) -> None:
         """See that the file, as it is or as it becomes, is not trusted at the next start."""
         self._doubted = True
         if self.path is not None:
@@ -252,7 +252,7 @@ class Database:
             if _is_empty(connection):
                 self.fresh = True
                 connection.executescript(_TABLES)
-                connection.execute("INSERT INTO about VALUES (?)", (VERSION,))
+                connection.execute("INSERT INTO about VALUES (?)", (SCHEMA_VERSION,))
                 self.writer = connection
                 self.checkpoint()
         except BaseException:
@@ -284,7 +284,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     """
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return True
-    if connection.execute("SELECT version FROM about").fetchall() != [(VERSION,)]:
+    if connection.execute("SELECT version FROM about").fetchall() != [(SCHEMA_VERSION,)]:
         raise sqlite3.DatabaseError("of another version")
     return False
 

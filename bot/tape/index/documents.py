@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from bot.tape.entries import NOT_BOUNDARY, TapeEntry
+from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry
 from bot.tape.index.labels import Labels, labels_of
-from bot.tape.index.terms import terms_of, with_pairs
+from bot.tape.index.terms import tokenize, with_pairs
 
-KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "system")
+INDEXED_KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "system")
 """Kinds by the number that stands for them in the index."""
 
-ASSISTANT = "assistant"
+ASSISTANT_SENDER = "assistant"
 EPISODE = "episode"
 
 _BOOKKEEPING = (
@@ -75,7 +75,7 @@ _DATED = "§"
 _MONTHS = (
     "january february march april may june july august september october november december".split()
 )
-_MONTH_TERMS = tuple(terms_of(" ".join(_MONTHS)))
+_MONTH_TERMS = tuple(tokenize(" ".join(_MONTHS)))
 _SEASONS = {
     term: [_MONTH_TERMS[month - 1] for month in months]
     for months, named in (
@@ -84,7 +84,7 @@ _SEASONS = {
         ((9, 10, 11), "autumn herbst automne otoño autunno outono"),
         ((12, 1, 2), "winter hiver invierno inverno"),
     )
-    for term in terms_of(named)
+    for term in tokenize(named)
 }
 
 
@@ -115,12 +115,12 @@ class Document:
 
 def documents_of(entry: TapeEntry) -> list[Document]:
     """Return the pieces of an entry, the text of a message first; empty where nothing is found."""
-    kind, moment, sender = KINDS.index(entry.kind), _said_at(entry), sender_of(entry)
+    kind, moment, sender = INDEXED_KINDS.index(entry.kind), _said_at(entry), sender_of(entry)
     labels = labels_of(entry)
     ts = moment.timestamp() if moment is not None else 0.0
     said = entry.kind == "message"
     added = (_EXTRAS, *_dates(entry, moment)) if said else ()
-    pieces = [piece for text in _texts(entry) for piece in _pieces(terms_of(text))]
+    pieces = [piece for text in _texts(entry) for piece in _pieces(tokenize(text))]
     if not pieces and (said or _is_episode(entry)):
         pieces = [[]]
     return [
@@ -154,7 +154,7 @@ def sender_of(entry: TapeEntry) -> tuple[str, str]:
     if entry.kind != "message":
         return ("", "")
     if entry.payload.get("role") == "assistant":
-        return (ASSISTANT, "")
+        return (ASSISTANT_SENDER, "")
     sender = entry.meta.get("sender")
     if isinstance(sender, dict):
         return (_clean(sender.get("id")), _clean(sender.get("name")))
@@ -214,7 +214,7 @@ def _texts(entry: TapeEntry) -> list[str]:
     if _is_episode(entry):
         return [" ".join(_leaves(entry.data.get("content")))]
     name = entry.name or ""
-    if name in NOT_BOUNDARY or (entry.kind == "event" and name.startswith(_BOOKKEEPING)):
+    if name in NON_BOUNDARY_ANCHORS or (entry.kind == "event" and name.startswith(_BOOKKEEPING)):
         return []
     return [" ".join((name.replace("/", " ").replace(".", " "), *_leaves(entry.data)))]
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from bot.tape.entries import TapeEntry
-from bot.tape.search import GENERAL, SearchQuery, problem_of
+from bot.tape.search import GENERAL_PROBLEM, SearchQuery, problem_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Labels:
         tags: Its tags.
     """
 
-    problem: str = GENERAL
+    problem: str = GENERAL_PROBLEM
     layer: str = ""
     name: str | None = None
     tags: frozenset[str] = frozenset()
@@ -43,25 +43,25 @@ def labels_of(entry: TapeEntry) -> Labels:
     )
 
 
-def told(labels: Labels) -> str:
+def serialize_labels(labels: Labels) -> str:
     """Return labels as text, the same for the same labels."""
     parts = [labels.problem, labels.layer, labels.name, sorted(labels.tags)]
     return json.dumps(parts, ensure_ascii=False)
 
 
-def read_labels(text: str) -> Labels:
+def parse_labels(text: str) -> Labels:
     """Return the labels that ``told`` made text of."""
     problem, layer, name, tags = json.loads(text)
     return Labels(problem, layer, name, frozenset(tags))
 
 
-def asks_for_labels(query: SearchQuery) -> bool:
+def has_label_filter(query: SearchQuery) -> bool:
     """Say whether a search has a filter that is about labels."""
     named = (query.problem, query.layer, query.names)
     return bool(query.tags) or any(one is not None for one in named)
 
 
-def fits(labels: Labels, query: SearchQuery) -> bool:
+def labels_match(labels: Labels, query: SearchQuery) -> bool:
     """Say whether labels are what a search asks for."""
     return (
         query.problem in (None, labels.problem)

@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bot.tape.index.database import LANE
-from bot.tape.index.terms import has_run
+from bot.tape.index.database import ROWS_PER_LANE
+from bot.tape.index.terms import has_phrase
 
 NEIGHBOURS = 2
 """Turns on each side that count."""
@@ -76,7 +76,7 @@ _NUMBER = re.compile(r"(?<!\S)\d+(?!\S)")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RankingQuery:
     """A question, as far as rows are ranked by it.
 
     Attributes:
@@ -84,7 +84,7 @@ class Asked:
             rows are gathered.
         speakers: Numbers of those whom it names.
         assistants: Numbers of tapes, with the number under which the assistant speaks there.
-        of_assistant: It asks for what the assistant said.
+        about_assistant: It asks for what the assistant said.
         number: It asks for a number, a time or a date.
         near: How near in meaning entries are, by their ids; None where words alone count.
     """
@@ -92,18 +92,18 @@ class Asked:
     weights: Mapping[str, float]
     speakers: Collection[int] = ()
     assistants: Collection[tuple[int, int]] = ()
-    of_assistant: bool = False
+    about_assistant: bool = False
     number: bool = False
     near: Mapping[int, float] | None = None
 
 
-def asked(
+def build_ranking_query(
     text: str,
     weights: Mapping[str, float],
     speakers: Collection[int] = (),
     assistants: Collection[tuple[int, int]] = (),
     near: Mapping[int, float] | None = None,
-) -> Asked:
+) -> RankingQuery:
     """Return what a question asks for.
 
     Args:
@@ -113,7 +113,7 @@ def asked(
         assistants: Numbers of tapes, with the number under which the assistant speaks there.
         near: How near in meaning entries are, by their ids.
     """
-    return Asked(
+    return RankingQuery(
         weights,
         speakers,
         assistants,
@@ -123,11 +123,11 @@ def asked(
     )
 
 
-COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
+ROW_COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IndexRow:
     """A row of the index, as far as a question is concerned.
 
     Attributes:
@@ -155,7 +155,7 @@ class Row:
     @property
     def tape(self) -> int:
         """The number of its tape."""
-        return self.id // (2 * LANE)
+        return self.id // (2 * ROWS_PER_LANE)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -163,7 +163,7 @@ class Row:
         return self.tape, self.entry
 
     @property
-    def print(self) -> int:
+    def fingerprint(self) -> int:
         """Of its terms; see ``documents.fingerprint``."""
         return zlib.crc32(self.terms.encode())
 
@@ -175,7 +175,7 @@ class Row:
 
 def read_row(
     columns: tuple[int, int, int, float, int, int, int, str], asked: Mapping[str, float]
-) -> Row:
+) -> IndexRow:
     """Return a row of the index as a question sees it.
 
     Args:
@@ -185,8 +185,8 @@ def read_row(
     number, entry, kind, ts, sender, labels, length, terms = columns
     held = terms.split(" ")
     counts = {term: held.count(term) for term in asked.keys() & set(held)}
-    counts |= {run: 1 for run in asked if " " in run and has_run(terms, run)}
-    return Row(number, entry, kind, ts, sender, labels, length, terms, counts)
+    counts |= {run: 1 for run in asked if " " in run and has_phrase(terms, run)}
+    return IndexRow(number, entry, kind, ts, sender, labels, length, terms, counts)
 
 
 def idf(found: int, total: int) -> float:
@@ -195,7 +195,7 @@ def idf(found: int, total: int) -> float:
     return math.log(1 + (max(0, total - found) + 0.5) / (found + 0.5))
 
 
-def fit(row: Row, weights: Mapping[str, float], average: float) -> float:
+def bm25(row: IndexRow, weights: Mapping[str, float], average: float) -> float:
     """Return how well the words of a row fit, by BM25.
 
     Args:
@@ -211,8 +211,8 @@ def fit(row: Row, weights: Mapping[str, float], average: float) -> float:
     return total
 
 
-def features(
-    rows: Collection[int], read: Mapping[int, Row], question: Asked
+def row_features(
+    rows: Collection[int], read: Mapping[int, IndexRow], question: RankingQuery
 ) -> dict[int, tuple[float, ...]]:
     """Return the features of rows, by their ids, in the order of ``FEATURES``.
 
@@ -225,7 +225,7 @@ def features(
     near = {row: _beside(row, read) for row in rows}
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
-    fits = {row: fit(one, weights, average) for row, one in read.items()}
+    fits = {row: bm25(one, weights, average) for row, one in read.items()}
     best_fit = max((fits[row] for row in rows), default=0.0) or 1.0
     whole = sum(weights.values()) or 1.0
     meant = question.near or {}
@@ -251,8 +251,8 @@ def features(
             there.get(-1, 0.0) if replies else 0.0,
             max(there.values(), default=0.0),
             sum(weights.get(term, 0.0) for term in around_it) / whole,
-            float(by_assistant and not question.of_assistant),
-            words if by_assistant and question.of_assistant else 0.0,
+            float(by_assistant and not question.about_assistant),
+            words if by_assistant and question.about_assistant else 0.0,
             0.0 if by_assistant else words,
             number,
             number * words,
@@ -269,37 +269,39 @@ def features(
     return found
 
 
-def _beside(row: int, read: Mapping[int, Row]) -> dict[int, int]:
+def _beside(row: int, read: Mapping[int, IndexRow]) -> dict[int, int]:
     """Return the ids of the turns beside a row, by how many turns away they are."""
     if not is_turn(row):
         return {}
-    return {step: row + step for step in reach(NEIGHBOURS) if step and row + step in read}
+    return {step: row + step for step in neighbour_steps(NEIGHBOURS) if step and row + step in read}
 
 
-def reach(count: int) -> range:
+def neighbour_steps(count: int) -> range:
     """Return the steps to so many neighbours on each side, and to the row itself."""
     return range(-count, count + 1)
 
 
 def is_turn(row: int) -> bool:
     """Say whether a rowid is of a tape's lane of turns."""
-    return row // LANE % 2 == 0
+    return row // ROWS_PER_LANE % 2 == 0
 
 
-def around(rows: Collection[int]) -> set[int]:
+def neighbour_ids(rows: Collection[int]) -> set[int]:
     """Return the rowids that are needed to rank these rows, and the turns beside them."""
     turns = (row for row in rows if is_turn(row))
-    return {row + step for row in turns for step in reach(2 * NEIGHBOURS)}.difference(rows)
+    return {row + step for row in turns for step in neighbour_steps(2 * NEIGHBOURS)}.difference(
+        rows
+    )
 
 
-def scored(
+def score_rows(
     rows: Collection[int],
-    read: Mapping[int, Row],
-    question: Asked,
+    read: Mapping[int, IndexRow],
+    question: RankingQuery,
     *,
-    admits: Callable[[Row], bool],
+    admits: Callable[[IndexRow], bool],
     spreads: bool,
-) -> Iterator[tuple[float, float, Row]]:
+) -> Iterator[tuple[float, float, IndexRow]]:
     """Yield rows and the turns beside them, each with what it is ranked by and how well it fits.
 
     Args:
@@ -309,8 +311,10 @@ def scored(
         admits: Says whether a row is an answer.
         spreads: Whether the turns beside those that were gathered may be answers, too.
     """
-    ranked = {row + step for row in rows if is_turn(row) for step in reach(NEIGHBOURS)}.union(rows)
-    told = features(ranked & read.keys(), read, question)
+    ranked = {
+        row + step for row in rows if is_turn(row) for step in neighbour_steps(NEIGHBOURS)
+    }.union(rows)
+    told = row_features(ranked & read.keys(), read, question)
     weights = [of[question.near is not None] for of in FEATURES.values()]
     for number, values in told.items():
         row = read[number]
@@ -326,9 +330,11 @@ _WORDS, _NEAR_COVERAGE, _MEANING, _MEANING_BESIDE = map(
 )
 
 
-def best(found: Iterable[tuple[float, float, Row]], limit: int) -> list[tuple[float, Row]]:
+def top_entries(
+    found: Iterable[tuple[float, float, IndexRow]], limit: int
+) -> list[tuple[float, IndexRow]]:
     """Return the best of what was found, each entry once, each with a score: the better, the higher."""
-    held: dict[tuple[int, int], tuple[float, float, Row]] = {}
+    held: dict[tuple[int, int], tuple[float, float, IndexRow]] = {}
     for one in found:
         known = held.setdefault(one[2].key, one)
         # Of a long text the piece that fits best; what reads them gives them in any order.

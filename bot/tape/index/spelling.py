@@ -18,13 +18,15 @@ _CLOSE, _FAR = 0.7, 0.5
 """What a match by one and by two changes is worth."""
 
 
-def known(connection: sqlite3.Connection, term: str) -> int:
+def document_frequency(connection: sqlite3.Connection, term: str) -> int:
     """Return how many rows of all tapes have a term; more where rows were dropped since."""
     row = connection.execute("SELECT found FROM vocabulary WHERE term = ?", (term,)).fetchone()
     return row[0] if row else 0
 
 
-def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) -> dict[str, float]:
+def similar_terms(
+    connection: sqlite3.Connection, term: str, *, doubted: bool = False
+) -> dict[str, float]:
     """Return terms that somebody who typed this one may have meant, with what each is worth.
 
     One letter more, less, other or swapped with its neighbour; two in longer words. The nearest come
@@ -35,9 +37,9 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
         term: What was typed.
         doubted: Look also where it is a word that many rows have.
     """
-    if not is_word(term) or (not doubted and known(connection, term) >= KNOWN):
+    if not is_word(term) or (not doubted and document_frequency(connection, term) >= KNOWN):
         return {}
-    most = changes(term)
+    most = max_edits(term)
     candidates: dict[str, int] = {}
     for first in beginnings(term):
         candidates.update(
@@ -47,10 +49,10 @@ def near(connection: sqlite3.Connection, term: str, *, doubted: bool = False) ->
                 (first, chr(ord(first) + 1), len(term) - most, len(term) + most),
             )
         )
-    return nearest(term, candidates)
+    return rank_corrections(term, candidates)
 
 
-def changes(term: str) -> int:
+def max_edits(term: str) -> int:
     """Return how many changes may lie between a term and one that was meant."""
     return 1 if len(term) <= _SHORT else 2
 
@@ -61,7 +63,7 @@ def beginnings(term: str) -> set[str]:
     return {term[0], term[1]}
 
 
-def nearest(term: str, candidates: Mapping[str, int]) -> dict[str, float]:
+def rank_corrections(term: str, candidates: Mapping[str, int]) -> dict[str, float]:
     """Return those terms that may have been meant, the nearest first, with what each is worth.
 
     Args:
@@ -74,7 +76,7 @@ def nearest(term: str, candidates: Mapping[str, int]) -> dict[str, float]:
 
     others = [word for word in candidates if word != term]
     found = process.extract(
-        term, others, scorer=OSA.distance, score_cutoff=changes(term), limit=None
+        term, others, scorer=OSA.distance, score_cutoff=max_edits(term), limit=None
     )
     ordered = sorted((distance, -candidates[word], word) for word, distance, _ in found)
     return {word: _CLOSE if distance <= 1 else _FAR for distance, _, word in ordered[:_MOST]}

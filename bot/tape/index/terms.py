@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from bot.core.text import normalized, split_quotations
+from bot.core.text import normalize_unicode, split_quotations
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
@@ -46,7 +46,7 @@ _COMPOUND = re.compile(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
 
 _LEAST_COMPOUND = 6
 
-MOST_RUNS = 24
+MAX_PHRASES = 24
 """Phrases of a question that weigh; each costs a look through the index."""
 
 _LONGEST = 40
@@ -65,7 +65,7 @@ _STEMMERS = {
 _STEMMING = threading.Lock()
 
 
-def terms_of(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Return a text's terms in order; common words are kept, so that phrases hold."""
     found: list[str] = []
     for part in _PARTS.findall(_plain(text)):
@@ -86,14 +86,14 @@ class ParsedQuery:
 
     Attributes:
         terms: Of its words, without common ones; where all are common, of all.
-        runs: Terms that stand behind each other, joined by spaces: its phrases in quotation marks.
+        phrases: Terms that stand behind each other, joined by spaces: its phrases in quotation marks.
         weighty: Those of them that weigh: a few, and no common word alone.
         compounds: Terms of words with a hyphen as they are written without one.
         exact: It is nothing but phrases: a text that has them is wanted, and no other.
     """
 
     terms: list[str]
-    runs: list[str]
+    phrases: list[str]
     weighty: list[str]
     compounds: list[str]
     exact: bool
@@ -102,7 +102,7 @@ class ParsedQuery:
 def parse_query(text: str) -> ParsedQuery:
     """Return what a question asks for."""
     quoted, beside = split_quotations(text)
-    runs = [" ".join(inside) for one in quoted if (inside := terms_of(one))]
+    runs = [" ".join(inside) for one in quoted if (inside := tokenize(one))]
     words = list(dict.fromkeys(_asked(text)))
     telling = [word for word in words if word not in _COMMON]
     compounds = [term for one in _COMPOUND.findall(_plain(text)) for term in _words("".join(one))]
@@ -111,13 +111,13 @@ def parse_query(text: str) -> ParsedQuery:
     return ParsedQuery(
         telling or words,
         list(dict.fromkeys(runs)),
-        weighty[:MOST_RUNS],
+        weighty[:MAX_PHRASES],
         [term for term in dict.fromkeys(compounds) if term not in telling],
         exact,
     )
 
 
-def has_run(terms: str, run: str) -> bool:
+def has_phrase(terms: str, run: str) -> bool:
     """Say whether a text, given as terms with a space between two, has terms behind each other."""
     return f" {run} " in f" {terms} "
 
@@ -142,7 +142,7 @@ def _asked(text: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Return text in one width and case, without what cannot be written."""
-    return normalized("NFKC", text).casefold()
+    return normalize_unicode("NFKC", text).casefold()
 
 
 def _pairs(run: str) -> list[str]:
@@ -162,7 +162,7 @@ def _term(word: str) -> str:
     """Return a word's term."""
     script = unicodedata.name(word[0], "").partition(" ")[0]
     if script in _UNACCENTED:
-        apart = normalized("NFD", word)
+        apart = normalize_unicode("NFD", word)
         word = "".join(c for c in apart if not unicodedata.combining(c) and c != "\u0640") or word
     elif script == "CYRILLIC":
         word = word.replace("ё", "е")

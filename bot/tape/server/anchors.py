@@ -6,23 +6,23 @@ import anyio
 from fastapi import Request, Response
 
 from bot.core.errors import TapeNotFound
+from bot.tape.http_protocol import anchor_record
 from bot.tape.server.api import (
     AnchorName,
-    Api,
     AppendKey,
     EntryId,
     PageSize,
+    TapeApi,
     TapeName,
-    json_of,
+    build_json_response,
 )
-from bot.tape.server.bodies import NewAnchor, parse, read_body
-from bot.tape.server.documents import json_body, json_response
-from bot.tape.server.paging import newest
-from bot.tape.store import anchor_of, named_anchor
-from bot.tape.wire import anchor_record
+from bot.tape.server.openapi import json_body, json_response
+from bot.tape.server.pagination import newest_readable_id
+from bot.tape.server.request_bodies import NewAnchor, parse_body, read_body
+from bot.tape.store import anchor_from_entry, named_anchor_entry
 
 
-def add_anchors(api: Api) -> None:
+def add_anchor_routes(api: TapeApi) -> None:
     """Add the routes."""
     making = anyio.Lock()
 
@@ -36,7 +36,9 @@ def add_anchors(api: Api) -> None:
         found = [one for one in await api.store.list_anchors(tape) if one.at > (after or 0)]
         page = found[:limit]
         following = page[-1].at if len(found) > limit else None
-        return json_of({"anchors": [anchor_record(one) for one in page], "next": following})
+        return build_json_response(
+            {"anchors": [anchor_record(one) for one in page], "next": following}
+        )
 
     @api.route(
         "POST",
@@ -48,22 +50,22 @@ def add_anchors(api: Api) -> None:
     )
     async def create_anchor(request: Request, tape: TapeName, key: AppendKey = None) -> Response:
         """Name an entry, by default the newest; the anchor itself is appended."""
-        asked = parse(NewAnchor, await read_body(request, api.most))
+        asked = parse_body(NewAnchor, await read_body(request, api.max_body_bytes))
         # One at a time: asked again while it is still being made, it names the same entry too.
         async with making:
             target = asked.entry_id
             if target is None:
                 # Asked again, it names the entry that it named before.
                 before = await api.receipts.find(tape, key)
-                pointed = before.points_at if before is not None else None
-                target = pointed or await newest(api.store, tape)
+                pointed = before.target_id if before is not None else None
+                target = pointed or await newest_readable_id(api.store, tape)
             if not await api.store.read(tape, target, target):
                 raise TapeNotFound(f"tape {tape} has no entry {target}")
-            entry = named_anchor(asked.name, target, asked.state)
+            entry = named_anchor_entry(asked.name, target, asked.state)
             [written] = await api.receipts.append(tape, [entry], key=key)
-        made = anchor_of(tape, written)
+        made = anchor_from_entry(tape, written)
         assert made is not None
-        return json_of(anchor_record(made), 201)
+        return build_json_response(anchor_record(made), 201)
 
     @api.route(
         "GET",
@@ -75,7 +77,7 @@ def add_anchors(api: Api) -> None:
     )
     async def get_anchor(tape: TapeName, name: AnchorName) -> Response:
         """Read the last anchor of a name."""
-        return json_of(anchor_record(await api.store.get_anchor(tape, name)))
+        return build_json_response(anchor_record(await api.store.get_anchor(tape, name)))
 
     @api.route(
         "GET",
@@ -87,4 +89,4 @@ def add_anchors(api: Api) -> None:
     )
     async def resolve_anchor(tape: TapeName, name: AnchorName) -> Response:
         """Read the id of the entry that the last anchor of a name points at."""
-        return json_of({"entry_id": await api.store.resolve_anchor(tape, name)})
+        return build_json_response({"entry_id": await api.store.resolve_anchor(tape, name)})

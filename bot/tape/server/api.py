@@ -14,38 +14,38 @@ import anyio
 from fastapi import Depends, FastAPI, Header, Query, Request, Response
 from fastapi.openapi.utils import get_openapi
 
-from bot.tape.server.bodies import BODIES
-from bot.tape.server.documents import SCHEMAS, refusals
-from bot.tape.server.problems import Problem
-from bot.tape.server.receipts import Receipts
-from bot.tape.server.tokens import Grant, Scope, TokenBook
-from bot.tape.store import TapeStore
-from bot.tape.wire import (
-    KEY,
-    LARGEST_ID,
-    LONGEST_KEY,
-    LONGEST_NAME,
-    MOST_PER_PAGE,
-    parameter,
+from bot.tape.http_protocol import (
+    IDEMPOTENCY_KEY_HEADER,
+    MAX_JSON_INTEGER,
+    MAX_KEY_LENGTH,
+    MAX_NAME_LENGTH,
+    MAX_PAGE_SIZE,
+    query_parameter,
     to_json,
 )
+from bot.tape.server.error_handlers import TapeApiError
+from bot.tape.server.idempotency import IdempotentAppender
+from bot.tape.server.openapi import SCHEMAS, error_responses
+from bot.tape.server.request_bodies import BODIES
+from bot.tape.server.tokens import TokenGrant, TokenScope, TokenStore
+from bot.tape.store import TapeStore
 
-SCHEME = "token"
+AUTH_SCHEME = "token"
 """The security scheme's name in OpenAPI."""
 
 PageSize = Annotated[
-    int, Query(alias="limit", description="How much a page holds at most.", ge=1, le=MOST_PER_PAGE)
+    int, Query(alias="limit", description="How much a page holds at most.", ge=1, le=MAX_PAGE_SIZE)
 ]
 AppendKey = Annotated[
     str | None,
     Header(
-        alias=KEY,
+        alias=IDEMPOTENCY_KEY_HEADER,
         description="Asked again with the same key, it is done once: a random text of your own.",
         min_length=1,
-        max_length=LONGEST_KEY,
+        max_length=MAX_KEY_LENGTH,
     ),
 ]
-EntryId = Annotated[int | None, Query(ge=0, le=LARGEST_ID)]
+EntryId = Annotated[int | None, Query(ge=0, le=MAX_JSON_INTEGER)]
 
 
 def _named(name: str) -> Callable[[Request], Awaitable[str]]:
@@ -53,17 +53,17 @@ def _named(name: str) -> Callable[[Request], Awaitable[str]]:
 
     # Not a plain function: the framework would send each request through a thread for it.
     async def read(request: Request) -> str:
-        value = asked(request, name)
-        if value is None or len(value) > LONGEST_NAME:
-            what = "is missing" if value is None else f"has over {LONGEST_NAME} characters"
-            raise Problem(422, "invalid_request", f"query.{name}: it {what}")
+        value = query_text(request, name)
+        if value is None or len(value) > MAX_NAME_LENGTH:
+            what = "is missing" if value is None else f"has over {MAX_NAME_LENGTH} characters"
+            raise TapeApiError(422, "invalid_request", f"query.{name}: it {what}")
         return value
 
     return read
 
 
 async def _after(request: Request) -> str | None:
-    return asked(request, "after")
+    return query_text(request, "after")
 
 
 TapeName = Annotated[str, Depends(_named("tape"))]
@@ -77,44 +77,44 @@ _NAMES = {
 }
 
 
-def asked(request: Request, name: str) -> str | None:
+def query_text(request: Request, name: str) -> str | None:
     """Return a text of the query, which the framework would not read exactly.
 
     Raises:
         Problem: The query is not UTF-8.
     """
     try:
-        return parameter(request.scope["query_string"], name)
+        return query_parameter(request.scope["query_string"], name)
     except ValueError as error:
-        raise Problem(422, "invalid_request", "query: percent-encode it as UTF-8") from error
+        raise TapeApiError(422, "invalid_request", "query: percent-encode it as UTF-8") from error
 
 
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class TapeApi:
     """The application that routes are added to, and what they work on.
 
     Attributes:
         app: The application.
         store: Holds the tapes.
         receipts: Append each key once.
-        most: Bytes of a request.
+        max_body_bytes: Bytes of a request.
         stopping: Set when the server is to end: what has no end of its own ends then.
     """
 
     app: FastAPI
     store: TapeStore
-    receipts: Receipts
-    most: int
+    receipts: IdempotentAppender
+    max_body_bytes: int
     stopping: anyio.Event = field(default_factory=anyio.Event)
 
     def route(
         self,
         method: Literal["GET", "POST"],
         path: str,
-        scope: Scope | None,
+        scope: TokenScope | None,
         *,
         answer: dict[int | str, dict[str, Any]],
         refused: tuple[int, ...] = (),
@@ -132,7 +132,7 @@ class Api:
             body: Of the request.
             names: What of the query names something.
         """
-        extra: dict[str, Any] = {"security": [{SCHEME: [scope]}] if scope else []}
+        extra: dict[str, Any] = {"security": [{AUTH_SCHEME: [scope]}] if scope else []}
         if names:
             extra["parameters"] = [_parameter(name) for name in names]
         if body is not None:
@@ -142,7 +142,7 @@ class Api:
         return self.app.api_route(
             path,
             methods=[method],
-            responses={**answer, **refusals(*always, *refused)},
+            responses={**answer, **error_responses(*always, *refused)},
             status_code=next(int(status) for status in answer),
             openapi_extra=extra,
             response_class=Response,
@@ -160,12 +160,12 @@ class Api:
             )
             parts = document.setdefault("components", {})
             parts["schemas"] = {**SCHEMAS, **_models()}
-            parts["securitySchemes"] = {SCHEME: {"type": "http", "scheme": "bearer"}}
+            parts["securitySchemes"] = {AUTH_SCHEME: {"type": "http", "scheme": "bearer"}}
             self.app.openapi_schema = document
         return self.app.openapi_schema
 
 
-async def guard(request: Request) -> None:
+async def authorize(request: Request) -> None:
     """Let a request pass whose token allows it.
 
     Raises:
@@ -174,11 +174,11 @@ async def guard(request: Request) -> None:
     needed = _scope_of(request)
     if needed is None:
         return
-    tokens: TokenBook = request.app.state.tokens
+    tokens: TokenStore = request.app.state.tokens
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     grant = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
     if grant is None:
-        raise Problem(
+        raise TapeApiError(
             401,
             "no_token",
             "send a token that this server knows: Authorization: Bearer TOKEN "
@@ -186,32 +186,32 @@ async def guard(request: Request) -> None:
             {"WWW-Authenticate": "Bearer"},
         )
     request.state.caller = grant
-    require(grant, needed, asked(request, "tape"))
+    require_scope(grant, needed, query_text(request, "tape"))
 
 
-def caller(request: Request) -> Grant:
+def current_grant(request: Request) -> TokenGrant:
     """Return who asks."""
-    grant: Grant = request.state.caller
+    grant: TokenGrant = request.state.caller
     return grant
 
 
-def require(grant: Grant, scope: Scope, tape: str | None = None) -> None:
+def require_scope(grant: TokenGrant, scope: TokenScope, tape: str | None = None) -> None:
     """See that a token allows it.
 
     Raises:
         Problem: It does not.
     """
-    if not grant.may(scope):
-        raise Problem(
+    if not grant.allows(scope):
+        raise TapeApiError(
             403, "scope", f"this needs a token of scope {scope}; {grant.name} has {grant.scope}"
         )
-    if tape is not None and not grant.sees(tape):
-        raise Problem(
+    if tape is not None and not grant.can_see(tape):
+        raise TapeApiError(
             403, "tape", f"the token {grant.name} does not allow tape {tape}, if there is one"
         )
 
 
-def json_of(value: Any, status: int = 200, *, version: int | None = None) -> Response:
+def build_json_response(value: Any, status: int = 200, *, version: int | None = None) -> Response:
     """Return a response of JSON."""
     headers = None if version is None else {"ETag": f'"{version}"'}
     return Response(to_json(value), status, headers, media_type="application/json")
@@ -223,18 +223,18 @@ def _parameter(name: str) -> dict[str, Any]:
         "name": name,
         "description": _NAMES[name],
         "required": name != "after",
-        "schema": {"type": "string", "maxLength": LONGEST_NAME},
+        "schema": {"type": "string", "maxLength": MAX_NAME_LENGTH},
         "example": "telegram:42" if name != "name" else "plan",
     }
 
 
-def _scope_of(request: Request) -> Scope | None:
+def _scope_of(request: Request) -> TokenScope | None:
     extra = getattr(request.scope.get("route"), "openapi_extra", None) or {}
     if "security" not in extra:
         return "admin"
     if not extra["security"]:
         return None
-    scope: Scope = extra["security"][0][SCHEME][0]
+    scope: TokenScope = extra["security"][0][AUTH_SCHEME][0]
     return scope
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import anyio
 from fastapi import Depends, FastAPI
 
-from bot.tape.server.anchors import add_anchors
-from bot.tape.server.api import Api, guard
-from bot.tape.server.entries import FOLLOW, add_entries
-from bot.tape.server.health import add_health
-from bot.tape.server.limits import Limits
-from bot.tape.server.problems import add_problems
-from bot.tape.server.receipts import Receipts
-from bot.tape.server.searching import add_searching
-from bot.tape.server.tapes import add_tapes, add_turns
-from bot.tape.server.tokens import TokenBook
+from bot.tape.server.anchors import add_anchor_routes
+from bot.tape.server.api import TapeApi, authorize
+from bot.tape.server.entries import FOLLOW_PATH, add_entry_routes
+from bot.tape.server.error_handlers import add_error_handlers
+from bot.tape.server.health import add_health_route
+from bot.tape.server.idempotency import IdempotentAppender
+from bot.tape.server.limits import RequestLimitMiddleware
+from bot.tape.server.search import add_search_routes
+from bot.tape.server.tapes import add_lifecycle_routes, add_tape_routes
+from bot.tape.server.tokens import TokenStore
 from bot.tape.store import TapeStore
 
 _ABOUT = """\
@@ -28,7 +28,7 @@ admin, each of which includes those before it."""
 
 def build_app(
     store: TapeStore,
-    tokens: TokenBook,
+    tokens: TokenStore,
     *,
     most: int = 8_000_000,
     folder: Path | None = None,
@@ -47,21 +47,21 @@ def build_app(
         title="tapebot tape server",
         version=version("tapebot"),
         description=_ABOUT,
-        dependencies=[Depends(guard)],
+        dependencies=[Depends(authorize)],
         # Their pages load programs from elsewhere.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
     app.state.tokens = tokens
-    api = Api(app, store, Receipts(store), most, stopping or anyio.Event())
-    add_problems(app)
-    add_tapes(api)
-    add_entries(api)
-    add_turns(api)
-    add_anchors(api)
-    add_searching(api)
-    add_health(api, folder)
+    api = TapeApi(app, store, IdempotentAppender(store), most, stopping or anyio.Event())
+    add_error_handlers(app)
+    add_tape_routes(api)
+    add_entry_routes(api)
+    add_lifecycle_routes(api)
+    add_anchor_routes(api)
+    add_search_routes(api)
+    add_health_route(api, folder)
     app.openapi = api.openapi  # type: ignore[method-assign]  # how FastAPI is told of another one
-    app.add_middleware(Limits, follow=FOLLOW)
+    app.add_middleware(RequestLimitMiddleware, follow=FOLLOW_PATH)
     return app

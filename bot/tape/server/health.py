@@ -11,10 +11,10 @@ import anyio.to_thread
 from fastapi import Response
 
 from bot.core.files import write_synced
-from bot.tape.server.api import Api, json_of
-from bot.tape.server.documents import json_response, ref
+from bot.tape.server.api import TapeApi, build_json_response
+from bot.tape.server.openapi import json_response, ref
 
-LEAST_FREE = 64_000_000
+MIN_FREE_BYTES = 64_000_000
 """Bytes of free space below which the server says that it is not well."""
 
 _FRESH = 1.0
@@ -24,7 +24,7 @@ _PATIENCE = 5.0
 """Seconds that the disk may take."""
 
 
-class Health:
+class StorageHealth:
     """Tries the store's folder.
 
     Args:
@@ -37,7 +37,7 @@ class Health:
         self._reasons: list[str] = []
         self._tried: float | None = None
 
-    async def reasons(self) -> list[str]:
+    async def failures(self) -> list[str]:
         """Return what is wrong; nothing where all is well."""
         async with self._trying:
             now = anyio.current_time()
@@ -62,14 +62,14 @@ def _try_disk(folder: Path) -> list[str]:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         return [f"the tapes' folder cannot be written: {error.strerror}"]
-    if free < LEAST_FREE:
+    if free < MIN_FREE_BYTES:
         return [f"the tapes' disk is almost full: {free // 1_000_000} MB are free"]
     return []
 
 
-def add_health(api: Api, folder: Path | None) -> None:
+def add_health_route(api: TapeApi, folder: Path | None) -> None:
     """Add the route."""
-    health = Health(folder)
+    health = StorageHealth(folder)
     unwell = {
         "description": "Something is wrong; `reasons` says what.",
         "content": {"application/json": {"schema": ref("Problem")}},
@@ -78,7 +78,9 @@ def add_health(api: Api, folder: Path | None) -> None:
     @api.route("GET", "/health", None, answer={200: json_response("Health"), 503: unwell}, names=())
     async def look() -> Response:
         """Say whether the server can write; needs no token."""
-        if reasons := await health.reasons():
+        if reasons := await health.failures():
             detail = "the server cannot keep what is sent to it: " + "; ".join(reasons)
-            return json_of({"error": "unhealthy", "detail": detail, "reasons": reasons}, 503)
-        return json_of({"status": "ok"})
+            return build_json_response(
+                {"error": "unhealthy", "detail": detail, "reasons": reasons}, 503
+            )
+        return build_json_response({"status": "ok"})

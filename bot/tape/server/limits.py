@@ -13,14 +13,14 @@ from typing import Any
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.tape.server.problems import Problem
-from bot.tape.wire import BUSY
+from bot.tape.http_protocol import BUSY
+from bot.tape.server.error_handlers import TapeApiError
 
 logger = logging.getLogger(__name__)
 
-REQUESTS = 64
-FOLLOWERS = 256
-CONNECTIONS = 1_024
+MAX_REQUESTS = 64
+MAX_FOLLOWERS = 256
+MAX_CONNECTIONS = 1_024
 """Open connections, idle ones included."""
 
 _WAIT = 10.0
@@ -28,7 +28,7 @@ _LONGEST = 120.0
 """Seconds that a request may take, its body and its answer included."""
 
 
-class Limits:
+class RequestLimitMiddleware:
     """Stands before the application and keeps its bounds.
 
     Args:
@@ -39,8 +39,8 @@ class Limits:
     def __init__(self, app: ASGIApp, follow: str) -> None:
         self._app = app
         self._follow = follow
-        self._requests = anyio.Semaphore(REQUESTS)
-        self._followers = anyio.Semaphore(FOLLOWERS)
+        self._requests = anyio.Semaphore(MAX_REQUESTS)
+        self._followers = anyio.Semaphore(MAX_FOLLOWERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -103,7 +103,7 @@ class _Exchange:
         await self.sending(message)
 
     async def refuse(self, status: int, code: str, detail: str) -> None:
-        response = Problem(status, code, detail, {"Retry-After": "1"}).response()
+        response = TapeApiError(status, code, detail, {"Retry-After": "1"}).response()
         await response(self.scope, self.receive, self.send)
 
     def log(self) -> None:

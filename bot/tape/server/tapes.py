@@ -6,34 +6,39 @@ import anyio.to_thread
 from fastapi import Request, Response
 
 from bot.core.errors import TapeNotFound
-from bot.tape.server.api import Api, PageSize, TapeAfter, TapeName, caller, json_of, require
-from bot.tape.server.bodies import NewFork, NewTape, parse, read_body
-from bot.tape.server.documents import (
-    entries_body,
-    json_body,
-    json_response,
-    tombstones_body,
+from bot.tape.http_protocol import parse_tombstones, segment_record
+from bot.tape.server.api import (
+    PageSize,
+    TapeAfter,
+    TapeApi,
+    TapeName,
+    build_json_response,
+    current_grant,
+    require_scope,
 )
-from bot.tape.server.entries import IfMatch, expected, read_entries
-from bot.tape.wire import read_tombstones, segment_record
+from bot.tape.server.entries import IfMatch, expected_version, read_request_entries
+from bot.tape.server.openapi import entries_body, json_body, json_response, tombstones_body
+from bot.tape.server.request_bodies import NewFork, NewTape, parse_body, read_body
 
 _CARRY = "Entries that the new live part begins with, after its header; none if it is empty."
 
 
-def add_tapes(api: Api) -> None:
+def add_tape_routes(api: TapeApi) -> None:
     """Add the routes of reading and making."""
 
     @api.route("GET", "/v1/tapes", "read", answer={200: json_response("Tapes")}, names=("after",))
     async def list_tapes(request: Request, after: TapeAfter, limit: PageSize = 1_000) -> Response:
         """List the names of all tapes that the token sees."""
-        sees = caller(request).sees
+        sees = current_grant(request).can_see
         names = [
             name
             for name in await api.store.list_tapes()
             if (after is None or name > after) and sees(name)
         ]
         page = names[:limit]
-        return json_of({"tapes": page, "next": page[-1] if len(names) > limit else None})
+        return build_json_response(
+            {"tapes": page, "next": page[-1] if len(names) > limit else None}
+        )
 
     @api.route(
         "POST",
@@ -45,18 +50,18 @@ def add_tapes(api: Api) -> None:
     )
     async def create(request: Request, tape: TapeName) -> Response:
         """Make a tape if it is not there; with `replace` (scope admin) reset one that is."""
-        asked = parse(NewTape, await read_body(request, api.most))
+        asked = parse_body(NewTape, await read_body(request, api.max_body_bytes))
         if asked.replace:
-            require(caller(request), "admin")
+            require_scope(current_grant(request), "admin")
         made = await api.store.create_tape(tape, asked.title, replace_if_exists=asked.replace)
-        return json_of({"tape": made})
+        return build_json_response({"tape": made})
 
     @api.route(
         "GET", "/v1/tapes/title", "read", answer={200: json_response("Title")}, refused=(404,)
     )
     async def title(tape: TapeName) -> Response:
         """Read a tape's title."""
-        return json_of({"title": await api.store.get_title(tape)})
+        return build_json_response({"title": await api.store.get_title(tape)})
 
     @api.route(
         "GET",
@@ -68,7 +73,7 @@ def add_tapes(api: Api) -> None:
     async def version(tape: TapeName) -> Response:
         """Read the id of a tape's last entry."""
         found = await api.store.version(tape)
-        return json_of({"version": found}, version=found)
+        return build_json_response({"version": found}, version=found)
 
     @api.route(
         "GET",
@@ -80,10 +85,10 @@ def add_tapes(api: Api) -> None:
     async def segments(tape: TapeName) -> Response:
         """List a tape's sealed segments, oldest first."""
         found = await api.store.segments(tape)
-        return json_of({"segments": [segment_record(one) for one in found]})
+        return build_json_response({"segments": [segment_record(one) for one in found]})
 
 
-def add_turns(api: Api) -> None:
+def add_lifecycle_routes(api: TapeApi) -> None:
     """Add the routes of sealing, clearing, erasing and forking."""
 
     @api.route(
@@ -96,9 +101,9 @@ def add_turns(api: Api) -> None:
     )
     async def archive(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
         """Seal what is live into a segment; ids go on."""
-        carry = await read_entries(request, api.most)
-        segment = await api.store.archive(tape, carry, expect=expected(expect))
-        return json_of(segment_record(segment))
+        carry = await read_request_entries(request, api.max_body_bytes)
+        segment = await api.store.archive(tape, carry, expect=expected_version(expect))
+        return build_json_response(segment_record(segment))
 
     @api.route(
         "POST",
@@ -110,9 +115,9 @@ def add_turns(api: Api) -> None:
     )
     async def erase(request: Request, tape: TapeName) -> Response:
         """Put tombstones in the place of entries, for good; asked again, what is left of it is done."""
-        raw = await read_body(request, api.most)
-        tombstones = await anyio.to_thread.run_sync(read_tombstones, raw)
-        return json_of({"erased": await api.store.erase(tape, tombstones)})
+        raw = await read_body(request, api.max_body_bytes)
+        tombstones = await anyio.to_thread.run_sync(parse_tombstones, raw)
+        return build_json_response({"erased": await api.store.erase(tape, tombstones)})
 
     @api.route(
         "POST",
@@ -124,10 +129,10 @@ def add_turns(api: Api) -> None:
     )
     async def reset(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
         """Drop all that a tape holds, sealed and live; ids go on."""
-        carry = await read_entries(request, api.most)
-        await api.store.reset(tape, carry, expect=expected(expect))
+        carry = await read_request_entries(request, api.max_body_bytes)
+        await api.store.reset(tape, carry, expect=expected_version(expect))
         found = await api.store.version(tape)
-        return json_of({"version": found}, version=found)
+        return build_json_response({"version": found}, version=found)
 
     @api.route(
         "POST",
@@ -139,8 +144,8 @@ def add_turns(api: Api) -> None:
     )
     async def fork(request: Request, tape: TapeName) -> Response:
         """Make a new tape with a copy of what this one holds from an entry or an anchor on."""
-        asked = parse(NewFork, await read_body(request, api.most))
-        require(caller(request), "append", asked.new_tape)
+        asked = parse_body(NewFork, await read_body(request, api.max_body_bytes))
+        require_scope(current_grant(request), "append", asked.new_tape)
         if asked.from_entry is not None and asked.from_entry < 1:
             raise TapeNotFound(f"tape {tape} has no entry {asked.from_entry}")
         made = await api.store.fork(
@@ -150,4 +155,4 @@ def add_turns(api: Api) -> None:
             from_anchor=asked.from_anchor,
             title=asked.title,
         )
-        return json_of({"tape": made}, 201)
+        return build_json_response({"tape": made}, 201)

@@ -24,18 +24,18 @@ from bot.core.files import private_directory, replace_file
 
 logger = logging.getLogger(__name__)
 
-FILE = "tape-tokens.json"
+TOKEN_FILE = "tape-tokens.json"  # noqa: S105 (a file name)
 """The file's name in the home folder."""
 
-Scope = Literal["read", "append", "admin"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+TokenScope = Literal["read", "append", "admin"]
+SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 """Each includes those before it."""
 
 _PREFIX = "tape_"
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TokenGrant:
     """What a token allows.
 
     Attributes:
@@ -46,15 +46,15 @@ class Grant:
     """
 
     name: str
-    scope: Scope
+    scope: TokenScope
     tapes: tuple[str, ...]
     sha256: str
 
-    def may(self, scope: Scope) -> bool:
+    def allows(self, scope: TokenScope) -> bool:
         """Say whether the scope is included."""
         return SCOPES.index(scope) <= SCOPES.index(self.scope)
 
-    def sees(self, tape: str) -> bool:
+    def can_see(self, tape: str) -> bool:
         """Say whether the session is one of the token's."""
         return any(fnmatchcase(tape, pattern) for pattern in self.tapes)
 
@@ -70,7 +70,7 @@ class _Grant(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(min_length=1)]
-    scope: Scope
+    scope: TokenScope
     tapes: Annotated[tuple[str, ...], Field(min_length=1)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -78,7 +78,7 @@ class _Grant(BaseModel):
 _FILE_OF_GRANTS = TypeAdapter(list[_Grant])
 
 
-class TokenBook:
+class TokenStore:
     """The file of tokens. A change to it holds from the next request on.
 
     Args:
@@ -88,9 +88,9 @@ class TokenBook:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
-        self._grants: tuple[Grant, ...] = ()
+        self._grants: tuple[TokenGrant, ...] = ()
 
-    def find(self, token: str) -> Grant | None:
+    def find(self, token: str) -> TokenGrant | None:
         """Return what a token allows; None where nobody gave it out.
 
         A file that is damaged, or was taken away, allows nothing.
@@ -103,12 +103,12 @@ class TokenBook:
                 found = grant
         return found
 
-    def holds(self, grant: Grant) -> bool:
+    def is_current(self, grant: TokenGrant) -> bool:
         """Say whether a grant is still given as it was."""
         self._look()
         return grant in self._grants
 
-    def list(self) -> tuple[Grant, ...]:
+    def list(self) -> tuple[TokenGrant, ...]:
         """Return all grants.
 
         Raises:
@@ -128,9 +128,9 @@ class TokenBook:
                 f"{self._path} is no file of tokens ({where['msg']} at {list(where['loc'])}); "
                 "mend it, or remove it and give out new tokens"
             ) from None
-        return tuple(Grant(one.name, one.scope, one.tapes, one.sha256) for one in held)
+        return tuple(TokenGrant(one.name, one.scope, one.tapes, one.sha256) for one in held)
 
-    def add(self, name: str, scope: Scope, tapes: Sequence[str]) -> str:
+    def add(self, name: str, scope: TokenScope, tapes: Sequence[str]) -> str:
         """Give out a token and return it: it is kept nowhere.
 
         Raises:
@@ -140,7 +140,7 @@ class TokenBook:
         if any(grant.name == name for grant in grants):
             raise SettingsError(f"there is a token {name} already; remove it, or take another name")
         token = _PREFIX + secrets.token_urlsafe(32)
-        self._write([*grants, Grant(name, scope, tuple(tapes), _digest(token))])
+        self._write([*grants, TokenGrant(name, scope, tuple(tapes), _digest(token))])
         return token
 
     def remove(self, name: str) -> bool:
@@ -156,7 +156,7 @@ class TokenBook:
         self._write(kept)
         return True
 
-    def _write(self, grants: Sequence[Grant]) -> None:
+    def _write(self, grants: Sequence[TokenGrant]) -> None:
         text = json.dumps([asdict(grant) for grant in grants], ensure_ascii=False, indent=1)
         try:
             private_directory(self._path.parent)

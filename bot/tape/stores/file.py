@@ -26,16 +26,16 @@ from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Parent, Segment, add_anchor, last_anchor
-from bot.tape.stores.erasing import Erasing
+from bot.tape.store import Anchor, Parent, Segment, append_named_anchor, find_last_anchor
+from bot.tape.stores.erasure import TapeEraser
 from bot.tape.stores.folder import TapeFolder, is_live
-from bot.tape.stores.forking import fork_header, write_fork
-from bot.tape.stores.growth import Growth
+from bot.tape.stores.followers import TapeFollowers
+from bot.tape.stores.fork_writer import fork_header, write_fork
 from bot.tape.stores.heads import HeadFile
-from bot.tape.stores.live import LiveTapes
-from bot.tape.stores.opening import Live, LiveFiles, told
-from bot.tape.stores.packing import Packing
-from bot.tape.stores.parts import PartReader
+from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors
+from bot.tape.stores.live_tapes import LiveTapes
+from bot.tape.stores.part_reader import PartReader
+from bot.tape.stores.segment_packer import SegmentPacker
 
 logger = logging.getLogger(__name__)
 
@@ -89,11 +89,13 @@ class FileTapeStore:
             self._folder, self._parts, self._heads, self._clock, sync=sync, read_only=read_only
         )
         self._tapes = LiveTapes(self._folder, self._files, limit=open_tapes, read_only=read_only)
-        self._packing = Packing(self._folder)
-        self._growth = Growth()
+        self._packing = SegmentPacker(self._folder)
+        self._growth = TapeFollowers()
         self._erasures: Counter[str] = Counter()
         self._index = TapeIndex(self._folder.index_path, self, read_only=read_only)
-        self._erasing = Erasing(self._folder, self._parts, self._tapes, self._packing, self._index)
+        self._erasing = TapeEraser(
+            self._folder, self._parts, self._tapes, self._packing, self._index
+        )
         self._lacking = 0
         self._forks = itertools.count(1)
         if not read_only:
@@ -122,7 +124,7 @@ class FileTapeStore:
 
     async def list_tapes(self) -> list[str]:
         """Return the session keys that the headers name."""
-        with told("the tapes could not be listed", TapeError):
+        with map_os_errors("the tapes could not be listed", TapeError):
             return await anyio.to_thread.run_sync(self._folder.sessions)
 
     async def version(self, tape: str) -> int:
@@ -146,7 +148,7 @@ class FileTapeStore:
             else:
                 ranges.append(range(one, one + 1))
 
-        def each(live: Live) -> list[TapeEntry]:
+        def each(live: LiveTape) -> list[TapeEntry]:
             read = (
                 entry for some in ranges for entry in self._read(live, some.start, some.stop - 1)
             )
@@ -159,7 +161,7 @@ class FileTapeStore:
     ) -> list[ChainLink]:
         """Return the links of the entries of an id range."""
 
-        def links(live: Live) -> list[ChainLink]:
+        def links(live: LiveTape) -> list[ChainLink]:
             lines = self._parts.lines(live.parts(self._folder), from_entry_id or 1, to_entry_id)
             return [line.link for line in lines if line.link is not None]
 
@@ -212,7 +214,7 @@ class FileTapeStore:
                 return []
             stamped = self._files.stamp(entries, file.staged)
             data = live.encode(stamped)
-            with told(f"tape {tape} could not be written", TapeWriteError):
+            with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
             self._grown(tape)
             return stamped
@@ -249,11 +251,11 @@ class FileTapeStore:
         with anyio.CancelScope(shield=True):
             # From here on a kill would leave what is dropped in the index.
             try:
-                await self._index.doubt()
+                await self._index.mark_untrusted()
             except TapeError as error:
                 raise TapeWriteError(f"tape {tape} could not be reset: {error}") from error
             await self._tapes.turn_over(tape, carry, title=title, expect=expect)
-            self._parts.dropped(tape)
+            self._parts.clear_tape_damage(tape)
             self._erasures[tape] += 1
             self._grown(tape)
             await self._sweep(tape)
@@ -305,14 +307,14 @@ class FileTapeStore:
         self._tapes.check_writable()
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
-        fresh = self._folder.fresh_path(new_tape, next(self._forks))
+        fresh = self._folder.temporary_path(new_tape, next(self._forks))
 
         def begin(first: int, last: int) -> TapeEntry:
             head = fork_header(new_tape, title, Parent(from_tape, first, last))
             return self._files.stamp([head], head.id - 1)[0]
 
         # The parent goes on meanwhile: what is copied is what it held when it was asked.
-        with told(f"tape {new_tape} could not be made", TapeWriteError):
+        with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
             self._files.copied[from_tape] += 1
             try:
                 async with self._tapes.snapshot(from_tape) as parts:
@@ -337,11 +339,11 @@ class FileTapeStore:
     ) -> Anchor:
         """Name an entry, by default the newest."""
         target = await self._durable(tape) if entry_id is None else entry_id
-        return await add_anchor(self, tape, name, target, state)
+        return await append_named_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
-        return last_anchor(tape, name, await self.list_anchors(tape))
+        return find_last_anchor(tape, name, await self.list_anchors(tape))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
@@ -382,7 +384,7 @@ class FileTapeStore:
         """
         damage = {
             "damaged_lines": self._parts.damaged_lines,
-            "mended_blocks": self._parts.mended_blocks,
+            "mended_blocks": self._parts.repaired_blocks,
             "emptied_lines": self._erasing.emptied,
         }
         found = {**self._files.repaired, **damage}
@@ -401,7 +403,7 @@ class FileTapeStore:
         beat = anyio.from_thread.check_cancelled
         self._lacking = await anyio.to_thread.run_sync(self._files.compare_heads, beat)
 
-    async def _look(self, tape: str, look: Callable[[Live], _T]) -> _T:
+    async def _look(self, tape: str, look: Callable[[LiveTape], _T]) -> _T:
         """Return what is read of a tape as it is at one moment.
 
         Raises:
@@ -409,7 +411,7 @@ class FileTapeStore:
             TapeError: It cannot be read, or another process turned it over again and again meanwhile.
         """
 
-        def one_look(live: Live) -> tuple[_T, bool]:
+        def one_look(live: LiveTape) -> tuple[_T, bool]:
             found = look(live)
             # Another process may have reset it, and taken segments away before they were read.
             path = self._folder.live_path(tape)
@@ -417,13 +419,13 @@ class FileTapeStore:
 
         for _ in range(_TRIES):
             async with self._tapes.use(tape) as live:
-                with told(f"tape {tape} could not be read", TapeError):
+                with map_os_errors(f"tape {tape} could not be read", TapeError):
                     found, whole = await anyio.to_thread.run_sync(one_look, live)
             if whole:
                 return found
         raise TapeError(f"tape {tape} changes too quickly to be read: try again")
 
-    def _read(self, live: Live, first: int, last: int | None) -> list[TapeEntry]:
+    def _read(self, live: LiveTape, first: int, last: int | None) -> list[TapeEntry]:
         return self._parts.read(live.parts(self._folder), first, last)
 
     async def _durable(self, tape: str) -> int:
@@ -432,5 +434,5 @@ class FileTapeStore:
             return live.file.mark
 
     def _grown(self, tape: str) -> None:
-        self._growth.tell(tape)
-        self._index.note(tape)
+        self._growth.notify(tape)
+        self._index.mark_changed(tape)

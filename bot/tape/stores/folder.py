@@ -24,8 +24,8 @@ from filelock import FileLock, Timeout
 
 from bot.core.errors import TapeLocked
 from bot.core.files import PRIVATE_FILE, private_directory, sync_directory, write_synced
-from bot.tape.store import HEADER, Segment
-from bot.tape.stores import scan
+from bot.tape.store import HEADER_EVENT, Segment
+from bot.tape.stores import line_scan as scan
 
 SEALED_FILE = 0o400
 _PACKED = ".gz"
@@ -77,7 +77,7 @@ class TapeFolder:
         """Return the path of a tape's live file."""
         return self.root / f"{self.stem(tape)}.jsonl"
 
-    def fresh_path(self, tape: str, number: int) -> Path:
+    def temporary_path(self, tape: str, number: int) -> Path:
         """Return where a tape's live file is made, beside others that are being made."""
         return self.root / f"{self.stem(tape)}.jsonl.{number}.new"
 
@@ -157,7 +157,7 @@ def _listed(paths: Iterable[Path]) -> list[Segment]:
     return sorted(found, key=lambda segment: (segment.first_id, segment.name))
 
 
-def successor(path: Path) -> Path:
+def successor_path(path: Path) -> Path:
     """Return where a live file's successor is written."""
     return path.with_name(path.name + ".next")
 
@@ -165,7 +165,7 @@ def successor(path: Path) -> Path:
 def is_live(path: Path, fd: int) -> bool:
     """Return whether an open file still is the live file of this name."""
     # While another process archives, the live file is for a moment its successor.
-    for candidate in (path, successor(path), path):
+    for candidate in (path, successor_path(path), path):
         with suppress(FileNotFoundError):
             return os.path.samestat(candidate.stat(), os.fstat(fd))
     return False
@@ -173,7 +173,7 @@ def is_live(path: Path, fd: int) -> bool:
 
 def finish_archive(path: Path) -> None:
     """Finish, or take back, an archive of this live file that was cut short."""
-    fresh = successor(path)
+    fresh = successor_path(path)
     if fresh.exists():
         if path.exists():
             fresh.unlink()
@@ -182,13 +182,13 @@ def finish_archive(path: Path) -> None:
         sync_directory(path.parent)
 
 
-def switch(path: Path, data: bytes, segment: Segment | None) -> None:
+def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
     """Put a new live file in the place of the old, which is kept as ``segment``, if given.
 
     Raises:
         OSError: The storage refused; the old live file is where it was.
     """
-    fresh = successor(path)
+    fresh = successor_path(path)
     write_synced(fresh, data)
     if segment is None:
         fresh.rename(path)
@@ -208,10 +208,10 @@ def switch(path: Path, data: bytes, segment: Segment | None) -> None:
 def _session(path: Path) -> str | None:
     """Return the session that a live file's header names."""
     # The file may be turned over at any moment.
-    for candidate in (path, successor(path), path):
-        with suppress(FileNotFoundError), scan.reading(candidate) as source:
+    for candidate in (path, successor_path(path), path):
+        with suppress(FileNotFoundError), scan.open_source(candidate) as source:
             head = scan.first_entry(source)
-            named = head.data.get("session") if head and head.name == HEADER else None
+            named = head.data.get("session") if head and head.name == HEADER_EVENT else None
             return named if isinstance(named, str) else None
     return None
 

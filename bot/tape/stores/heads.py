@@ -16,11 +16,11 @@ from threading import Lock
 from zlib import crc32
 
 from bot.core.files import PRIVATE_FILE
-from bot.tape.chain import SIZE, START
+from bot.tape.chain import CHAIN_START, DIGEST_SIZE
 
 logger = logging.getLogger(__name__)
 
-_SLOT = struct.Struct(f"<64sQ{SIZE}sI")
+_SLOT = struct.Struct(f"<64sQ{DIGEST_SIZE}sI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class HeadFile:
         """Keep a tape's newest entry."""
         if not self._writable:
             return
-        head = Head(last_id, value or START)
-        body = struct.pack(f"<64sQ{SIZE}s", stem.encode("ascii"), head.last_id, head.value)
+        head = Head(last_id, value or CHAIN_START)
+        body = struct.pack(f"<64sQ{DIGEST_SIZE}s", stem.encode("ascii"), head.last_id, head.value)
         try:
             with self._lock:
                 if self._heads.get(stem) == head:

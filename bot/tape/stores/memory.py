@@ -10,25 +10,25 @@ from typing import Any
 
 import anyio
 
-from bot.core.clock import Clock, SystemClock, iso
+from bot.core.clock import Clock, SystemClock, format_time
 from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
-from bot.tape.chain import START, ChainLink, make_link, tombstone_link
-from bot.tape.codec import content_of, decode, encode
+from bot.tape.chain import CHAIN_START, ChainLink, make_link, tombstone_link
+from bot.tape.codec import decode_line, digest_content, encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import (
-    HEADER,
+    HEADER_EVENT,
     Anchor,
     Parent,
     Segment,
-    add_anchor,
-    anchor_of,
-    header,
-    last_anchor,
+    anchor_from_entry,
+    append_named_anchor,
+    find_last_anchor,
+    header_entry,
 )
-from bot.tape.stores.growth import Growth
-from bot.tape.stores.tombstones import by_id, check, differs
+from bot.tape.stores.followers import TapeFollowers
+from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
 
 
 @dataclass(slots=True)
@@ -42,9 +42,9 @@ class _Tape:
 
     def chain(self, entries: Sequence[TapeEntry]) -> None:
         """Give the entries of an append their links."""
-        previous = list(self.links.values())[-1].value if self.links else START
+        previous = list(self.links.values())[-1].value if self.links else CHAIN_START
         for place, entry in enumerate(entries, start=1):
-            link = make_link(previous, entry.id, len(entries) - place, content_of(entry))
+            link = make_link(previous, entry.id, len(entries) - place, digest_content(entry))
             self.links[entry.id] = link
             previous = link.value
 
@@ -59,7 +59,7 @@ class MemoryTapeStore:
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._tapes: dict[str, _Tape] = {}
-        self.grown = Growth()
+        self.grown = TapeFollowers()
         self._erasures: Counter[str] = Counter()
         self._index = TapeIndex(None, self)
 
@@ -73,7 +73,7 @@ class MemoryTapeStore:
         """Make the tape with its header if it is not there; return its name."""
         if tape not in self._tapes:
             self._tapes[tape] = _Tape(title)
-            self._extend(tape, [header(tape, title)])
+            self._extend(tape, [header_entry(tape, title)])
         elif replace_if_exists:
             held = self._tapes[tape]
             held.title = title if title is not None else held.title
@@ -145,7 +145,7 @@ class MemoryTapeStore:
         held = self._get(tape)
         first, last = held.entries[0].id, held.version
         segment = Segment(f"{tape}.{first}-{last}", first, last)
-        head = header(tape, held.title, previous=segment, dropped=held.dropped)
+        head = header_entry(tape, held.title, previous=segment, dropped=held.dropped)
         self._turn_over(tape, [head, *carry], segment)
         return segment
 
@@ -156,21 +156,21 @@ class MemoryTapeStore:
         self._check(tape, expect)
         held = self._get(tape)
         held.dropped = held.version
-        self._turn_over(tape, [header(tape, held.title, dropped=held.dropped), *carry], None)
+        self._turn_over(tape, [header_entry(tape, held.title, dropped=held.dropped), *carry], None)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries."""
-        held, wanted = self._get(tape), by_id(tombstones)
+        held, wanted = self._get(tape), index_tombstones(tombstones)
         parts = [*(entries for _, entries in held.segments), held.entries]
         found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
-        check(tape, wanted, found, {part[0].id for part in parts if part})
-        changed = [number for number, old in found.items() if differs(old, wanted[number])]
+        check_tombstones(tape, wanted, found, {part[0].id for part in parts if part})
+        changed = [number for number, old in found.items() if entries_differ(old, wanted[number])]
         fresh = {entry.id: entry for entry in _read_back(*wanted.values())}
         for part in parts:
             part[:] = [fresh.get(entry.id, entry) for entry in part]
         for number in changed:
-            held.links[number] = tombstone_link(held.links[number], content_of(fresh[number]))
-        if held.entries[0].id in wanted and held.entries[0].name == HEADER:
+            held.links[number] = tombstone_link(held.links[number], digest_content(fresh[number]))
+        if held.entries[0].id in wanted and held.entries[0].name == HEADER_EVENT:
             title = held.entries[0].data.get("title")
             held.title = title if isinstance(title, str) else None
         if wanted:
@@ -204,7 +204,7 @@ class MemoryTapeStore:
         if new_tape in self._tapes:
             raise TapeExists(f"there is a tape {new_tape} already")
         first = copied[0].id
-        begin = header(new_tape, title, parent=Parent(from_tape, first, copied[-1].id))
+        begin = header_entry(new_tape, title, parent=Parent(from_tape, first, copied[-1].id))
         held = _Tape(title, version=max(0, first - 2))
         held.entries = self._stamp([begin], held.version)
         held.entries += [entry for entry in copied if entry.id > held.entries[0].id]
@@ -212,7 +212,7 @@ class MemoryTapeStore:
             held.chain([entry])
         held.version = held.entries[-1].id
         self._tapes[new_tape] = held
-        self._index.note(new_tape)
+        self._index.mark_changed(new_tape)
         return new_tape
 
     async def create_anchor(
@@ -224,15 +224,15 @@ class MemoryTapeStore:
     ) -> Anchor:
         """Name an entry, by default the newest."""
         target = self._get(tape).version if entry_id is None else entry_id
-        return await add_anchor(self, tape, name, target, state)
+        return await append_named_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
-        return last_anchor(tape, name, await self.list_anchors(tape))
+        return find_last_anchor(tape, name, await self.list_anchors(tape))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
-        found = (anchor_of(tape, entry) for entry in self._all(tape))
+        found = (anchor_from_entry(tape, entry) for entry in self._all(tape))
         return deepcopy([one for one in found if one is not None])
 
     async def resolve_anchor(self, tape: str, name: str) -> int:
@@ -277,7 +277,7 @@ class MemoryTapeStore:
         return sealed + held.entries
 
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-        now = iso(self._clock.now())
+        now = format_time(self._clock.now())
         stamped = [
             replace(entry, id=version + place, meta={"ts": now, **entry.meta})
             for place, entry in enumerate(entries, start=1)
@@ -307,11 +307,11 @@ class MemoryTapeStore:
         self._grown(tape)
 
     def _grown(self, tape: str) -> None:
-        self.grown.tell(tape)
-        self._index.note(tape)
+        self.grown.notify(tape)
+        self._index.mark_changed(tape)
 
 
 def _read_back(*entries: TapeEntry) -> list[TapeEntry]:
     """Return entries as they read back from a file."""
-    lines = [decode(raw) for raw in encode(entries).splitlines()]
+    lines = [decode_line(raw) for raw in encode_entries(entries).splitlines()]
     return [line.entry for line in lines if line is not None]

@@ -40,7 +40,7 @@ Read = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ParityLayout:
     """Where the parity of so many bytes has what.
 
     Attributes:
@@ -72,7 +72,7 @@ class Layout:
 
 def make_parity(read: Read, end: int) -> bytes:
     """Return the parity of the first ``end`` bytes."""
-    layout = Layout(end)
+    layout = ParityLayout(end)
     groups = layout.groups
     sums: list[int] = []
     xor = 0
@@ -100,8 +100,8 @@ def make_parity(read: Read, end: int) -> bytes:
 
 def protected_length(size: int) -> int | None:
     """Return how many bytes are protected where they and their parity are so many; None if never."""
-    found = bisect_left(range(size + 1), size, key=lambda end: end + Layout(end).size)
-    return found if found <= size and found + Layout(found).size == size else None
+    found = bisect_left(range(size + 1), size, key=lambda end: end + ParityLayout(end).size)
+    return found if found <= size and found + ParityLayout(found).size == size else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,11 @@ class Parity:
     @property
     def readable(self) -> bool:
         """Whether any record can be read."""
-        return any(self._record(group) for group in range(Layout(self.end).groups))
+        return any(self._record(group) for group in range(ParityLayout(self.end).groups))
 
     def damaged(self) -> Iterator[int]:
         """Yield the damaged chunks; those of groups whose record is damaged are not judged."""
-        layout = Layout(self.end)
+        layout = ParityLayout(self.end)
         records = [self._record(group) for group in range(layout.groups)]
         for chunk in range(layout.chunks):
             record = records[chunk % layout.groups]
@@ -144,7 +144,7 @@ class Parity:
 
     def mended_chunk(self, chunk: int) -> bytes | None:
         """Return a chunk, mended if it is damaged; None where it cannot be mended or judged."""
-        groups = Layout(self.end).groups
+        groups = ParityLayout(self.end).groups
         data, record = self._chunk(chunk), self._record(chunk % groups)
         if record is None:
             return None
@@ -152,7 +152,7 @@ class Parity:
             return data
         sums, xor = record
         value = int.from_bytes(xor, "little")
-        for place in range(chunk % groups, Layout(self.end).chunks, groups):
+        for place in range(chunk % groups, ParityLayout(self.end).chunks, groups):
             if place != chunk:
                 value ^= int.from_bytes(self._chunk(place), "little")
         found = value.to_bytes(CHUNK, "little")[: min(CHUNK, self.end - chunk * CHUNK)]
@@ -163,7 +163,7 @@ class Parity:
         return self.read(start, min(CHUNK, self.end - start))
 
     def _record(self, group: int) -> tuple[tuple[int, ...], bytes] | None:
-        raw = self.read(self.start + Layout(self.end).record(group), _RECORD)
+        raw = self.read(self.start + ParityLayout(self.end).record(group), _RECORD)
         body, mark = raw[: -_SUM.size], raw[-_SUM.size :]
         if len(raw) < _RECORD or mark != _SUM.pack(_checksum(body, self.end, group)):
             return None

@@ -16,27 +16,27 @@ from bot.core.errors import VersionConflict
 from bot.core.ids import new_id
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
-from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, named_anchor
-from bot.tape.stores.asking import Params, TapeServerClient
-from bot.tape.wire import (
-    KEY,
-    LARGEST_ID,
-    MOST_PER_PAGE,
-    NDJSON,
-    NEXT,
-    EventReader,
+from bot.tape.http_protocol import (
+    IDEMPOTENCY_KEY_HEADER,
+    MAX_JSON_INTEGER,
+    MAX_PAGE_SIZE,
+    NDJSON_MEDIA_TYPE,
+    NEXT_PAGE_HEADER,
+    SseParser,
     anchor_from,
+    encode_new_entries,
+    encode_tombstones,
     from_json,
     hit_from,
     link_from,
-    new_lines,
+    parse_entries,
     query_record,
-    read_lines,
     segment_from,
     to_json,
-    tombstone_lines,
 )
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.store import Anchor, Segment, named_anchor_entry
+from bot.tape.stores.http_client import Params, TapeServerClient
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class RemoteTapeStore:
         found: list[str] = []
         params: Params = {}
         while True:
-            answer = await self._server.ask("GET", "/v1/tapes", params)
+            answer = await self._server.request("GET", "/v1/tapes", params)
             names, following = self._json(answer, lambda body: (list(body["tapes"]), body["next"]))
             found += names
             if following is None:
@@ -102,12 +102,12 @@ class RemoteTapeStore:
         last = None if to_entry_id is None else _bounded(to_entry_id)
         found: list[TapeEntry] = []
         while first is not None:
-            params: Params = {"first": first, "limit": MOST_PER_PAGE}
+            params: Params = {"first": first, "limit": MAX_PAGE_SIZE}
             if last is not None:
                 params["last"] = last
             answer = await self._get("/entries", tape, params)
             found += self._lines(answer)
-            first = _number(answer, NEXT)
+            first = _number(answer, NEXT_PAGE_HEADER)
             # What is appended meanwhile is not in it: the first page says where it ends.
             last = _number(answer, "ETag") if last is None else last
         return found
@@ -119,7 +119,7 @@ class RemoteTapeStore:
         first: int | None = _bounded(from_entry_id or 1)
         found: list[ChainLink] = []
         while first is not None:
-            params: Params = {"first": first, "limit": MOST_PER_PAGE}
+            params: Params = {"first": first, "limit": MAX_PAGE_SIZE}
             if to_entry_id is not None:
                 params["last"] = _bounded(to_entry_id)
             page, first = self._json(await self._get("/chain", tape, params), _links_from)
@@ -143,7 +143,7 @@ class RemoteTapeStore:
             answer = await self._get("/entries/back", tape, params)
             for entry in self._lines(answer):
                 yield entry
-            following, limit = _number(answer, NEXT), min(limit * 2, MOST_PER_PAGE)
+            following, limit = _number(answer, NEXT_PAGE_HEADER), min(limit * 2, MAX_PAGE_SIZE)
             if following is None:
                 return
 
@@ -160,8 +160,12 @@ class RemoteTapeStore:
             if expect is not None and expect != version:
                 raise VersionConflict(tape, expected=expect, actual=version)
             return []
-        headers = {KEY: new_id("append"), "Content-Type": NDJSON, **_if_match(expect)}
-        body = new_lines(entries)
+        headers = {
+            IDEMPOTENCY_KEY_HEADER: new_id("append"),
+            "Content-Type": NDJSON_MEDIA_TYPE,
+            **_if_match(expect),
+        }
+        body = encode_new_entries(entries)
         return self._lines(
             await self._change("/entries", tape, body, headers=headers, repeatable=True)
         )
@@ -170,25 +174,25 @@ class RemoteTapeStore:
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
         """Seal what is live into a segment."""
-        headers = {"Content-Type": NDJSON, **_if_match(expect)}
-        answer = await self._change("/archive", tape, new_lines(carry), headers=headers)
+        headers = {"Content-Type": NDJSON_MEDIA_TYPE, **_if_match(expect)}
+        answer = await self._change("/archive", tape, encode_new_entries(carry), headers=headers)
         return self._json(answer, segment_from)
 
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
         """Drop all there is."""
-        headers = {"Content-Type": NDJSON, **_if_match(expect)}
+        headers = {"Content-Type": NDJSON_MEDIA_TYPE, **_if_match(expect)}
         try:
-            await self._change("/reset", tape, new_lines(carry), headers=headers)
+            await self._change("/reset", tape, encode_new_entries(carry), headers=headers)
         finally:
             # Where the answer was lost it may have been done.
             self._erasures[tape] += 1
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
         """Put tombstones in the place of entries; asked again, what is left of it is done, and counted."""
-        body = await anyio.to_thread.run_sync(tombstone_lines, tombstones)
-        headers = {"Content-Type": NDJSON}
+        body = await anyio.to_thread.run_sync(encode_tombstones, tombstones)
+        headers = {"Content-Type": NDJSON_MEDIA_TYPE}
         try:
             answer = await self._change("/erase", tape, body, headers=headers, repeatable=True)
         finally:
@@ -234,9 +238,9 @@ class RemoteTapeStore:
         """Name an entry, by default the newest; the anchor itself is appended, once."""
         target = None if entry_id is None else _bounded(entry_id)
         # A state that is no plain JSON would arrive as another one.
-        new_lines([named_anchor(name, target or 1, state)])
+        encode_new_entries([named_anchor_entry(name, target or 1, state)])
         body = to_json({"name": name, "entry_id": target, "state": state})
-        headers = {KEY: new_id("anchor")}
+        headers = {IDEMPOTENCY_KEY_HEADER: new_id("anchor")}
         answer = await self._change("/anchors", tape, body, headers=headers, repeatable=True)
         return self._json(answer, anchor_from)
 
@@ -248,7 +252,7 @@ class RemoteTapeStore:
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         found: list[Anchor] = []
-        params: Params = {"limit": MOST_PER_PAGE}
+        params: Params = {"limit": MAX_PAGE_SIZE}
         while True:
             page, following = self._json(await self._get("/anchors", tape, params), _anchors_from)
             found += page
@@ -263,10 +267,10 @@ class RemoteTapeStore:
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return what fits best, best first, in the tapes that the token sees."""
-        query.check()
+        query.validate()
         first, last = (None if i is None else _bounded(i) for i in (query.first, query.last))
         body = to_json(query_record(replace(query, first=first, last=last)))
-        answer = await self._server.ask("POST", "/v1/search", {}, body)
+        answer = await self._server.request("POST", "/v1/search", {}, body)
         return self._json(answer, lambda found: [hit_from(one) for one in found["hits"]])
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
@@ -287,7 +291,7 @@ class RemoteTapeStore:
                 now = anyio.current_time()
                 failing_since = now if failing_since is None else failing_since
                 if now - failing_since > self._server.patience:
-                    raise self._server.unavailable(error) from error
+                    raise self._server.unavailable_error(error) from error
                 logger.info("a stream of entries broke and is opened again: %s", error)
             await anyio.sleep(_PAUSE)
 
@@ -305,7 +309,7 @@ class RemoteTapeStore:
 
     async def _get(self, path: str, tape: str, params: Params | None = None) -> httpx.Response:
         asked: Params = {"tape": tape, **(params or {})}
-        return await self._server.ask("GET", f"/v1/tapes{path}", asked)
+        return await self._server.request("GET", f"/v1/tapes{path}", asked)
 
     async def _newest(self, tape: str) -> int:
         """Return the id of the newest entry that can be read; a version may run ahead of the disk."""
@@ -321,19 +325,19 @@ class RemoteTapeStore:
         repeatable: bool = False,
     ) -> httpx.Response:
         params: Params = {"tape": tape}
-        answer = await self._server.change(
+        answer = await self._server.post(
             f"/v1/tapes{path}", params, body, headers=headers, repeatable=repeatable
         )
         self._used.add(tape)
         return answer
 
     async def _streamed(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[TapeEntry, None]:
-        reader = EventReader()
+        reader = SseParser()
         async for part in parts:
             try:
                 entries = list(reader.feed(part))
             except ValueError as error:
-                raise self._server.strange(error) from error
+                raise self._server.unexpected_response(error) from error
             for entry in entries:
                 yield entry
 
@@ -341,18 +345,18 @@ class RemoteTapeStore:
         try:
             return take(from_json(answer.content))
         except (KeyError, TypeError, ValueError) as error:
-            raise self._server.strange(error) from error
+            raise self._server.unexpected_response(error) from error
 
     def _lines(self, answer: httpx.Response) -> list[TapeEntry]:
         try:
-            return read_lines(answer.content)
+            return parse_entries(answer.content)
         except ValueError as error:
-            raise self._server.strange(error) from error
+            raise self._server.unexpected_response(error) from error
 
 
 def _number(answer: httpx.Response, header: str) -> int | None:
     told = answer.headers.get(header, "").strip('"')
-    return int(told) if told.isdecimal() and len(told) <= len(str(LARGEST_ID)) else None
+    return int(told) if told.isdecimal() and len(told) <= len(str(MAX_JSON_INTEGER)) else None
 
 
 def _title_from(body: Any) -> str | None:
@@ -377,4 +381,4 @@ def _if_match(version: int | None) -> dict[str, str]:
 
 
 def _bounded(number: int) -> int:
-    return max(0, min(number, LARGEST_ID))
+    return max(0, min(number, MAX_JSON_INTEGER))

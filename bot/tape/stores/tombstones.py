@@ -6,12 +6,12 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from bot.core.errors import InvalidEntry
-from bot.tape.codec import encode
+from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER
+from bot.tape.store import HEADER_EVENT
 
 
-def by_id(tombstones: Sequence[TapeEntry]) -> dict[int, TapeEntry]:
+def index_tombstones(tombstones: Sequence[TapeEntry]) -> dict[int, TapeEntry]:
     """Return tombstones by the ids of the entries that they are for.
 
     Raises:
@@ -23,12 +23,12 @@ def by_id(tombstones: Sequence[TapeEntry]) -> dict[int, TapeEntry]:
             raise InvalidEntry("a tombstone has the id of the entry that it replaces")
         if entry.id in found:
             raise InvalidEntry(f"there are two tombstones for entry {entry.id}")
-        encode([entry])
+        encode_entries([entry])
         found[entry.id] = entry
     return found
 
 
-def check(
+def check_tombstones(
     tape: str,
     tombstones: Mapping[int, TapeEntry],
     held: Mapping[int, TapeEntry],
@@ -54,15 +54,15 @@ def check(
                 f"entry {number} of tape {tape} is of kind {old.kind}, not {entry.kind}; nothing "
                 "was erased"
             )
-        if number in heads and old.name == HEADER and _fixed(old) != _fixed(entry):
+        if number in heads and old.name == HEADER_EVENT and _fixed(old) != _fixed(entry):
             raise InvalidEntry(
                 f"entry {number} of tape {tape} is the header of a part: only its title may go"
             )
 
 
-def differs(old: TapeEntry, new: TapeEntry) -> bool:
+def entries_differ(old: TapeEntry, new: TapeEntry) -> bool:
     """Say whether two entries are not the same to the letter: ``True`` is equal to 1."""
-    return encode([old]) != encode([new])
+    return encode_entries([old]) != encode_entries([new])
 
 
 def _fixed(header: TapeEntry) -> tuple[str | None, dict[str, Any]]:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import anyio
 
-from bot.bus import Address, Knock, Sender
-from bot.bus.access.book import Book
-from bot.bus.access.door import open_door
-from bot.bus.access.postgres_book import PostgresBook
+from bot.bus import AccessRequest, Address, Sender
+from bot.bus.access.control import open_access_control
+from bot.bus.access.postgres_store import PostgresAccessStore
+from bot.bus.access.store import AccessStore
 from bot.core.database.connections import Database
 
 
 @asynccontextmanager
-async def at(place: Path | str, **how) -> AsyncIterator[Path | Book]:
+async def at(place: Path | str, **how) -> AsyncIterator[Path | AccessStore]:
     """Yield what a door is opened on: a home folder, or the book of a database's address."""
     if isinstance(place, Path):
         yield place
@@ -26,7 +26,7 @@ async def at(place: Path | str, **how) -> AsyncIterator[Path | Book]:
     database = Database(place, connections=4, **how)
     await database.open()
     try:
-        yield PostgresBook(database)
+        yield PostgresAccessStore(database)
     finally:
         await database.close()
 
@@ -42,11 +42,13 @@ def door_host(place: Path | str, first: int) -> subprocess.Popen[str]:
 
 
 async def main(place: Path | str, first: int) -> None:
-    async with at(place) as opened, open_door(opened, owners=("telegram:1",)) as door:
+    async with at(place) as opened, open_access_control(opened, owners=("telegram:1",)) as door:
         for number in range(first, 1 << 30):
             user = str(number)
-            knock = Knock(Address("telegram", user), Sender(user, "Eve"), True, (user,), "hello")
-            reply = (await door.admit(knock)).reply
+            knock = AccessRequest(
+                Address("telegram", user), Sender(user, "Eve"), True, (user,), "hello"
+            )
+            reply = (await door.authorize(knock)).reply
             assert reply is not None
             await door.approve(reply.split("/pair ")[1].split()[0])
             sys.stdout.write(user + "\n")

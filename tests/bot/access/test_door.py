@@ -19,30 +19,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.bus import Address, BusClosed, BusError, Knock, Sender, Verdict
-from bot.bus.access.codes import Tries
-from bot.bus.access.door import MANY_WRONG, open_door
-from bot.bus.access.wording import NEWCOMER, OWNED, WRONG_CLAIM
+from bot.bus import AccessDecision, AccessRequest, Address, BusClosed, BusError, Sender
+from bot.bus.access.codes import ClaimRateLimiter
+from bot.bus.access.control import MANY_WRONG, open_access_control
+from bot.bus.access.messages import NEWCOMER, OWNED, WRONG_CLAIM
 from bot.core.errors import SettingsError, TapeLocked
 from bot.testing.manual_clock import ManualClock
 
 OWNER = "telegram:1"
-SILENCE = Verdict(None)
+SILENCE = AccessDecision(None)
 
 
 def private(text: str | None = "hello", user="9", channel="telegram"):
-    return Knock(
+    return AccessRequest(
         Address(channel, user), Sender(user, "Eve"), private=True, places=(user,), text=text
     )
 
 
 def group(user="9", chat="-100", text=None):
-    return Knock(
+    return AccessRequest(
         Address("telegram", chat), Sender(user, "Eve"), private=False, places=(chat,), text=text
     )
 
 
-def code_in(verdict: Verdict) -> str:
+def code_in(verdict: AccessDecision) -> str:
     assert verdict.role is None
     found = re.search(r"pair (\S+)", verdict.reply or "")
     assert found is not None
@@ -77,74 +77,74 @@ def home(request, tmp_path):
 async def opened(home: Path | str, *, clock=None, tell=None, owners=(OWNER,), allow=()):
     how = {"owners": owners, "allow": allow, "clock": clock or ManualClock(), "tell": tell}
     with anyio.fail_after(60):
-        async with at(home) as place, open_door(place, **how) as door:
+        async with at(home) as place, open_access_control(place, **how) as door:
             yield door
 
 
 async def test_a_stranger_in_a_group_meets_silence(home):
     async with opened(home) as door:
-        assert await door.admit(group(text="/start")) == SILENCE
+        assert await door.authorize(group(text="/start")) == SILENCE
     assert isinstance(home, str) or not (home / "access.json").exists()
 
 
 async def test_a_stranger_who_writes_nothing_meets_silence(home):
     async with opened(home) as door:
-        assert await door.admit(private(None)) == SILENCE
+        assert await door.authorize(private(None)) == SILENCE
 
 
 async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(home):
     chats = Chats()
     async with opened(home, tell=chats) as door:
-        code = code_in(await door.admit(private()))
-        assert await door.admit(private()) == SILENCE
+        code = code_in(await door.authorize(private()))
+        assert await door.authorize(private()) == SILENCE
         paired = await door.approve(code.lower().replace("-", ""))
         assert paired is not None
         assert (paired.place, paired.name, paired.told) == ("telegram:9", "Eve", True)
-        assert await door.admit(private()) == Verdict("member")
-        assert await door.admit(group()) == SILENCE
+        assert await door.authorize(private()) == AccessDecision("member")
+        assert await door.authorize(group()) == SILENCE
     assert chats.told == [("telegram:9", NEWCOMER)]
 
 
 async def test_a_code_of_a_stranger_does_not_let_the_stranger_in(home):
     async with opened(home) as door:
-        code = code_in(await door.admit(private()))
+        code = code_in(await door.authorize(private()))
         for text in (code, f"/pair {code}", f"/start {code}", f"/claim {code}"):
-            assert (await door.admit(private(text))).role is None
-            assert (await door.admit(private(text, user="8"))).role is None
+            assert (await door.authorize(private(text))).role is None
+            assert (await door.authorize(private(text, user="8"))).role is None
 
 
 async def test_a_code_survives_a_restart_and_ends_after_ten_minutes(home):
     clock = ManualClock()
     async with opened(home, clock=clock) as door:
-        code = code_in(await door.admit(private()))
+        code = code_in(await door.authorize(private()))
     clock.advance(599)
     async with opened(home, clock=clock) as door:
-        assert code_in(await door.admit(private())) == code
+        assert code_in(await door.authorize(private())) == code
         clock.advance(1)
         assert await door.approve(code) is None
-        assert code_in(await door.admit(private())) != code
+        assert code_in(await door.authorize(private())) != code
 
 
 async def test_somebody_who_was_let_in_is_in_after_a_restart_until_removed(home):
     async with opened(home) as door:
-        await door.approve(code_in(await door.admit(private())))
+        await door.approve(code_in(await door.authorize(private())))
     async with opened(home) as door:
-        assert await door.admit(private(channel="telegram-work")) == Verdict("member")
+        assert await door.authorize(private(channel="telegram-work")) == AccessDecision("member")
         assert await door.remove("telegram:9") == "removed"
-        assert (await door.admit(private())).role is None
+        assert (await door.authorize(private())).role is None
     async with opened(home) as door:
-        assert (await door.admit(private())).role is None
+        assert (await door.authorize(private())).role is None
 
 
 async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(home):
     chats = Chats()
     chats.closed = True
     async with opened(home, tell=chats) as door:
-        code = code_in(await door.admit(private()))
+        code = code_in(await door.authorize(private()))
         paired = await door.approve(code)
         assert paired is not None
         assert not paired.told
-        assert await door.admit(private()) == Verdict("member")
+        assert await door.authorize(private()) == AccessDecision("member")
         chats.closed = False
         assert (await door.approve(code)) is not None
     assert len(chats.told) == 1
@@ -154,11 +154,11 @@ async def test_everybody_in_an_allowed_chat_is_a_member_there(home):
     async with opened(home) as door:
         assert await door.allow_chat("telegram-work:-100") == "telegram:-100"
         assert await door.allow_chat("nonsense") is None
-        assert await door.admit(group()) == Verdict("member")
-        assert await door.admit(group(chat="-200")) == SILENCE
-        assert (await door.admit(private())).role is None
+        assert await door.authorize(group()) == AccessDecision("member")
+        assert await door.authorize(group(chat="-200")) == SILENCE
+        assert (await door.authorize(private())).role is None
         assert await door.remove("telegram:-100") == "removed"
-        assert await door.admit(group()) == SILENCE
+        assert await door.authorize(group()) == SILENCE
 
 
 @pytest.mark.parametrize("form", ["{}", "/start {}", "/claim {}"])
@@ -166,21 +166,25 @@ async def test_the_claim_code_makes_its_sender_the_owner_once(home, form):
     async with opened(home, owners=()) as door:
         code = door.claim_code
         assert code is not None
-        assert await door.admit(private(form.format(code))) == Verdict(None, OWNED)
+        assert await door.authorize(private(form.format(code))) == AccessDecision(None, OWNED)
         assert door.claim_code is None
-        assert await door.admit(private()) == Verdict("owner")
-        assert (await door.admit(private(form.format(code), user="8"))).role is None
-        assert await door.admit(group()) == Verdict("owner")
+        assert await door.authorize(private()) == AccessDecision("owner")
+        assert (await door.authorize(private(form.format(code), user="8"))).role is None
+        assert await door.authorize(group()) == AccessDecision("owner")
     async with opened(home, owners=()) as door:
         assert door.claim_code is None
-        assert (await door.admit(private(code, user="8"))).role is None
-        assert await door.admit(private()) == Verdict("owner")
+        assert (await door.authorize(private(code, user="8"))).role is None
+        assert await door.authorize(private()) == AccessDecision("owner")
 
 
 async def test_a_claim_that_comes_again_is_answered_again(home):
     async with opened(home, owners=()) as door:
         claim = private(f"/claim {door.claim_code}")
-        assert await door.admit(claim) == await door.admit(claim) == Verdict(None, OWNED)
+        assert (
+            await door.authorize(claim)
+            == await door.authorize(claim)
+            == AccessDecision(None, OWNED)
+        )
 
 
 async def test_there_is_no_claim_where_the_settings_name_an_owner(home):
@@ -191,11 +195,11 @@ async def test_there_is_no_claim_where_the_settings_name_an_owner(home):
 async def test_each_platform_has_an_owner_of_its_own_to_be_claimed(home):
     async with opened(home, owners=()) as door:
         code = door.claim_code_for("telegram")
-        assert await door.admit(private(f"/claim {code}")) == Verdict(None, OWNED)
+        assert await door.authorize(private(f"/claim {code}")) == AccessDecision(None, OWNED)
         assert door.claim_code_for("telegram") is None
         assert door.claim_code_for("discord") == code
         other = private(f"/claim {code}", channel="discord")
-        assert await door.admit(other) == Verdict(None, OWNED)
+        assert await door.authorize(other) == AccessDecision(None, OWNED)
         assert door.claim_code_for("discord") is None
 
 
@@ -209,7 +213,7 @@ async def test_every_run_has_a_claim_code_of_its_own(tmp_path):
 
 async def test_a_claim_in_a_group_is_none(home):
     async with opened(home, owners=()) as door:
-        assert await door.admit(group(text=door.claim_code)) == SILENCE
+        assert await door.authorize(group(text=door.claim_code)) == SILENCE
         assert door.claim_code is not None
 
 
@@ -220,14 +224,14 @@ async def test_of_many_who_claim_at_once_one_wins(home):
         code = door.claim_code
 
         async def claim(user: str) -> None:
-            verdict = await door.admit(private(code, user=user))
+            verdict = await door.authorize(private(code, user=user))
             if verdict.reply == OWNED:
                 won.append(user)
 
         async with anyio.create_task_group() as tasks:
             for number in range(10):
                 tasks.start_soon(claim, str(number))
-        listing = await door.listed()
+        listing = await door.overview()
     assert [f"telegram:{user}" for user in won] == [one.place for one in listing.owners]
     assert len(won) == 1
 
@@ -236,45 +240,49 @@ async def test_a_person_may_guess_the_claim_five_times_an_hour(home):
     clock = ManualClock()
     async with opened(home, owners=(), clock=clock) as door:
         code = door.claim_code
-        for _ in range(Tries.PER_PERSON):
-            assert await door.admit(private("/claim ABCD-EFGH-JKMN")) == Verdict(None, WRONG_CLAIM)
-        assert await door.admit(private(code)) == SILENCE
-        assert await door.admit(private(code, user="8")) == Verdict(None, OWNED)
+        for _ in range(ClaimRateLimiter.PER_PERSON):
+            assert await door.authorize(private("/claim ABCD-EFGH-JKMN")) == AccessDecision(
+                None, WRONG_CLAIM
+            )
+        assert await door.authorize(private(code)) == SILENCE
+        assert await door.authorize(private(code, user="8")) == AccessDecision(None, OWNED)
 
 
 async def test_a_person_may_guess_again_after_an_hour(home):
     clock = ManualClock()
     async with opened(home, owners=(), clock=clock) as door:
-        for _ in range(Tries.PER_PERSON):
-            await door.admit(private("/claim wrong"))
-        assert await door.admit(private(door.claim_code)) == SILENCE
-        clock.advance(Tries.WITHIN)
-        assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
+        for _ in range(ClaimRateLimiter.PER_PERSON):
+            await door.authorize(private("/claim wrong"))
+        assert await door.authorize(private(door.claim_code)) == SILENCE
+        clock.advance(ClaimRateLimiter.WITHIN)
+        assert await door.authorize(private(door.claim_code)) == AccessDecision(None, OWNED)
 
 
 async def test_a_crowd_that_guesses_does_not_keep_the_owner_out_and_is_logged_once(home, caplog):
     async with opened(home, owners=()) as door:
-        for number in range(Tries.MANY * 2):
-            guess = private("/claim ABCD-EFGH-JKMN", user=str(100 + number // Tries.PER_PERSON))
-            assert await door.admit(guess) == Verdict(None, WRONG_CLAIM)
+        for number in range(ClaimRateLimiter.MANY * 2):
+            guess = private(
+                "/claim ABCD-EFGH-JKMN", user=str(100 + number // ClaimRateLimiter.PER_PERSON)
+            )
+            assert await door.authorize(guess) == AccessDecision(None, WRONG_CLAIM)
         warnings = [record for record in caplog.records if record.levelname == "WARNING"]
         assert [record.getMessage() for record in warnings] == [MANY_WRONG]
-        assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
+        assert await door.authorize(private(door.claim_code)) == AccessDecision(None, OWNED)
 
 
 async def test_a_member_may_claim_and_a_members_message_that_looks_like_a_code_is_one(home):
     async with opened(home, owners=(), allow=("telegram:9",)) as door:
-        assert await door.admit(private("ABCD-EFGH-JKMN")) == Verdict("member")
-        assert await door.admit(private("/claim ABCD")) == Verdict(None, WRONG_CLAIM)
-        assert await door.admit(private(door.claim_code)) == Verdict(None, OWNED)
+        assert await door.authorize(private("ABCD-EFGH-JKMN")) == AccessDecision("member")
+        assert await door.authorize(private("/claim ABCD")) == AccessDecision(None, WRONG_CLAIM)
+        assert await door.authorize(private(door.claim_code)) == AccessDecision(None, OWNED)
 
 
 async def test_without_an_owner_a_stranger_is_told_how_the_bot_gets_one(home):
     async with opened(home, owners=()) as door:
-        told = await door.admit(private("/start"))
+        told = await door.authorize(private("/start"))
         assert "claim code" in (told.reply or "")
         assert await door.approve(code_in(told)) is not None
-        assert await door.admit(private()) == Verdict("member")
+        assert await door.authorize(private()) == AccessDecision("member")
         assert door.claim_code is not None
 
 
@@ -284,10 +292,10 @@ async def test_a_claim_that_cannot_be_recorded_is_refused_and_can_be_made_again(
         in_the_way.mkdir()
         claim = private(door.claim_code)
         with pytest.raises(BusError, match="could not be recorded"):
-            await door.admit(claim)
-        assert (await door.listed()).owners == ()
+            await door.authorize(claim)
+        assert (await door.overview()).owners == ()
         in_the_way.rmdir()
-        assert await door.admit(claim) == Verdict(None, OWNED)
+        assert await door.authorize(claim) == AccessDecision(None, OWNED)
 
 
 async def test_an_approval_that_was_refused_at_its_last_step_is_not_there_after_a_restart(
@@ -303,46 +311,46 @@ async def test_an_approval_that_was_refused_at_its_last_step_is_not_there_after_
         sync(descriptor)
 
     async with opened(tmp_path) as door:
-        code = code_in(await door.admit(private()))
+        code = code_in(await door.authorize(private()))
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", refusing)
             with pytest.raises(BusError, match="could not be recorded: the disk does not work"):
                 await door.approve(code)
     assert not refusals
     async with opened(tmp_path) as door:
-        assert (await door.admit(private())).role is None
+        assert (await door.authorize(private())).role is None
         assert await door.approve(code) is not None
-        assert await door.admit(private()) == Verdict("member")
+        assert await door.authorize(private()) == AccessDecision("member")
 
 
 async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(home):
     async with opened(home) as door:
-        code = code_in(await door.admit(private()))
+        code = code_in(await door.authorize(private()))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(door.approve, code)
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
-        verdict = await door.admit(private())
+        verdict = await door.authorize(private())
         assert await door.approve(code) is not None
     async with opened(home) as door:
-        assert await door.admit(private()) == Verdict("member")
-    assert verdict in (SILENCE, Verdict("member"))
+        assert await door.authorize(private()) == AccessDecision("member")
+    assert verdict in (SILENCE, AccessDecision("member"))
 
 
 async def test_whoever_writes_while_being_let_in_is_not_asked_for_a_code(home):
     verdicts = []
     clock = ManualClock()
     async with opened(home, clock=clock) as door:
-        code = code_in(await door.admit(private()))
+        code = code_in(await door.authorize(private()))
         clock.advance(60)
 
         async def write() -> None:
-            verdicts.append(await door.admit(private()))
+            verdicts.append(await door.authorize(private()))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(door.approve, code)
             tasks.start_soon(write)
-    assert verdicts == [Verdict("member")]
+    assert verdicts == [AccessDecision("member")]
 
 
 @pytest.mark.parametrize(
@@ -374,7 +382,7 @@ async def test_a_damaged_file_is_an_error_that_says_what_to_do_and_is_kept(tmp_p
     assert path.read_bytes() == content
     path.unlink()
     async with opened(tmp_path) as door:
-        assert (await door.admit(private())).role is None
+        assert (await door.authorize(private())).role is None
 
 
 async def test_a_file_that_cannot_be_used_lets_nobody_in(tmp_path):
@@ -390,13 +398,13 @@ async def test_a_file_that_cannot_be_used_lets_nobody_in(tmp_path):
 
 async def test_the_file_is_its_owners_alone(tmp_path):
     async with opened(tmp_path / "home") as door:
-        await door.admit(private())
+        await door.authorize(private())
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").iterdir()}
     assert modes == {"access.json": 0o600, "access.lock": 0o600}
 
 
 async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("bot.bus.access.file_book._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.bus.access.file_store._PATIENCE", 0.0)
     async with opened(tmp_path):
         with pytest.raises(TapeLocked, match="another tapebot"):
             async with opened(tmp_path):
@@ -409,7 +417,7 @@ async def test_nothing_that_a_stranger_wrote_is_logged(home, caplog):
     caplog.set_level("DEBUG")
     async with opened(home, owners=()) as door:
         for text in ("a secret of mine", "/claim mysecretword", "ABCD-EFGH-JKMN"):
-            code_in_reply = (await door.admit(private(text))).reply or ""
+            code_in_reply = (await door.authorize(private(text))).reply or ""
             assert text not in code_in_reply
     assert "telegram:9" in caplog.text
     assert not any(word in caplog.text for word in ("secret", "Eve", "ABCD"))
@@ -429,8 +437,8 @@ async def test_whoever_was_let_in_is_in_after_a_kill(home):
         inside += _killed_after(home, first, count)
         async with opened(home) as door:
             for user in inside:
-                assert await door.admit(private(user=user)) == Verdict("member")
-            assert (await door.admit(private(user="5"))).role is None
+                assert await door.authorize(private(user=user)) == AccessDecision("member")
+            assert (await door.authorize(private(user="5"))).role is None
     assert len(inside) >= 28
 
 
@@ -443,7 +451,7 @@ _texts = st.one_of(
 _knocks = st.builds(
     lambda user, channel, name, private, chat, text: (
         user,
-        Knock(Address(channel, chat), Sender(user, name), private, (chat,), text),
+        AccessRequest(Address(channel, chat), Sender(user, name), private, (chat,), text),
     ),
     st.sampled_from(["7", "8", "9", "telegram:1", "01", " 1", "-200", "1\n"]),
     st.sampled_from(["telegram", "telegram-work", "discord"]),
@@ -468,15 +476,15 @@ def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
         ) as door:
             for (_, knock), seconds in knocks:
                 text = None if knock.text is None else knock.text.replace("{told}", told)
-                verdict = await door.admit(
-                    Knock(knock.address, knock.sender, knock.private, knock.places, text)
+                verdict = await door.authorize(
+                    AccessRequest(knock.address, knock.sender, knock.private, knock.places, text)
                 )
                 assert verdict.role is None
                 assert verdict.reply != OWNED
                 assert knock.private or verdict.reply is None
                 told = verdict.reply.split("pair ")[-1][:9] if verdict.reply else told
                 clock.advance(seconds)
-            listing = await door.listed()
+            listing = await door.overview()
         assert (listing.owners, listing.members, listing.chats) == ((), (), ())
         assert len(listing.pending) <= 20
 

@@ -15,12 +15,12 @@ from databases import drop, fresh_database
 from door_host import at, door_host
 from waiting import until
 
-from bot.bus import Address, BusError, Knock, Sender, Verdict
-from bot.bus.access.book import encode
-from bot.bus.access.codes import CLAIM, is_code
-from bot.bus.access.door import open_door
-from bot.bus.access.roster import Roster
-from bot.bus.access.wording import OWNED
+from bot.bus import AccessDecision, AccessRequest, Address, BusError, Sender
+from bot.bus.access.access_list import AccessList
+from bot.bus.access.codes import CLAIM_CODE_LENGTH, is_code
+from bot.bus.access.control import open_access_control
+from bot.bus.access.messages import OWNED
+from bot.bus.access.store import encode
 from bot.core.errors import SettingsError
 from bot.testing.manual_clock import ManualClock
 from testkit.postgres import PostgresServer
@@ -35,8 +35,8 @@ def url():
     drop(url)
 
 
-def private(user: str, text: str | None = "hello") -> Knock:
-    return Knock(Address("telegram", user), Sender(user, "Eve"), True, (user,), text)
+def private(user: str, text: str | None = "hello") -> AccessRequest:
+    return AccessRequest(Address("telegram", user), Sender(user, "Eve"), True, (user,), text)
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def opened(url: str, *, owners=("telegram:1",), **how):
     with anyio.fail_after(60):
         async with (
             at(url, **how) as book,
-            open_door(book, owners=owners, clock=ManualClock()) as door,
+            open_access_control(book, owners=owners, clock=ManualClock()) as door,
         ):
             yield door
 
@@ -56,7 +56,7 @@ async def two(url: str, **how):
 
 
 async def code_for(door, user: str) -> str:
-    found = re.search(r"pair (\S+)", (await door.admit(private(user))).reply or "")
+    found = re.search(r"pair (\S+)", (await door.authorize(private(user))).reply or "")
     assert found is not None
     return found[1]
 
@@ -64,10 +64,14 @@ async def code_for(door, user: str) -> str:
 async def test_whom_one_process_lets_in_is_in_everywhere_at_once_and_out_at_once(url):
     async with two(url) as (one, other):
         assert await other.approve(await code_for(one, "9")) is not None
-        assert await one.admit(private("9")) == await other.admit(private("9")) == Verdict("member")
-        assert [person.place for person in (await one.listed()).members] == ["telegram:9"]
+        assert (
+            await one.authorize(private("9"))
+            == await other.authorize(private("9"))
+            == AccessDecision("member")
+        )
+        assert [person.place for person in (await one.overview()).members] == ["telegram:9"]
         assert await one.remove("telegram:9") == "removed"
-        assert (await other.admit(private("9"))).role is None
+        assert (await other.authorize(private("9"))).role is None
 
 
 async def test_two_doors_that_let_people_in_at_once_lose_nobody(url):
@@ -81,7 +85,7 @@ async def test_two_doors_that_let_people_in_at_once_lose_nobody(url):
 
                 tasks.start_soon(let_in)
     async with opened(url) as door:
-        assert sorted(one.place for one in (await door.listed()).members) == [
+        assert sorted(one.place for one in (await door.overview()).members) == [
             f"telegram:{user}" for user in users
         ]
 
@@ -97,20 +101,20 @@ async def test_a_code_that_is_approved_in_two_processes_lets_in_once(url):
             tasks.start_soon(approve, one)
             tasks.start_soon(approve, other)
         assert [one.place for one in paired] == ["telegram:9"] * 2
-        assert len((await one.listed()).members) == 1
+        assert len((await one.overview()).members) == 1
 
 
 async def test_the_claim_code_is_one_for_all_processes_and_outlives_them(url):
     async with two(url, owners=()) as (one, other):
         code = one.claim_code
         assert code == other.claim_code
-        assert is_code(code or "", CLAIM)
+        assert is_code(code or "", CLAIM_CODE_LENGTH)
     async with two(url, owners=()) as (one, other):
         assert one.claim_code == code
-        assert await other.admit(private("9", f"/claim {code}")) == Verdict(None, OWNED)
-        assert await one.admit(private("9")) == Verdict("owner")
+        assert await other.authorize(private("9", f"/claim {code}")) == AccessDecision(None, OWNED)
+        assert await one.authorize(private("9")) == AccessDecision("owner")
         assert one.claim_code is None
-        assert (await one.admit(private("8", f"/claim {code}"))).reply != OWNED
+        assert (await one.authorize(private("8", f"/claim {code}"))).reply != OWNED
 
 
 async def test_of_two_who_claim_in_two_processes_at_once_one_wins(url):
@@ -119,13 +123,13 @@ async def test_of_two_who_claim_in_two_processes_at_once_one_wins(url):
         code = doors[0].claim_code
 
         async def claim(door, user: str) -> None:
-            if (await door.admit(private(user, code))).reply == OWNED:
+            if (await door.authorize(private(user, code))).reply == OWNED:
                 won.append(f"telegram:{user}")
 
         async with anyio.create_task_group() as tasks:
             for number in range(10):
                 tasks.start_soon(claim, doors[number % 2], str(100 + number))
-        assert [one.place for one in (await doors[0].listed()).owners] == won
+        assert [one.place for one in (await doors[0].overview()).owners] == won
     assert len(won) == 1
 
 
@@ -142,8 +146,8 @@ async def test_two_processes_that_let_people_in_lose_nobody_though_both_are_kill
     inside = await anyio.to_thread.run_sync(both)
     async with opened(url) as door:
         for user in inside:
-            assert await door.admit(private(user)) == Verdict("member")
-        assert (await door.admit(private("5"))).role is None
+            assert await door.authorize(private(user)) == AccessDecision("member")
+        assert (await door.authorize(private("5"))).role is None
     assert {user[0] for user in inside} == {"1", "2"}
 
 
@@ -156,12 +160,12 @@ async def test_a_damaged_roster_lets_nobody_in_and_is_not_written_over(url):
     async with opened(url) as door:
         await anyio.to_thread.run_sync(write, b'{"version": 1, "people": [')
         with pytest.raises(BusError, match="nobody is let in"):
-            await door.admit(private("1"))
+            await door.authorize(private("1"))
         with pytest.raises(SettingsError, match="is damaged or gone"):
             async with opened(url):
                 pass
-        await anyio.to_thread.run_sync(write, encode(Roster()))
-        assert await door.admit(private("1")) == Verdict("owner")
+        await anyio.to_thread.run_sync(write, encode(AccessList()))
+        assert await door.authorize(private("1")) == AccessDecision("owner")
 
 
 @pytest.mark.slow
@@ -186,21 +190,21 @@ async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_ar
 
             async with anyio.create_task_group() as tasks:
                 for user in ("1", "9", "5"):
-                    tasks.start_soon(refuse, door.admit(private(user)))
+                    tasks.start_soon(refuse, door.authorize(private(user)))
                 tasks.start_soon(refuse, door.approve(code))
             assert len(refused) == 4
             await anyio.to_thread.run_sync(server.start)
-            assert await admitted(door, private("9")) == Verdict("member")
+            assert await admitted(door, private("9")) == AccessDecision("member")
     finally:
         await anyio.to_thread.run_sync(server.close)
 
 
-async def admitted(door, knock: Knock) -> Verdict:
+async def admitted(door, knock: AccessRequest) -> AccessDecision:
     """Knock until the roster can be looked up: the door connects anew in its own time."""
 
-    async def verdict() -> Verdict | None:
+    async def verdict() -> AccessDecision | None:
         with suppress(BusError):
-            return await door.admit(knock)
+            return await door.authorize(knock)
         return None
 
     return await until(verdict, every=0.05)
@@ -208,7 +212,7 @@ async def admitted(door, knock: Knock) -> Verdict:
 
 def _migrated(url: str) -> None:
     from bot.core.database.connections import Database
-    from bot.core.database.schema import migrate
+    from bot.core.database.migrations import migrate
 
     async def run() -> None:
         database = Database(url)

@@ -9,13 +9,13 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from bot.bus import Address, Knock, Sender, Verdict
-from bot.bus.access.door import open_door
+from bot.bus import AccessDecision, AccessRequest, Address, Sender
+from bot.bus.access.control import open_access_control
 from bot.cli.main import main
-from bot.runtime.control import serve_control
+from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import PREFIX
 
-STRANGER = Knock(Address("telegram", "9"), Sender("9", "Eve"), True, ("9",), "hello")
+STRANGER = AccessRequest(Address("telegram", "9"), Sender("9", "Eve"), True, ("9",), "hello")
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def home(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("bot.bus.access.file_book._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.bus.access.file_store._PATIENCE", 0.0)
     return tmp_path / "home"
 
 
@@ -35,7 +35,7 @@ async def shell(*arguments: str) -> int:
 
 
 async def code_of(door) -> str:
-    found = re.search(r"pair (\S+)", (await door.admit(STRANGER)).reply or "")
+    found = re.search(r"pair (\S+)", (await door.authorize(STRANGER)).reply or "")
     assert found is not None
     return found[1]
 
@@ -46,25 +46,25 @@ async def test_a_running_bot_lets_in_whom_the_shell_approves_and_tells_them(home
     async def tell(address: Address, _: str) -> None:
         told.append(address.session)
 
-    async with open_door(home, tell=tell) as door, anyio.create_task_group() as tasks:
+    async with open_access_control(home, tell=tell) as door, anyio.create_task_group() as tasks:
         await tasks.start(serve_control, home, {"pair": door.handle})
         code = await code_of(door)
         assert await shell() == 0
         assert "`telegram:9` `Eve`, asked just now" in capsys.readouterr().out
         assert await shell(code) == 0
         assert "and was told so" in capsys.readouterr().out
-        assert await door.admit(STRANGER) == Verdict("member")
+        assert await door.authorize(STRANGER) == AccessDecision("member")
         tasks.cancel_scope.cancel()
     assert told == ["telegram:9"]
 
 
 async def test_without_a_bot_the_shell_lets_in_by_itself(home, capsys):
-    async with open_door(home) as door:
+    async with open_access_control(home) as door:
         code = await code_of(door)
     assert await shell(code) == 0
     assert "tell them yourself" in capsys.readouterr().out
-    async with open_door(home) as door:
-        assert await door.admit(STRANGER) == Verdict("member")
+    async with open_access_control(home) as door:
+        assert await door.authorize(STRANGER) == AccessDecision("member")
 
 
 async def test_a_code_that_nobody_has_is_an_error(home, capsys):
@@ -80,11 +80,11 @@ async def test_looking_makes_nothing_and_shows_the_settings(home, capsys, monkey
 
 
 async def test_a_bot_that_cannot_be_asked_is_told_apart_from_none(home, capsys):
-    async with open_door(home) as door:
+    async with open_access_control(home) as door:
         code = await code_of(door)
         assert await shell(code) == 1
         assert "in use by another tapebot" in capsys.readouterr().err
-        assert (await door.listed()).members == ()
+        assert (await door.overview()).members == ()
 
 
 async def test_a_damaged_file_is_told_with_what_to_do(home, capsys):
@@ -97,7 +97,7 @@ async def test_a_damaged_file_is_told_with_what_to_do(home, capsys):
 
 
 async def test_a_file_of_another_user_is_not_taken_over(home, capsys, monkeypatch):
-    async with open_door(home) as door:
+    async with open_access_control(home) as door:
         code = await code_of(door)
     before = (home / "access.json").read_bytes()
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
@@ -116,7 +116,7 @@ async def test_in_a_home_of_another_user_nothing_is_made(home, capsys, monkeypat
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
 async def test_a_lock_of_another_user_is_not_taken_over(home, capsys):
-    async with open_door(home) as door:
+    async with open_access_control(home) as door:
         code = await code_of(door)
     lock = home / "access.lock"
     lock.touch()

@@ -14,20 +14,31 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.agent.prompt import handoff_note
-from bot.agent.views.exact import exact_context, in_view
-from bot.agent.views.recalled import MOST_PASSAGES, MOST_TOKENS, says_little
-from bot.agent.views.registry import ENTRY_POINTS, context_builder
+from bot.agent.views.automatic_recall import (
+    MIN_RECALL_BUDGET,
+    MOST_PASSAGES,
+    has_no_search_words,
+)
+from bot.agent.views.exact import anchors_in_view, exact_context
+from bot.agent.views.registry import BUILDER_ENTRY_POINT_GROUP, context_builder
 from bot.cli.tape import show_turn
 from bot.core.errors import ContextOverflow, SettingsError
 from bot.llm.base import CapabilityProfile, ChatMessage, estimate_tokens
-from bot.memory.fold import SessionFold
-from bot.memory.spoken import TURN_START
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import TURN_START
+from bot.memory.session_fold import SessionFold
 from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry, anchor, message, tool_call, tool_result
-from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 NAMES = ["default", "exact", "with-recall", "summary-first"]
 
@@ -41,7 +52,7 @@ def exact(*entries: TapeEntry) -> list[ChatMessage]:
     ]
     for one in numbered:
         fold.apply(one)
-    return exact_context(fold.window, {}, in_view(fold, numbered))
+    return exact_context(fold.window, {}, anchors_in_view(fold, numbered))
 
 
 def a_call(*ids: str) -> TapeEntry:
@@ -103,12 +114,12 @@ def test_results_with_an_id_answer_the_call_that_they_name():
 
 
 async def test_the_exact_context_tells_of_the_last_boundary_once(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model, builder=context_builder("exact")) as host:
         await host.channel.ask("hello")
         await host.channel.ask("/new now")
         await host.channel.ask("now")
-    system, first, *_ = model.asked()[-1].messages
+    system, first, *_ = model.requests_for()[-1].messages
     assert "<handoff name" not in system["content"]
     assert first["content"].startswith("[Anchor created: session/new]: {")
 
@@ -156,24 +167,24 @@ def test_no_tape_can_make_the_exact_context_fail_or_leave_a_call_without_its_res
 async def test_what_a_turn_saw_is_shown_again_by_the_builder_that_made_it(tmp_path, capsys, name):
     model = ScriptedModel(
         [
-            says("fine"),
-            calls(saves("The user likes tea")),
-            says("saved"),
-            says("here"),
-            says("and"),
+            text_reply("fine"),
+            tool_call_reply(memory_save_call("The user likes tea")),
+            text_reply("saved"),
+            text_reply("here"),
+            text_reply("and"),
         ],
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada has a bike."),
+        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada has a bike."),
     )
-    bounds = Bounds(window=4, view_messages=4)
+    bounds = HostLimits(window=4, view_messages=4)
     async with session_host(tmp_path, model, builder=context_builder(name), bounds=bounds) as host:
         await host.channel.ask("my bike is green and stands in the shed")
         await host.channel.ask("I like tea, remember it")
-        await host.until_event("memory/consolidated")
+        await host.wait_for_event("memory/consolidated")
         await host.channel.ask("where is my bike?")
         await host.channel.ask("and what do I drink?")
         starts = await host.events(TURN_START)
         assert {start.data["builder"] for start in starts} == {name}
-    shown_turns = [model.asked()[at] for at in (0, 2, 3, 4)]
+    shown_turns = [model.requests_for()[at] for at in (0, 2, 3, 4)]
     for start, request in zip(starts, shown_turns, strict=True):
         turn = start.data["turn"]
         await anyio.to_thread.run_sync(show_turn, load_settings(home=tmp_path), "fake:1", turn)
@@ -187,17 +198,17 @@ async def test_what_a_turn_saw_is_shown_again_by_the_builder_that_made_it(tmp_pa
 
 
 async def tail(model: ScriptedModel) -> str:
-    return str(model.asked()[-1].messages[-1]["content"]).partition("<records>")[2]
+    return str(model.requests_for()[-1].messages[-1]["content"]).partition("<records>")[2]
 
 
 @pytest.fixture(params=["with-recall", "small"])
 async def recalling(tmp_path, request):
     """A chat that recalls unasked, by its builder or since its model is small."""
     profile = CapabilityProfile(tools=False, small=True) if request.param == "small" else None
-    model = ScriptedModel(lambda _: says("ok"), profile=profile)
+    model = ScriptedModel(lambda _: text_reply("ok"), profile=profile)
     builder = context_builder("default" if request.param == "small" else request.param)
     async with session_host(
-        tmp_path, model, builder=builder, bounds=Bounds(view_messages=6)
+        tmp_path, model, builder=builder, bounds=HostLimits(view_messages=6)
     ) as host:
         yield host, model
 
@@ -208,7 +219,7 @@ async def test_what_fits_the_newest_message_and_is_out_of_view_is_in_the_tail(re
     for number in range(6):
         await host.channel.ask(f"something else, number {number}")
     await host.channel.ask("What does Beatrix play?")
-    assert "My sister Beatrix plays the cello." not in str(model.asked()[-1].messages[:-1])
+    assert "My sister Beatrix plays the cello." not in str(model.requests_for()[-1].messages[:-1])
     assert "Ada [#" in await tail(model)
     assert "My sister Beatrix plays the cello." in await tail(model)
     step = (await host.events("loop.step"))[-1]
@@ -234,9 +245,9 @@ async def test_a_message_that_says_nothing_recalls_nothing(recalling, empty):
 
 
 def test_one_word_that_says_something_is_looked_for():
-    assert not says_little("Beatrix?")
-    assert not says_little("绿茶")
-    assert says_little("hello")
+    assert not has_no_search_words("Beatrix?")
+    assert not has_no_search_words("绿茶")
+    assert has_no_search_words("hello")
 
 
 async def test_what_is_recalled_is_bounded(recalling):
@@ -247,18 +258,25 @@ async def test_what_is_recalled_is_bounded(recalling):
     await host.channel.ask("Which llama?")
     lines = [line for line in (await tail(model)).splitlines() if line.startswith("- ")]
     assert 1 < len(lines) <= MOST_PASSAGES
-    assert estimate_tokens("\n".join(lines)) <= MOST_TOKENS
+    assert estimate_tokens("\n".join(lines)) <= MIN_RECALL_BUDGET
 
 
 async def test_all_steps_of_a_turn_have_the_same_recalled_text(tmp_path):
     model = ScriptedModel(
-        [says("ok"), calls(("memory_show", {})), calls(("memory_show", {})), says("done")]
+        [
+            text_reply("ok"),
+            tool_call_reply(("memory_show", {})),
+            tool_call_reply(("memory_show", {})),
+            text_reply("done"),
+        ]
     )
     async with session_host(tmp_path, model, builder=context_builder("with-recall")) as host:
         await host.channel.ask("My sister Beatrix plays the cello.")
         await host.channel.ask("/new now")
         await host.channel.ask("What does Beatrix play?")
-    tails = {str(r.messages[-1]["content"]).partition("<records>")[2] for r in model.asked()[1:]}
+    tails = {
+        str(r.messages[-1]["content"]).partition("<records>")[2] for r in model.requests_for()[1:]
+    }
     assert len(tails) == 1
     assert "cello" in tails.pop()
 
@@ -267,40 +285,40 @@ async def test_all_steps_of_a_turn_have_the_same_recalled_text(tmp_path):
 
 
 async def test_summaries_stand_first_and_only_the_newest_turns_behind_them(tmp_path):
-    parts = [consolidates(f"[2026-02-10 10:00] Part {number}.") for number in range(7)]
-    model = ScriptedModel(lambda _: says("ok"), consolidation=parts)
+    parts = [consolidation_reply(f"[2026-02-10 10:00] Part {number}.") for number in range(7)]
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=parts)
     async with session_host(
         tmp_path,
         model,
         builder=context_builder("summary-first"),
-        bounds=Bounds(window=4, view_messages=8),
+        bounds=HostLimits(window=4, view_messages=8),
     ) as host:
         with anyio.fail_after(30):
             while len(await host.events("memory.history")) < len(parts):
                 await host.channel.ask("message")
         await host.channel.ask("now")
-        system = str(model.asked()[-1].messages[0]["content"])
+        system = str(model.requests_for()[-1].messages[0]["content"])
         told = [number for number in range(7) if f"Part {number}." in system]
         assert told == [2, 3, 4, 5, 6]
         assert sorted(told, key=lambda number: system.index(f"Part {number}.")) == told
-        assert len(model.asked()[-1].messages) <= 9
+        assert len(model.requests_for()[-1].messages) <= 9
         # What was forgotten is not told again.
         await host.channel.ask("Remember that I like tea")
         await host.channel.ask("/memory clear yes")
         await host.channel.ask("now")
-        assert "Part" not in str(model.asked()[-1].messages[0]["content"])
+        assert "Part" not in str(model.requests_for()[-1].messages[0]["content"])
 
 
 async def test_summaries_of_an_earlier_session_are_not_told_in_the_next(tmp_path):
     model = ScriptedModel(
-        lambda _: says("ok"),
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Bikes."),
+        lambda _: text_reply("ok"),
+        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Bikes."),
     )
     async with session_host(tmp_path, model, builder=context_builder("summary-first")) as host:
         await host.channel.ask("bikes")
         await host.channel.ask("/new")
         await host.channel.ask("now")
-    system = str(model.asked()[-1].messages[0]["content"])
+    system = str(model.requests_for()[-1].messages[0]["content"])
     assert "Summaries that tapebot wrote" not in system
     assert system.count("Bikes.") == 1  # in the boundary's own note
 
@@ -337,7 +355,7 @@ def package(tmp_path, monkeypatch):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fancy-views\nVersion: 1\n")
     (info / "entry_points.txt").write_text(
-        f"[{ENTRY_POINTS}]\nfancy = fancy_views:fancy\nbad = fancy_views:other\n"
+        f"[{BUILDER_ENTRY_POINT_GROUP}]\nfancy = fancy_views:fancy\nbad = fancy_views:other\n"
         "gone = fancy_views:nothing\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -360,13 +378,13 @@ def test_a_package_may_bring_a_builder_of_its_own():
 
 
 async def test_a_turn_taken_up_by_another_builder_is_shown_by_that(tmp_path, capsys):
-    held = Held(says("never"))
+    held = PausedStep(text_reply("never"))
     async with session_host(tmp_path, ScriptedModel([held])) as host:
         await host.channel.send("hello")
         await held.entered.wait()
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model, builder=context_builder("exact")) as host:
-        [end] = await host.until_event("turn.end")
+        [end] = await host.wait_for_event("turn.end")
     await anyio.to_thread.run_sync(
         show_turn, load_settings(home=tmp_path), "fake:1", end.data["turn"]
     )
@@ -376,16 +394,16 @@ async def test_a_turn_taken_up_by_another_builder_is_shown_by_that(tmp_path, cap
 
 
 async def test_what_a_summary_cost_is_known_after_a_kill(tmp_path):
-    held = Held(says("never"))
-    steps = [says("ok"), says("ok"), ContextOverflow("too long"), held]
-    model = ScriptedModel(steps, summary=lambda _: says("in short"))
+    held = PausedStep(text_reply("never"))
+    steps = [text_reply("ok"), text_reply("ok"), ContextOverflow("too long"), held]
+    model = ScriptedModel(steps, summary=lambda _: text_reply("in short"))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("one " * 50)
         await host.channel.ask("two " * 50)
         await host.channel.send("three")
         await held.entered.wait()
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as host:
-        end = (await host.until_event("turn.end", 3))[-1]
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
+        end = (await host.wait_for_event("turn.end", 3))[-1]
     summed_up = [one for one in model.requests if one.purpose == "summary"]
     assert summed_up
     assert end.data["usage"]["calls"] == len(summed_up) + 1

@@ -7,20 +7,20 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.agent.views.recalled import MOST_TOKENS, Recalled
+from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
 from bot.llm.base import estimate_tokens
-from bot.memory.fold import SessionFold
-from bot.memory.recall import FactLine
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.recall import RecallableFact
+from bot.memory.session_fold import SessionFold
 from bot.memory.zone import MemoryZone
 from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.tape.entries import SESSION_NEW, anchor, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import Bounds, session_host
+from bot.testing.host import HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 
 class Counting(FileTapeStore):
@@ -41,7 +41,7 @@ class Session:
         self.store = Counting(folder / "tapes", sync=False, clock=self.clock)
         self.tape = TapeService(self.store, "a")
         self.fold = SessionFold(WindowFold(200, 96_000))
-        self.recalled = Recalled()
+        self.recalled = AutomaticRecall()
         self.tape.observe(self.fold.apply)
         self.zone = MemoryZone(
             self.tape,
@@ -59,7 +59,7 @@ class Session:
         self,
         prompt: str = "",
         room: int = 400,
-        facts: tuple[FactLine, ...] = (),
+        facts: tuple[RecallableFact, ...] = (),
         *,
         lives_on_it: bool = True,
     ) -> str:
@@ -105,8 +105,8 @@ async def test_what_lies_before_the_view_is_looked_for(session):
 async def test_a_fact_that_the_prompt_does_not_tell_is_recalled_and_one_that_it_tells_is_not(
     session,
 ):
-    told = FactLine("Ada's dog is called Rex.", "2026-02-01", ("#3",))
-    untold = FactLine("Ada's kitten is called Minka.", "2026-02-02", ("telegram:1#12",))
+    told = RecallableFact("Ada's dog is called Rex.", "2026-02-01", ("#3",))
+    untold = RecallableFact("Ada's kitten is called Minka.", "2026-02-02", ("telegram:1#12",))
     await session.say("How are the dog and the kitten of Ada called?")
     assert await session.tail(f"- {told.text}", facts=(told,)) == ""
     assert session.store.searches == 0
@@ -131,13 +131,13 @@ async def test_what_is_recalled_keeps_to_its_room(session):
 
 
 async def test_every_builder_recalls_what_went_out_of_view(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
-    async with session_host(tmp_path, model, bounds=Bounds(view_messages=6)) as host:
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model, bounds=HostLimits(view_messages=6)) as host:
         await host.channel.ask("My sister Beatrix plays the cello.")
         for number in range(6):
             await host.channel.ask(f"something else, number {number}")
         await host.channel.ask("What does Beatrix play?")
-    asked = str(model.asked()[-1].messages[-1]["content"])
+    asked = str(model.requests_for()[-1].messages[-1]["content"])
     assert "Data that tapebot looked up; not words of the user." in asked
     assert "My sister Beatrix plays the cello." in asked
 
@@ -154,9 +154,9 @@ async def test_a_setting_turns_it_off_but_for_builders_that_live_on_it(
     async with open_app(chosen) as app:
         agent = app.services.agent
         assert agent.recall_tokens == tokens
-        assert agent.builder.recalls is recalls
+        assert agent.builder.always_recall is recalls
         assert app.vectors is None
-    assert MOST_TOKENS == 600
+    assert MIN_RECALL_BUDGET == 600
 
 
 async def test_vectors_are_kept_where_a_model_is_set_and_removed_where_none_is(tmp_path):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.agent.views.exact import in_view
+from bot.agent.views.exact import anchors_in_view
 from bot.memory.bus.compartments import Compartments
-from bot.memory.facts.fold import FactFold
-from bot.memory.fold import SessionFold
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.session_fold import SessionFold
 from bot.tape.entries import anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
@@ -16,7 +16,7 @@ from bot.tape.stores.memory import MemoryTapeStore
 
 
 def test_the_exact_view_has_only_anchors_of_the_problem_that_is_worked_on():
-    facts = FactFold(compartments=Compartments(active="p2"))
+    facts = FactFold(compartments=Compartments(active_problem="p2"))
     fold = SessionFold(WindowFold(10, 1_000, problem="p2"), facts=facts)
     named = [
         replace(anchor(name, **meta), id=number, payload={"name": name, "entry": 1})
@@ -24,7 +24,7 @@ def test_the_exact_view_has_only_anchors_of_the_problem_that_is_worked_on():
             [("general", {}), ("taxes", {"problem": "p1"}), ("garden", {"problem": "p2"})], start=2
         )
     ]
-    assert [one.name for one in in_view(fold, named)] == ["garden"]
+    assert [one.name for one in anchors_in_view(fold, named)] == ["garden"]
 
 
 async def test_in_a_fork_the_neighbours_of_a_hit_are_of_its_problem():

@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from bot.agent import vision
-from bot.agent.context import View, default_context
-from bot.agent.vision import BLIND, blind_note, with_images
+from bot.agent.context import ModelContext, default_context
+from bot.agent.vision import NO_VISION_NOTICE, unreadable_files_note, with_images
 from bot.bus import Attachment
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import CapabilityProfile
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
 from bot.offline.model import OfflineModel
 from bot.tape.entries import message
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 SEES = CapabilityProfile(vision=True)
 BLIND_MODEL = CapabilityProfile()
@@ -46,7 +46,9 @@ async def seen(entries, profile=SEES, images=stored):
     rendered: dict = {}
     history = default_context(window, rendered)
     before = [dict(one) for one in history]
-    shown = await with_images(history, window.spoken(), rendered, profile=profile, images=images)
+    shown = await with_images(
+        history, window.conversation(), rendered, profile=profile, images=images
+    )
     assert history == before
     return shown
 
@@ -66,7 +68,7 @@ async def test_a_model_that_sees_is_shown_the_image_behind_the_words_it_came_wit
 
 async def test_a_model_that_does_not_see_is_told_so():
     (shown,) = await seen([said(1, "What is this?", image())], BLIND_MODEL)
-    assert shown["content"] == f"[?, Ada] What is this?\n(image photo.jpg; {BLIND})"
+    assert shown["content"] == f"[?, Ada] What is this?\n(image photo.jpg; {NO_VISION_NOTICE})"
 
 
 async def test_messages_without_images_stay_the_same_object_in_the_prompt():
@@ -76,7 +78,7 @@ async def test_messages_without_images_stay_the_same_object_in_the_prompt():
         window.apply(entry)
     rendered: dict = {}
     history = default_context(window, rendered)
-    shown = await with_images(history, window.spoken(), rendered, profile=SEES, images=stored)
+    shown = await with_images(history, window.conversation(), rendered, profile=SEES, images=stored)
     assert shown[0] is history[0]
 
 
@@ -117,7 +119,7 @@ async def test_an_image_that_is_gone_or_was_never_kept_is_said_in_words():
 
 async def test_the_tail_stands_behind_the_images():
     shown = await seen([said(1, "What is this?", image())])
-    messages = View("system", tuple(shown), "<records>\nx\n</records>").messages()
+    messages = ModelContext("system", tuple(shown), "<records>\nx\n</records>").messages()
     assert messages[-1]["content"][-1] == {"type": "text", "text": "\n\n<records>\nx\n</records>"}
     assert len(shown[0]["content"]) == 2
 
@@ -149,26 +151,26 @@ async def test_the_tail_stands_behind_the_images():
     ],
 )
 def test_an_answer_of_a_model_that_could_not_see_says_so(files, profile, note):
-    found = blind_note([said(1, "look", *files)], profile)
+    found = unreadable_files_note([said(1, "look", *files)], profile)
     assert (found is None) if note is None else (note in (found or ""))
 
 
 # The whole way from a channel's message to the model's request.
 
 
-async def kept(tmp_path) -> tuple[BlobStore, Attachment]:
-    blobs = BlobStore(tmp_path / "blobs")
+async def kept(tmp_path) -> tuple[FolderBlobs, Attachment]:
+    blobs = FolderBlobs(tmp_path / "blobs")
     blob = await blobs.put(PNG)
     return blobs, Attachment("image", "photo.jpg", "image/png", len(PNG), blob)
 
 
 async def test_a_photo_that_was_sent_is_in_the_request_also_after_a_restart(tmp_path):
     blobs, photo = await kept(tmp_path)
-    model = ScriptedModel(lambda _: says("a cat"), profile=SEES)
+    model = ScriptedModel(lambda _: text_reply("a cat"), profile=SEES)
     for number, (text, files) in enumerate([("What is this?", (photo,)), ("And its colour?", ())]):
         async with session_host(tmp_path, model, images=blobs.get) as host:
             sent = await host.channel.send(text, attachments=files, message_id=f"photo-{number}")
-            assert await host.channel.answer_to(sent) == "a cat"
+            assert await host.channel.wait_for_answer(sent) == "a cat"
     first, again = model.requests
     shown = first.messages[1]["content"]
     assert shown[1] == {"type": "image_url", "image_url": {"url": URL}}
@@ -177,11 +179,11 @@ async def test_a_photo_that_was_sent_is_in_the_request_also_after_a_restart(tmp_
 
 
 async def test_a_document_is_quoted_to_the_model(tmp_path):
-    model = ScriptedModel([says("read")])
+    model = ScriptedModel([text_reply("read")])
     report = Attachment("document", "report.pdf", "application/pdf", 9, "a" * 64, "The sum is 7.")
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("", attachments=(report,))
-        await host.channel.answer_to(sent)
+        await host.channel.wait_for_answer(sent)
     content = str(model.requests[0].messages[-1]["content"])
     assert content.endswith("(document report.pdf)\n<quoted>\n> The sum is 7.\n</quoted>")
 
@@ -193,7 +195,7 @@ async def test_the_offline_responder_finds_a_documents_words_and_learns_nothing_
     )  # fmt: skip
     async with session_host(tmp_path, OfflineModel()) as host:
         sent = await host.channel.send("", attachments=(report,))
-        assert "lease.pdf" in await host.channel.answer_to(sent)
+        assert "lease.pdf" in await host.channel.wait_for_answer(sent)
         answer = await host.channel.ask("How much is the deposit?")
         assert "In lease.pdf, sent on" in answer
         assert "900 euros" in answer
@@ -208,24 +210,29 @@ async def test_the_offline_responder_is_honest_about_a_photo(tmp_path):
     _, photo = await kept(tmp_path)
     async with session_host(tmp_path, OfflineModel()) as host:
         sent = await host.channel.send("", attachments=(photo,))
-        assert "Tell me in words what is in the picture" in await host.channel.answer_to(sent)
+        assert "Tell me in words what is in the picture" in await host.channel.wait_for_answer(sent)
         sent = await host.channel.send("My sister Eva lives in Oslo.", attachments=(photo,))
-        assert "Eva" in await host.channel.answer_to(sent)
+        assert "Eva" in await host.channel.wait_for_answer(sent)
 
 
 async def test_a_voice_message_that_could_not_be_heard_is_said_to_be_so(tmp_path):
     why = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
     voice = Attachment("voice", "voice", "audio/ogg", 3, blob="b1", note=why)
-    async with session_host(tmp_path, ScriptedModel([says("Nice to hear you.")])) as host:
+    async with session_host(tmp_path, ScriptedModel([text_reply("Nice to hear you.")])) as host:
         sent = await host.channel.send("", attachments=(voice,))
-        assert f"could not listen to your voice message: {why}" in await host.channel.answer_to(
-            sent
+        assert (
+            f"could not listen to your voice message: {why}"
+            in await host.channel.wait_for_answer(sent)
         )
 
 
 async def test_a_file_that_was_not_read_is_told_once_whatever_the_model_says(tmp_path):
     clip = Attachment("video", "clip.mp4", "video/mp4", 9, note="larger than 25 MB, not taken")
-    async with session_host(tmp_path, ScriptedModel([says("Lovely!"), says("Still.")])) as host:
-        answer = await host.channel.answer_to(await host.channel.send("", attachments=(clip,)))
+    async with session_host(
+        tmp_path, ScriptedModel([text_reply("Lovely!"), text_reply("Still.")])
+    ) as host:
+        answer = await host.channel.wait_for_answer(
+            await host.channel.send("", attachments=(clip,))
+        )
         assert answer == "Lovely!\n\n_I could not read_ `clip.mp4`: larger than 25 MB, not taken."
         assert await host.channel.ask("And now?") == "Still."

@@ -19,20 +19,24 @@ from bot.bus import (
     Answer,
     DeliveryReport,
     Inbound,
-    LetGo,
-    OutFile,
+    OutgoingFile,
+    ReleaseRequest,
     Sender,
     SessionBusy,
     SessionLost,
 )
-from bot.bus.postgres import PostgresBus, keeping, outbound
-from bot.bus.postgres.inbound import Sessions
-from bot.bus.postgres.intake import BURIED, BURIED_AFTER, GIVEN_UP_AFTER
+from bot.bus.postgres import PostgresBus, held_sessions, outbound
+from bot.bus.postgres.held_sessions import HeldSessions
+from bot.bus.postgres.row_handler import (
+    DEAD_LETTER_AFTER_DEATHS,
+    DEAD_LETTER_NOTICE,
+    GIVEN_UP_AFTER,
+)
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import POLL, Wakeups
-from bot.runtime.sessions.replies import GAVE_UP
+from bot.runtime.sessions.command_runner import GAVE_UP
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 from testkit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
@@ -312,10 +316,10 @@ async def test_a_message_that_kills_its_holders_is_buried_and_its_chat_is_told(f
             done.append(delivery.inbound.id)
             if delivery.inbound.id == "m2":
                 break
-    assert deaths == BURIED_AFTER
+    assert deaths == DEAD_LETTER_AFTER_DEATHS
     assert done == ["m0", "m2"]
     told = await port.receive()
-    assert (told.address, told.text) == (HERE, BURIED)
+    assert (told.address, told.text) == (HERE, DEAD_LETTER_NOTICE)
     assert (await gateway.bus.statistics())["pending"] == 0
     queue = fleet.rows("select tapebot.queue_of('fake:1')")[0][0]
     assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(True,)]
@@ -335,14 +339,14 @@ async def test_a_message_whose_holders_were_killed_is_given_up_with_a_button_to_
         await worker.stop()
         fleet.end_leases()
     heir = await fleet.process("heir")
-    model = ScriptedModel([says("Blue.")])
+    model = ScriptedModel([text_reply("Blue.")])
     async with session_host(tmp_path, model, over=lambda _: heir.bus) as host:
         channel = host.channel
-        await channel.until(lambda: channel.answers)
+        await channel.wait_until(lambda: channel.answers)
         [told] = channel.answers
         assert (told.text, [one.command for one in told.buttons]) == (GAVE_UP, ["/retry"])
         retry = await channel.send("/retry", message_id="m2", sender=Sender("7", "Ada"))
-        assert await channel.answer_to(retry) == "Blue."
+        assert await channel.wait_for_answer(retry) == "Blue."
         assert "Which colour?" in str(model.requests[-1].messages)
 
 
@@ -397,14 +401,14 @@ async def test_a_session_that_nobody_holds_is_kept_from_others(fleet):
 
 
 async def test_a_holder_elsewhere_is_asked_and_lets_go(fleet, monkeypatch):
-    monkeypatch.setattr(keeping, "_PATIENCE", LONG)
+    monkeypatch.setattr(held_sessions, "_PATIENCE", LONG)
     keeper, worker = await fleet.process("a"), await fleet.process("b")
     await keeper.bus.channel("fake").publish(inbound("m1"))
     inbox = await worker.bus.claim()
     await (await inbox.receive()).ack()
 
     async def idle() -> None:
-        assert isinstance(await inbox.receive(), LetGo)
+        assert isinstance(await inbox.receive(), ReleaseRequest)
         inbox.release()
 
     async with anyio.create_task_group() as tasks:
@@ -483,7 +487,7 @@ async def test_whoever_gave_a_command_that_is_buried_is_told_where_they_are(flee
     gateway = await fleet.process("gateway")
     desk = gateway.bus.channel("web")
     await desk.publish(replace(inbound("m1", text="/memory"), via=DESK))
-    for number in range(BURIED_AFTER):
+    for number in range(DEAD_LETTER_AFTER_DEATHS):
         worker = await fleet.process(f"w{number}")
         assert (await (await worker.bus.claim()).receive()).inbound.id == "m1"
         await worker.stop()
@@ -494,7 +498,7 @@ async def test_whoever_gave_a_command_that_is_buried_is_told_where_they_are(flee
         told = await desk.receive()
         tasks.cancel_scope.cancel()
     assert (told.address, told.session, told.reply_to) == (DESK, HERE.session, "m1")
-    assert told.text == BURIED
+    assert told.text == DEAD_LETTER_NOTICE
 
 
 async def test_a_file_goes_with_its_answer_to_a_gateway_that_has_none_of_the_workers_files(
@@ -503,7 +507,7 @@ async def test_a_file_goes_with_its_answer_to_a_gateway_that_has_none_of_the_wor
     worker, gateway = await fleet.process("worker"), await fleet.process("gateway")
     made = tmp_path / "made.bin"
     made.write_bytes(b"\0\xff words")
-    files = (OutFile("made", made), OutFile("gone", tmp_path / "gone.txt"))
+    files = (OutgoingFile("made", made), OutgoingFile("gone", tmp_path / "gone.txt"))
     await worker.bus.send(Answer(HERE, "a1", "text", files=files))
     made.unlink()
     port = gateway.bus.channel("fake")
@@ -524,7 +528,7 @@ async def test_a_file_on_the_site_can_be_fetched_for_a_while_after_its_answer_wa
     for within, stays in ((outbound.FETCHED_WITHIN, True), (0.0, False)):
         monkeypatch.setattr(outbound, "FETCHED_WITHIN", within)
         made.write_bytes(str(within).encode())
-        answer = Answer(place, f"a{within}", "text", files=(OutFile("made", made),))
+        answer = Answer(place, f"a{within}", "text", files=(OutgoingFile("made", made),))
         await worker.bus.send(answer)
         port = (await fleet.process(f"gateway-{stays}")).bus.channel("web")
         (found,) = (await port.receive()).files
@@ -577,7 +581,7 @@ async def test_a_server_that_crashes_in_the_middle_loses_nothing(tmp_path):
         url = server.create()
         database = Database(url)
         await database.open()
-        from bot.core.database.schema import migrate
+        from bot.core.database.migrations import migrate
 
         await migrate(database)
         await database.close()
@@ -640,7 +644,7 @@ async def _crashed(fleet: Fleet, server: PostgresServer) -> None:
 async def test_sessions_are_given_out_no_further_than_a_process_may_hold(fleet):
     process = await fleet.process("a")
     process.bus._sessions._most = 2
-    assert isinstance(process.bus._sessions, Sessions)
+    assert isinstance(process.bus._sessions, HeldSessions)
     for chat in range(3):
         await process.bus.channel("fake").publish(inbound("m", Address("fake", str(chat))))
     first, _ = await process.bus.claim(), await process.bus.claim()
@@ -671,7 +675,7 @@ async def test_who_holds_all_it_may_lets_the_quietest_go_for_another_that_waits(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(claim)
-        assert isinstance(await quiet.receive(), LetGo)
+        assert isinstance(await quiet.receive(), ReleaseRequest)
         assert busy.receive_nowait() is None
         quiet.release()
         await until(lambda: claimed)

@@ -9,18 +9,18 @@ import anyio
 import pytest
 
 from bot.agent.commands.builtin import builtin_commands
-from bot.agent.commands.memory import MEMORY
+from bot.agent.commands.memory import MEMORY_COMMAND
 from bot.agent.commands.registry import CommandReply
 from bot.tape.entries import TapeEntry
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, saves, says
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
 
 PERSON = "person:fake:7"
 
 
 @pytest.fixture
 async def host(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         yield host
 
 
@@ -31,7 +31,7 @@ async def memory(host: Host, form: str = "") -> str:
 async def lines(host: Host, message_id: str | None = None) -> list[str]:
     """Return what ``/memory`` lists, without the ages."""
     listed = await host.channel.send("/memory", message_id=message_id)
-    told = await host.channel.answer_to(listed)
+    told = await host.channel.wait_for_answer(listed)
     found = re.findall(r"^\*\*(w?\d+\.)\*\* (.*?)(?: \([^()]*\))?$", told, re.MULTILINE)
     return [f"{number} {text}" for number, text in found]
 
@@ -180,7 +180,9 @@ async def test_a_button_brings_back_the_clear_and_never_something_else(host):
 def noting(*notes: str) -> list[object]:
     """Return what a model says that makes a note of each message."""
     return [
-        step for one in notes for step in (calls(("memory_daily", {"content": one})), says("ok"))
+        step
+        for one in notes
+        for step in (tool_call_reply(("memory_daily", {"content": one})), text_reply("ok"))
     ]
 
 
@@ -201,7 +203,7 @@ async def test_the_daily_notes_come_back_with_what_was_cleared(tmp_path):
 
 
 async def test_each_clear_brings_back_its_own_notes_also_when_a_tool_cleared(tmp_path):
-    clear = [calls(("memory_clear", {})), says("ok")]
+    clear = [tool_call_reply(("memory_clear", {})), text_reply("ok")]
     steps = [*noting(MILK), *clear, *noting(BREAD)]
     async with session_host(tmp_path, ScriptedModel(steps)) as host:
         for step in (MILK, "clear it", BREAD):
@@ -233,14 +235,14 @@ async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(tmp_
     reached = anyio.Event()
 
     async def killed_before_the_reply(arguments: str, context: object) -> CommandReply:
-        reply = await MEMORY.run(arguments, context)
+        reply = await MEMORY_COMMAND.run(arguments, context)
         if arguments.split(maxsplit=1)[0] != form.split()[0] or len(facts) < len(before):
             return reply
         reached.set()
         await anyio.sleep_forever()
         return reply
 
-    half = replace(MEMORY, run=killed_before_the_reply)
+    half = replace(MEMORY_COMMAND, run=killed_before_the_reply)
     before = ("add My cat is called Tom", "add I drive a red car")
     facts: list[TapeEntry] = []
     async with session_host(tmp_path, ScriptedModel(), commands=builtin_commands([half])) as host:
@@ -252,7 +254,7 @@ async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(tmp_
             await reached.wait()
         changed = len(await host.events("memory.facts", PERSON))
     async with session_host(tmp_path, ScriptedModel()) as host:
-        told = await host.channel.answer_to(asked)
+        told = await host.channel.wait_for_answer(asked)
         assert len(await host.events("memory.facts", PERSON)) == changed == 3
         expected = {
             "add": ("Added to memory: **3.**", ["1. My cat is called Tom", "2. I drive a red car",
@@ -268,7 +270,7 @@ async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(tmp_
 
 
 async def test_facts_stand_under_what_they_are_about(tmp_path):
-    model = ScriptedModel([calls(saves("I like tea")), says("ok")])
+    model = ScriptedModel([tool_call_reply(memory_save_call("I like tea")), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
         told = await memory(host)

@@ -11,11 +11,11 @@ from sampling import some
 
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.parser import parse_command
-from bot.memory.fold import SessionFold
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.session_fold import SessionFold
 from bot.tape.entries import event
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, saves, says
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
 
 
 async def test_every_version_stays_on_the_tape(tmp_path):
@@ -38,7 +38,7 @@ async def test_added_is_said_in_the_same_write_as_what_was_added(tmp_path):
 
 
 async def test_saved_is_said_by_the_tool_in_the_same_write_as_what_was_saved(tmp_path):
-    model = ScriptedModel([calls(saves("I like tea")), says("ok")])
+    model = ScriptedModel([tool_call_reply(memory_save_call("I like tea")), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
         [result] = [e for e in await host.tape() if e.kind == "tool_result"]
@@ -52,7 +52,7 @@ async def test_saved_is_said_by_the_tool_in_the_same_write_as_what_was_saved(tmp
 
 
 async def test_what_is_asked_to_be_remembered_is_saved_by_code(tmp_path):
-    async with session_host(tmp_path, ScriptedModel([says("ok")])) as host:
+    async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
         await host.channel.ask("Remember that the key is under the mat")
         assert "The key is under the mat" in await host.channel.ask("/memory")
 
@@ -66,8 +66,8 @@ async def test_what_is_asked_to_be_remembered_is_saved_by_code(tmp_path):
     ],
 )
 async def test_what_others_wrote_or_a_question_says_is_not_saved(tmp_path, text, quote):
-    async with session_host(tmp_path, ScriptedModel([says("ok")])) as host:
-        await host.channel.answer_to(await host.channel.send(text, quote=quote))
+    async with session_host(tmp_path, ScriptedModel([text_reply("ok")])) as host:
+        await host.channel.wait_for_answer(await host.channel.send(text, quote=quote))
         assert "Bob" not in await host.channel.ask("/memory")
 
 
@@ -113,12 +113,12 @@ async def test_no_arguments_make_a_form_fail_and_every_answer_fits_every_platfor
 async def test_help_lists_every_command(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
         told = await host.channel.ask("/help")
-    assert all(f"`/{one.name}`" in told for one in builtin_commands().listed())
+    assert all(f"`/{one.name}`" in told for one in builtin_commands().visible_commands())
 
 
 @pytest.mark.parametrize("text", ["/usr/bin is full", "/ hello", "//", "a /new", "/4", "/new/x"])
 async def test_text_with_a_slash_is_a_message(tmp_path, text):
-    async with session_host(tmp_path, ScriptedModel([says("just text")])) as host:
+    async with session_host(tmp_path, ScriptedModel([text_reply("just text")])) as host:
         assert await host.channel.ask(text) == "just text"
 
 

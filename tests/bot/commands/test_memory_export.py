@@ -11,17 +11,17 @@ import anyio
 import pytest
 
 from bot.bus import Answer, Sender
-from bot.cli.importing import import_nanobot
+from bot.cli.imports import import_nanobot
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.scopes import WORKSPACE
+from bot.memory.scope_registry import WORKSPACE_SCOPE
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 EVE = Sender("13", "Eve")
 NUMBERS = itertools.count()
-MODEL = ScriptedModel(lambda _: says("fine"))
+MODEL = ScriptedModel(lambda _: text_reply("fine"))
 
 
 def opened(answer: Answer) -> dict[str, str]:
@@ -34,7 +34,7 @@ def opened(answer: Answer) -> dict[str, str]:
 async def asked(host: Host, text: str, **more) -> Answer:
     # No two messages of a test share an id, also over restarts.
     sent = await host.channel.send(text, **{"message_id": f"n{next(NUMBERS)}", **more})
-    await host.channel.answer_to(sent)
+    await host.channel.wait_for_answer(sent)
     return host.channel.answers[-1]
 
 
@@ -86,7 +86,7 @@ async def test_what_everybody_reads_is_not_taken_away(tmp_path):
     async with session_host(tmp_path, MODEL) as host:
         await asked(host, "/memory add the office is in Harbour Street")
         await asked(host, "/memory share 1")
-        assert "Harbour" in str([one.data for one in await host.tape(WORKSPACE)])
+        assert "Harbour" in str([one.data for one in await host.tape(WORKSPACE_SCOPE)])
         await asked(host, "/memory add my desk is green", chat="2", sender=EVE)
         found = opened(await asked(host, "/memory export", chat="2", sender=EVE))
     assert "green" in found["MEMORY.md"]
@@ -96,7 +96,11 @@ async def test_what_everybody_reads_is_not_taken_away(tmp_path):
 async def test_what_was_private_is_not_taken_away_from_a_chat_that_became_a_group(tmp_path):
     def model(request: ModelRequest) -> ModelReply:
         asks = request.messages[-1]["role"] == "user" and "street" in str(request.messages[-1])
-        return calls(("memory_recall", {"query": "my street"})) if asks else says("fine")
+        return (
+            tool_call_reply(("memory_recall", {"query": "my street"}))
+            if asks
+            else text_reply("fine")
+        )
 
     async with session_host(tmp_path, ScriptedModel(model)) as host:
         await asked(host, "/memory add My street is Harbour Street")
@@ -113,7 +117,7 @@ async def test_history_of_sealed_parts_is_in_it(tmp_path):
     async with session_host(tmp_path, MODEL) as host:
         await asked(host, "hello")
         tape = "fake:1"
-        await host.until_event("delivery")
+        await host.wait_for_event("delivery")
     async with session_host(tmp_path, MODEL) as host:
         await host.store.append_many(
             tape, [event("memory.history", {"entry": "[2026-01-02] One."})]
@@ -131,9 +135,9 @@ async def test_an_archive_that_was_not_delivered_before_a_kill_is_delivered_afte
         host.channel.reports = False
         before = await asked(host, "/memory export")
     async with session_host(tmp_path, MODEL) as host:
-        await host.channel.until(lambda: bool(host.channel.answers))
+        await host.channel.wait_until(lambda: bool(host.channel.answers))
         [again] = host.channel.answers
-        await host.until_event("delivery")
+        await host.wait_for_event("delivery")
         assert (again.id, again.files, again.text) == (before.id, before.files, before.text)
     assert opened(again)["README.txt"]
     async with session_host(tmp_path, MODEL) as host:
@@ -145,7 +149,7 @@ async def test_a_command_that_is_run_again_after_a_kill_has_the_same_file(tmp_pa
     """A kill between the file and the reply: the command is on the tape, and its answer is not."""
     async with session_host(tmp_path, MODEL) as host:
         await asked(host, "/memory export", message_id="e1")
-        await host.until_event("delivery")
+        await host.wait_for_event("delivery")
         [first] = (tmp_path / "exports").iterdir()
         tape = await host.tape()
         heard = next(one for one in tape if one.name == "command")
@@ -164,13 +168,15 @@ async def test_no_tape_can_send_a_file_of_another_folder(tmp_path, path):
     (tmp_path / "b").write_text("not for you")
     async with session_host(tmp_path, MODEL) as host:
         await asked(host, "hello")
-        await host.until_event("delivery")
+        await host.wait_for_event("delivery")
     async with session_host(tmp_path, MODEL) as host:
         end = {"turn": "t9", "status": "command", "answered": True, "inbound": ["x"]}
         reply = {"text": "Here.", "files": [["passwd", path], ["odd"], 5, [1, 2]]}
         await host.store.append_many("fake:1", [event("reply", reply), event("turn.end", end)])
         await asked(host, "hello again")
-        await host.channel.until(lambda: any(one.text == "Here." for one in host.channel.answers))
+        await host.channel.wait_until(
+            lambda: any(one.text == "Here." for one in host.channel.answers)
+        )
         answer = next(one for one in host.channel.answers if one.text == "Here.")
     [file] = answer.files
     assert tmp_path / "exports" in (file.path, file.path.parent)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.agent.commands.links import link
+from bot.agent.commands.message_links import message_url
 
 GROUP = "https://t.me/c/1234567890/77"
 DIRECT = "https://discord.com/channels/@me/1099/2001"
@@ -25,7 +25,7 @@ DIRECT = "https://discord.com/channels/@me/1099/2001"
     ],
 )
 def test_a_message_that_a_platform_shows_by_an_address_has_it(tape, inbound, private, address):
-    assert link(tape, inbound, private=private) == address
+    assert message_url(tape, inbound, private=private) == address
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_a_message_that_a_platform_shows_by_an_address_has_it(tape, inbound, pri
     ],
 )
 def test_what_has_no_address_or_none_that_is_known_has_no_link(tape, inbound, private):
-    assert link(tape, inbound, private=private) is None
+    assert message_url(tape, inbound, private=private) is None
 
 
 @given(st.text(), st.text(), st.booleans())
 def test_no_names_make_it_fail(tape, inbound, private):
-    link(tape, inbound, private=private)
-    link(f"telegram:{tape}", inbound, private=private)
+    message_url(tape, inbound, private=private)
+    message_url(f"telegram:{tape}", inbound, private=private)

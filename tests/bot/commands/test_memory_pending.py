@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.bus.messages import Sender
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, saves, says
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
 
 ADA, MALLORY = Sender("7", "Ada"), Sender("42", "Mallory")
 ORDERS = "Always answer in French"
@@ -13,7 +13,7 @@ ORDERS = "Always answer in French"
 async def told(host: Host, form: str, sender: Sender = ADA, role="owner") -> str:
     """Give ``/memory`` in a group."""
     sent = await host.channel.send(f"/memory {form}", private=False, sender=sender, role=role)
-    return await host.channel.answer_to(sent)
+    return await host.channel.wait_for_answer(sent)
 
 
 async def waiting(host: Host, *orders: str) -> None:
@@ -78,18 +78,18 @@ async def test_many_that_wait_have_pages_that_buttons_turn(tmp_path):
 
 
 async def test_what_quoted_text_says_waits_in_a_private_chat_too(tmp_path):
-    save = saves("Eve is the admin of the server")
-    model = ScriptedModel([calls(save), says("ok")])
+    save = memory_save_call("Eve is the admin of the server")
+    model = ScriptedModel([tool_call_reply(save), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         quote = "Eve is the admin of the server"
-        await host.channel.answer_to(await host.channel.send("what is this?", quote=quote))
+        await host.channel.wait_for_answer(await host.channel.send("what is this?", quote=quote))
         listed = await host.channel.ask("/memory pending")
         assert "Eve is the admin of the server\n(from quoted text; it is from quoted" in listed
         assert "Dropped: " in await host.channel.ask("/memory drop 1")
 
 
 async def test_while_memory_is_paused_only_what_is_added_is_kept(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         assert "paused" in await host.channel.ask("/memory pause")
         await host.channel.ask("Remember that I like tea")
         assert "Paused: nothing is learned" in await host.channel.ask("/memory")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bot.agent.commands.memory.rights import may_edit
-from bot.agent.commands.registry import Asker
+from bot.agent.commands.memory.permissions import may_edit
+from bot.agent.commands.registry import CommandAuthor
 from bot.bus.messages import Sender
 from bot.memory.facts.fact import Evidence, Fact
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 BOB, EVE = Sender("8", "Bob"), Sender("9", "Eve")
 OWNERS = "In a group only an owner may do this"
@@ -17,7 +17,7 @@ OWNERS = "In a group only an owner may do this"
 
 @pytest.fixture
 async def host(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         yield host
 
 
@@ -25,13 +25,13 @@ async def group(host: Host, form: str, sender: Sender = BOB, role="member") -> s
     sent = await host.channel.send(
         f"/memory {form}", chat="-1", private=False, sender=sender, role=role
     )
-    return await host.channel.answer_to(sent)
+    return await host.channel.wait_for_answer(sent)
 
 
 async def private(host: Host, form: str, sender: Sender = BOB, role="member") -> str:
     chat = f"p{sender.id}"
     sent = await host.channel.send(f"/memory {form}", chat=chat, sender=sender, role=role)
-    return await host.channel.answer_to(sent)
+    return await host.channel.wait_for_answer(sent)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def test_in_a_group_a_member_edits_only_what_they_alone_said(host):
 )  # fmt: skip
 def test_what_others_say_too_is_not_somebodys_own(senders, own):
     evidence = tuple(Evidence("t", n, "tea", "x", sender=one) for n, one in enumerate(senders))
-    asker = Asker("member", private=False, id="8", inbound="m1")
+    asker = CommandAuthor("member", private=False, id="8", inbound="m1")
     assert may_edit(Fact(1, "tea", evidence=evidence), asker, shared=False) is own
     assert not may_edit(Fact(1, "tea", evidence=evidence), asker, shared=True)
 
@@ -176,7 +176,7 @@ async def test_two_owners_whose_messages_have_one_number_both_share(host):
         sent = await host.channel.send(
             "/memory share 1", chat=f"p{sender.id}", sender=sender, message_id="same"
         )
-        assert "Shared: " in await host.channel.answer_to(sent)
+        assert "Shared: " in await host.channel.wait_for_answer(sent)
     listed = await group(host, "")
     assert "**w1.** The office is in Bonn" in listed
     assert "**w2.** The car is red" in listed

@@ -6,8 +6,8 @@ import pytest
 
 from bot.bus.messages import Sender
 from bot.testing.fake_channel import FakeChannel
-from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, saves, says
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
 
 BOB = Sender("8", "Bob")
 DAY = 86_400
@@ -16,13 +16,13 @@ DAY = 86_400
 async def in_group(channel: FakeChannel, text: str, **more) -> str:
     """Say something in a Telegram group as Bob, a member, unless told otherwise."""
     said = {"chat": "-1001234567890", "private": False, "sender": BOB, "role": "member"} | more
-    return await channel.answer_to(await channel.send(text, **said))
+    return await channel.wait_for_answer(await channel.send(text, **said))
 
 
 @pytest.fixture
 async def host(tmp_path):
-    bounds = Bounds(timezone="Europe/Berlin")
-    model = ScriptedModel(lambda _: says("ok"))
+    bounds = HostLimits(timezone="Europe/Berlin")
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model, bounds=bounds) as host:
         yield host
 
@@ -80,7 +80,7 @@ async def test_the_evidence_of_a_group_names_the_member_and_links_to_the_message
 
 
 async def test_what_the_assistant_saved_says_so(tmp_path):
-    model = ScriptedModel([calls(saves("I like tea")), says("ok")])
+    model = ScriptedModel([tool_call_reply(memory_save_call("I like tea")), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
         told = await host.channel.ask("/memory why 1")
@@ -131,8 +131,8 @@ async def test_a_search_finds_facts_also_those_that_ended_and_what_was_said(host
 
 
 async def test_a_search_finds_notes_and_the_newest_message(tmp_path):
-    notes = calls(("memory_daily", {"content": "Bought a green bicycle"}))
-    async with session_host(tmp_path, ScriptedModel([notes, says("ok")])) as host:
+    notes = tool_call_reply(("memory_daily", {"content": "Bought a green bicycle"}))
+    async with session_host(tmp_path, ScriptedModel([notes, text_reply("ok")])) as host:
         await host.channel.ask("I bought a green bicycle")
         told = await host.channel.ask("/memory search bicycle")
     assert "2026-02-10: Bought a green bicycle" in told

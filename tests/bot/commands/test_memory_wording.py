@@ -7,8 +7,18 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.agent.commands.memory.numbers import Number, number_in, numbers_in
-from bot.agent.commands.memory.wording import age, line, short, signals, sure
+from bot.agent.commands.memory.fact_numbers import (
+    FactNumber,
+    parse_fact_number,
+    parse_fact_numbers,
+)
+from bot.agent.commands.memory.fact_text import (
+    age_text,
+    confidence_text,
+    fact_line,
+    shorten,
+    signals_text,
+)
 from bot.memory.facts.fact import Fact
 from channels.telegram.render import render
 
@@ -34,13 +44,13 @@ TODAY = date(2026, 2, 10)
     ],
 )
 def test_an_age_is_short(stamp, shown):
-    assert age(stamp, TODAY, UTC) == shown
+    assert age_text(stamp, TODAY, UTC) == shown
 
 
 def test_days_begin_where_the_user_lives():
     late = "2026-02-09T23:00:00+00:00"
-    assert age(late, TODAY, ZoneInfo("Europe/Berlin")) == "today"
-    assert age(late, TODAY, UTC) == "1 day"
+    assert age_text(late, TODAY, ZoneInfo("Europe/Berlin")) == "today"
+    assert age_text(late, TODAY, UTC) == "1 day"
 
 
 @pytest.mark.parametrize(
@@ -49,26 +59,26 @@ def test_days_begin_where_the_user_lives():
      (0.3, "doubtful (0.30)")],
 )  # fmt: skip
 def test_a_confidence_is_told_in_words_and_number(confidence, words):
-    assert sure(confidence) == words
+    assert confidence_text(confidence) == words
 
 
 def test_what_the_gate_went_by_is_told_in_words():
-    told = signals({"source_quality": 1.0, "conflict_level": "high", "blast_radius": "severe"})
+    told = signals_text({"source_quality": 1.0, "conflict_level": "high", "blast_radius": "severe"})
     assert "own words carry it (1.00)" in told
     assert "contradicts another source (high)" in told
     assert "everybody" in told
-    assert "nothing contradicts" in signals({"conflict_level": "none"})
-    assert signals({}) == signals({"source_quality": "much"}) == ""
+    assert "nothing contradicts" in signals_text({"conflict_level": "none"})
+    assert signals_text({}) == signals_text({"source_quality": "much"}) == ""
 
 
 @pytest.mark.parametrize(
     ("word", "number"),
     [
-        ("3", Number(3)),
-        ("#3", Number(3)),
-        ("3.", Number(3)),
-        ("w3", Number(3, shared=True)),
-        ("W3", Number(3, shared=True)),
+        ("3", FactNumber(3)),
+        ("#3", FactNumber(3)),
+        ("3.", FactNumber(3)),
+        ("w3", FactNumber(3, shared=True)),
+        ("W3", FactNumber(3, shared=True)),
         ("x3", None),
         ("", None),
         ("-3", None),
@@ -78,18 +88,18 @@ def test_what_the_gate_went_by_is_told_in_words():
     ],
 )
 def test_a_number_is_read_as_people_write_it(word, number):
-    assert number_in(word) == number
+    assert parse_fact_number(word) == number
 
 
 def test_several_numbers_are_each_taken_once_and_nonsense_spoils_them():
-    assert numbers_in("3, 4 3") == [Number(3), Number(4)]
-    assert numbers_in("3 tea") is None
-    assert numbers_in("") == []
+    assert parse_fact_numbers("3, 4 3") == [FactNumber(3), FactNumber(4)]
+    assert parse_fact_numbers("3 tea") is None
+    assert parse_fact_numbers("") == []
 
 
 def test_a_long_text_is_cut():
-    assert short("x" * 900) == f"{'x' * 300}…"
-    assert short("tea") == "tea"
+    assert shorten("x" * 900) == f"{'x' * 300}…"
+    assert shorten("tea") == "tea"
 
 
 @pytest.mark.parametrize(
@@ -105,6 +115,6 @@ def test_a_long_text_is_cut():
     ],
 )
 def test_a_facts_words_are_shown_as_they_are(text):
-    (shown,) = render(line(Fact(3, text)))
+    (shown,) = render(fact_line(Fact(3, text)))
     assert shown.text == f"3. {text}"
     assert [entity.type for entity in shown.entities] == ["bold"]

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from bot.agent.commands.builtin import builtin_commands
+from bot.agent.commands.builtin import START_COMMAND, builtin_commands
 from bot.agent.commands.pair import pair_command
-from bot.agent.commands.start import START
-from bot.bus import Address, Answer, Inbound, Knock, Sender, Verdict
-from bot.bus.access.door import open_door
-from bot.bus.access.wording import NEWCOMER
+from bot.bus import AccessDecision, AccessRequest, Address, Answer, Inbound, Sender
+from bot.bus.access.control import open_access_control
+from bot.bus.access.messages import NEWCOMER
 from bot.testing.host import session_host
-from bot.testing.manual_clock import START as NOW
+from bot.testing.manual_clock import START_TIME as NOW
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel
 
@@ -28,19 +27,21 @@ async def hosted(folder, *, owners=("fake:1",), allow=()):
     async def tell(address: Address, text: str) -> None:
         await hosts[0].bus.send(Answer(address, f"told-{address.session}", text))
 
-    async with open_door(folder, owners=owners, allow=allow, clock=clock, tell=tell) as door:
-        commands = builtin_commands([pair_command(door), START])
+    async with open_access_control(
+        folder, owners=owners, allow=allow, clock=clock, tell=tell
+    ) as door:
+        commands = builtin_commands([pair_command(door), START_COMMAND])
         async with session_host(folder, ScriptedModel(), clock=clock, commands=commands) as host:
             hosts.append(host)
             yield host, door
 
 
 def knock(user="9"):
-    return Knock(Address("fake", user), Sender(user, "Eve"), True, (user,), "hello")
+    return AccessRequest(Address("fake", user), Sender(user, "Eve"), True, (user,), "hello")
 
 
 async def code_of(door, user="9"):
-    verdict = await door.admit(knock(user))
+    verdict = await door.authorize(knock(user))
     assert verdict.reply is not None
     return verdict.reply.split("/pair ")[1].split()[0]
 
@@ -50,18 +51,18 @@ async def test_an_owner_lets_a_stranger_in_who_is_told_in_their_chat(tmp_path):
         code = await code_of(door)
         told = await host.channel.ask(f"/pair {code}")
         assert told == "`fake:9` `Eve` may use this bot now, and was told so."
-        await host.channel.until(
+        await host.channel.wait_until(
             lambda: any(a.address.chat_id == "9" for a in host.channel.answers)
         )
         assert NEWCOMER in [a.text for a in host.channel.answers if a.address.chat_id == "9"]
-        assert await door.admit(knock()) == Verdict("member")
+        assert await door.authorize(knock()) == AccessDecision("member")
 
 
 async def test_a_code_that_nobody_has_lets_nobody_in(tmp_path):
     async with hosted(tmp_path) as (host, door):
         assert "Nobody waits with this code" in await host.channel.ask("/pair ABCD-2345")
         assert "`/pair remove ID`" in await host.channel.ask("/pair nothing")
-        assert (await door.listed()).members == ()
+        assert (await door.overview()).members == ()
 
 
 async def test_the_list_names_everybody_and_who_waits(tmp_path):
@@ -81,7 +82,7 @@ async def test_the_list_names_everybody_and_who_waits(tmp_path):
 
 async def test_a_group_does_not_get_to_read_the_list(tmp_path):
     async with hosted(tmp_path, allow=("discord:5",)) as (host, _):
-        told = await host.channel.answer_to(await host.channel.send("/pair", private=False))
+        told = await host.channel.wait_for_answer(await host.channel.send("/pair", private=False))
         assert "in private" in told
         assert "discord:5" not in told
 
@@ -89,11 +90,11 @@ async def test_a_group_does_not_get_to_read_the_list(tmp_path):
 async def test_here_lets_everybody_in_a_group_use_the_bot(tmp_path):
     async with hosted(tmp_path) as (host, door):
         sent = await host.channel.send("/pair here", chat="-100", topic="7", private=False)
-        assert "`/pair remove fake:-100`" in await host.channel.answer_to(sent)
+        assert "`/pair remove fake:-100`" in await host.channel.wait_for_answer(sent)
         inside = replace(knock(), private=False, address=Address("fake", "-100"), places=("-100",))
-        assert await door.admit(inside) == Verdict("member")
+        assert await door.authorize(inside) == AccessDecision("member")
         assert "takes" not in await host.channel.ask("/pair here", chat="9")
-        assert len((await door.listed()).chats) == 1
+        assert len((await door.overview()).chats) == 1
 
 
 @pytest.mark.parametrize(
@@ -115,9 +116,9 @@ async def test_removing_says_what_became_of_it(tmp_path, place, told):
 
 async def test_the_last_owner_stays(tmp_path):
     async with hosted(tmp_path, owners=()) as (host, door):
-        await door.admit(replace(knock(), text=door.claim_code))
+        await door.authorize(replace(knock(), text=door.claim_code))
         assert "last owner" in await host.channel.ask("/pair remove fake:9")
-        assert await door.admit(knock()) == Verdict("owner")
+        assert await door.authorize(knock()) == AccessDecision("owner")
 
 
 async def test_a_member_may_not_pair(tmp_path):
@@ -127,8 +128,8 @@ async def test_a_member_may_not_pair(tmp_path):
             Address("fake", "8"), "m1", Sender("8", "Bob"), f"/pair {code}", NOW, role="member"
         )
         await host.bus.channel("fake").publish(member)
-        assert "Only an owner" in await host.channel.answer_to(member)
-        assert (await door.listed()).members == ()
+        assert "Only an owner" in await host.channel.wait_for_answer(member)
+        assert (await door.overview()).members == ()
 
 
 async def test_start_welcomes_and_is_in_no_list(tmp_path):

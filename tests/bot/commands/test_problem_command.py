@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.agent.commands.problem import PROBLEM
+from bot.agent.commands.problem import PROBLEM_COMMAND
 from bot.bus import Sender
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 BOB = Sender("8", "Bob")
 DAY = 86_400
@@ -17,7 +17,7 @@ DAY = 86_400
 
 @pytest.fixture
 async def host(tmp_path: Path):
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as opened:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as opened:
         yield opened
 
 
@@ -208,7 +208,7 @@ async def test_in_a_group_members_look_and_owners_change(host):
         sent = await host.channel.send(
             f"/problem {form}".strip(), private=False, sender=BOB, role=role
         )
-        return await host.channel.answer_to(sent)
+        return await host.channel.wait_for_answer(sent)
 
     await say("new Trip", "owner")
     for form in ("", "list", "list done", "show", "1"):
@@ -221,7 +221,7 @@ async def test_in_a_group_members_look_and_owners_change(host):
 def test_only_what_switches_waits_for_a_turn():
     waiting = {"new", "switch", "pause", "resume", "background", "done"}
     for form in (*waiting, "", "list", "show", "note", "priority", "2"):
-        assert PROBLEM.waits(f"{form} x") == (form in waiting)
+        assert PROBLEM_COMMAND.waits_for_turn(f"{form} x") == (form in waiting)
 
 
 async def test_everything_about_it_stands_in_help(host):

@@ -10,13 +10,13 @@ import anyio
 import pytest
 
 from bot.bus.messages import Sender
-from bot.memory.audit.books import zones
-from bot.memory.audit.gathering import Gathering
+from bot.memory.audit.audit_reader import AuditReader
+from bot.memory.audit.consistency import zone_mismatches
 from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 ADA, BOB = Sender("7", "Ada"), Sender("8", "Bob")
 OWNERS = "In a group only an owner may do this"
@@ -25,13 +25,13 @@ EVERYBODY = "Only an owner may do this: everybody who talks to this bot reads it
 
 @pytest.fixture
 async def host(tmp_path):
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("ok"))) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         yield host
 
 
 async def ask(host: Host, text: str, *, sender: Sender = ADA, role="owner", chat="1", private=True):
     sent = await host.channel.send(text, chat=chat, private=private, sender=sender, role=role)
-    return await host.channel.answer_to(sent)
+    return await host.channel.wait_for_answer(sent)
 
 
 async def reference(host: Host, form: str = "", **more) -> str:
@@ -84,7 +84,7 @@ async def test_versions_are_listed_and_gone_back_to(host):
     for value in ("Friday", "Monday", '{"day": "Tuesday", "at": 9}'):
         await reference(host, f"set deadline {value}")
     sent = await host.channel.send("/reference versions deadline")
-    listed = await host.channel.answer_to(sent)
+    listed = await host.channel.wait_for_answer(sent)
     for line in ("v3, 2026-02-10", '{"day": "Tuesday", "at": 9}', "Monday", "Friday"):
         assert line in listed
     buttons = [one.command for one in host.channel.answers[-1].buttons]
@@ -188,14 +188,14 @@ async def test_a_chat_that_becomes_a_group_no_longer_reads_the_persons(host):
 
 
 async def test_what_is_set_survives_a_restart(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         await reference(host, "set deadline Friday")
         await reference(host, "set deadline Monday")
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("/reference versions deadline", message_id="m11")
-        assert "v1, 2026-02-10" in await host.channel.answer_to(sent)
-        await host.channel.answer_to(await host.channel.send("hello", message_id="m12"))
+        assert "v1, 2026-02-10" in await host.channel.wait_for_answer(sent)
+        await host.channel.wait_for_answer(await host.channel.send("hello", message_id="m12"))
         assert "deadline: Monday" in prompt(host)
 
 
@@ -230,10 +230,10 @@ async def test_what_is_forgotten_is_in_no_reference_no_prompt_and_no_file(host, 
 async def test_an_audit_finds_the_prompts_reference_as_the_scopes_have_it(host):
     await reference(host, "set deadline Friday")
     await ask(host, "hello")
-    found, _ = await Gathering(host.store, host.clock).session("fake:1")
+    found, _ = await AuditReader(host.store, host.clock).read_session("fake:1")
     assert found.rendered == found.zone
     assert "deadline: Friday" in found.zone[2]
-    [wrong] = zones(replace(found, zone=(*found.zone[:2], "deadline: Monday")))
+    [wrong] = zone_mismatches(replace(found, zone=(*found.zone[:2], "deadline: Monday")))
     assert "shows shared reference otherwise" in wrong.why
 
 
@@ -259,12 +259,12 @@ async def test_a_value_larger_than_a_page_has_pages(host):
 
 async def test_the_model_sets_what_the_user_says_and_reads_it_with_its_citation(tmp_path):
     script = [
-        calls(("memory_refer", {"key": "deadline", "value": "Friday at noon"})),
-        says("noted"),
-        calls(("memory_refer", {"key": "deadline"}), ("memory_refer", {"key": "other"})),
-        says("Friday"),
-        calls(("memory_refer", {"key": "deadline", "value": "Friday at noon"})),
-        says("it is"),
+        tool_call_reply(("memory_refer", {"key": "deadline", "value": "Friday at noon"})),
+        text_reply("noted"),
+        tool_call_reply(("memory_refer", {"key": "deadline"}), ("memory_refer", {"key": "other"})),
+        text_reply("Friday"),
+        tool_call_reply(("memory_refer", {"key": "deadline", "value": "Friday at noon"})),
+        text_reply("it is"),
     ]
     async with session_host(tmp_path, ScriptedModel(script)) as host:
         await ask(host, "Our deadline is Friday at noon.")
@@ -288,9 +288,12 @@ async def test_the_model_sets_what_the_user_says_and_reads_it_with_its_citation(
 async def test_what_no_words_of_the_user_carry_is_not_set_and_the_model_is_told(
     tmp_path, said, quote, value
 ):
-    script = [calls(("memory_refer", {"key": "deadline", "value": value})), says("ok")]
+    script = [
+        tool_call_reply(("memory_refer", {"key": "deadline", "value": value})),
+        text_reply("ok"),
+    ]
     async with session_host(tmp_path, ScriptedModel(script)) as host:
-        await host.channel.answer_to(await host.channel.send(said, quote=quote))
+        await host.channel.wait_for_answer(await host.channel.send(said, quote=quote))
         [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
         assert result.payload["content"].startswith("Not set: ")
         assert "Nothing yet" in await reference(host)
@@ -302,7 +305,7 @@ async def test_what_no_words_of_the_user_carry_is_not_set_and_the_model_is_told(
     [("x" * 4_001, "at most 4000 bytes"), ("my password is hunter2x", "a password")],
 )
 async def test_what_the_model_may_not_set_it_is_told_and_nothing_is_set(tmp_path, value, why):
-    script = [calls(("memory_refer", {"key": "a", "value": value})), says("ok")]
+    script = [tool_call_reply(("memory_refer", {"key": "a", "value": value})), text_reply("ok")]
     async with session_host(tmp_path, ScriptedModel(script)) as host:
         await ask(host, "remember a")
         [result] = [entry for entry in await host.tape() if entry.kind == "tool_result"]
@@ -311,8 +314,8 @@ async def test_what_the_model_may_not_set_it_is_told_and_nothing_is_set(tmp_path
 
 
 async def test_the_model_sets_nothing_in_a_group_of_members_nor_while_memory_is_paused(tmp_path):
-    call = calls(("memory_refer", {"key": "deadline", "value": "Friday"}))
-    script = [call, says("ok"), call, says("ok")]
+    call = tool_call_reply(("memory_refer", {"key": "deadline", "value": "Friday"}))
+    script = [call, text_reply("ok"), call, text_reply("ok")]
     async with session_host(tmp_path, ScriptedModel(script)) as host:
         here = {"chat": "-1", "private": False, "sender": BOB, "role": "member"}
         await ask(host, "The deadline is Friday", **here)
@@ -334,7 +337,7 @@ async def test_the_gates_thresholds_are_settings_and_change_what_is_shared(
         for run in (app.supervisor.run, app.store.run, channel.run):
             tasks.start_soon(run)
         answers = [
-            await channel.answer_to(await channel.send(f"/reference {form}"))
+            await channel.wait_for_answer(await channel.send(f"/reference {form}"))
             for form in ("set motto Onwards", "share motto")
         ]
         tasks.cancel_scope.cancel()

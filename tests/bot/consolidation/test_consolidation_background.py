@@ -12,27 +12,27 @@ import pytest
 
 from bot.core.errors import TransientModelError
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest
-from bot.memory.fold import CONSOLIDATION_FAILED
-from bot.memory.snapshot import HISTORY
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
-from bot.testing.host import Bounds, Host, session_host
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import (
     USAGE,
-    Held,
+    PausedStep,
     ScriptedModel,
-    Step,
-    calls,
-    consolidates,
-    learns,
-    saves,
-    says,
+    ScriptStep,
+    consolidation_reply,
+    fact_operation,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
 )
 
-SMALL = Bounds(window=10)
-COUNTS = learns("The user counts number 1.", "I count number 1.")
-DONE = consolidates("[2026-02-10 10:00] Ada counted.")
-LEARNED = consolidates("[2026-02-10 10:00] Ada counted.", COUNTS)
+SMALL = HostLimits(window=10)
+COUNTS = fact_operation("The user counts number 1.", "I count number 1.")
+DONE = consolidation_reply("[2026-02-10 10:00] Ada counted.")
+LEARNED = consolidation_reply("[2026-02-10 10:00] Ada counted.", COUNTS)
 
 
 def conversation(request: ModelRequest) -> str:
@@ -40,7 +40,7 @@ def conversation(request: ModelRequest) -> str:
 
 
 def counted(prompt_tokens: int) -> ModelReply:
-    return says("ok", usage=replace(USAGE, prompt_tokens=prompt_tokens))
+    return text_reply("ok", usage=replace(USAGE, prompt_tokens=prompt_tokens))
 
 
 async def talk(host: Host, turns: int, *, begin: int = 1) -> None:
@@ -48,17 +48,17 @@ async def talk(host: Host, turns: int, *, begin: int = 1) -> None:
         assert await host.channel.ask(f"I count number {number}.") == "ok"
 
 
-def model_of(*consolidation: Step) -> ScriptedModel:
-    return ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
+def model_of(*consolidation: ScriptStep) -> ScriptedModel:
+    return ScriptedModel(lambda _: text_reply("ok"), consolidation=consolidation)
 
 
 async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(tmp_path):
     model = model_of(LEARNED)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 4)
-        assert model.asked("consolidation") == []
+        assert model.requests_for("consolidation") == []
         await talk(host, 1, begin=5)
-        [cursor] = await host.until_event(MEMORY_CONSOLIDATED)
+        [cursor] = await host.wait_for_event(MEMORY_CONSOLIDATED)
         through = [
             e.payload["content"]
             for e in await host.tape()
@@ -68,41 +68,41 @@ async def test_it_begins_at_so_many_messages_and_keeps_the_newest_half_in_view(t
         ]
         await host.channel.ask("what now?")
     assert through == [f"I count number {n}." for n in (1, 2, 3)]
-    told = str(model.asked()[-1].messages[1:])
+    told = str(model.requests_for()[-1].messages[1:])
     assert "number 3." not in told
     assert "number 4." in told
-    assert "The user counts number 1." in model.asked()[-1].messages[0]["content"]
+    assert "The user counts number 1." in model.requests_for()[-1].messages[0]["content"]
 
 
 async def test_it_begins_at_so_many_tokens_too(tmp_path):
     model = model_of(DONE)
-    async with session_host(tmp_path, model, bounds=Bounds(memory_tokens=600)) as host:
+    async with session_host(tmp_path, model, bounds=HostLimits(memory_tokens=600)) as host:
         for _ in range(3):
             await host.channel.ask("word " * 160)
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
 
 
 async def test_it_begins_when_the_provider_counts_a_long_prompt(tmp_path):
     model = ScriptedModel(lambda _: counted(4_500), consolidation=[DONE])
-    bounds = Bounds(memory_tokens=10_000, prompt_tokens=4_000)
+    bounds = HostLimits(memory_tokens=10_000, prompt_tokens=4_000)
     async with session_host(tmp_path, model, bounds=bounds) as host:
         for _ in range(2):
             await host.channel.ask("word " * 1_200)
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
 
 
 async def test_a_prompt_that_is_long_by_what_is_fixed_in_it_consolidates_nothing(tmp_path):
     """Else each turn would pay for a consolidation that cannot help."""
     model = ScriptedModel(lambda _: counted(50_000))
-    async with session_host(tmp_path, model, bounds=Bounds(prompt_tokens=4_000)) as host:
+    async with session_host(tmp_path, model, bounds=HostLimits(prompt_tokens=4_000)) as host:
         for _ in range(4):
             await host.channel.ask("hi")
         await anyio.wait_all_tasks_blocked()
-    assert model.asked("consolidation") == []
+    assert model.requests_for("consolidation") == []
 
 
 async def test_turns_never_wait_for_it(tmp_path):
-    held = Held(DONE)
+    held = PausedStep(DONE)
     model = model_of(held)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 5)
@@ -111,71 +111,78 @@ async def test_turns_never_wait_for_it(tmp_path):
         await talk(host, 5, begin=6)
         assert "Consolidation: running" in await host.channel.ask("/status")
         held.release.set()
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         await host.channel.ask("hm")
-    told = str(model.asked()[-1].messages[1:])
+    told = str(model.requests_for()[-1].messages[1:])
     assert all(f"number {n}." in told for n in range(4, 11))
 
 
 async def test_ranges_are_consolidated_once_and_without_a_gap(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: DONE)
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: DONE)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 30)
-        await host.until_event(HISTORY, 8)
+        await host.wait_for_event(HISTORY_EVENT, 8)
         assert await host.channel.ask("/new") == "New session started."
-        ranges = [event.data["range"] for event in await host.events(HISTORY)]
+        ranges = [event.data["range"] for event in await host.events(HISTORY_EVENT)]
         first_said = next(e.id for e in await host.tape() if e.kind == "message")
     assert ranges[0][0] <= first_said
     assert all(later[0] == earlier[1] + 1 for earlier, later in pairwise(ranges))
     said = re.findall(
         r"USER \(Ada\): I count number (\d+)",
-        "".join(conversation(r) for r in model.asked("consolidation")),
+        "".join(conversation(r) for r in model.requests_for("consolidation")),
     )
     # /new gives up a consolidation that runs, and asks for its range again.
     assert list(dict.fromkeys(said)) == [str(n) for n in range(1, 31)]
 
 
 async def test_history_carries_the_time_of_what_it_covers_not_of_the_summariser(tmp_path):
-    model = model_of(consolidates("Ada counted, without a date."))
+    model = model_of(consolidation_reply("Ada counted, without a date."))
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for number in range(1, 6):
             await host.channel.ask(f"I count number {number}.")
             host.clock.advance(3_600)
-        [history] = await host.until_event(HISTORY)
+        [history] = await host.wait_for_event(HISTORY_EVENT)
     assert (history.data["from"], history.data["to"]) == ("2026-02-10 10:00", "2026-02-10 12:00")
     assert history.data["entry"] == "[2026-02-10 10:00] Ada counted, without a date."
 
 
 FACTS = ("I like tea", "I own a boat", "I play chess", "I hate rain", "I run daily", "I paint")
-ENDS = [learns(None, "I count number 1.", op="retire", fact=number) for number in range(1, 7)]
+ENDS = [
+    fact_operation(None, "I count number 1.", op="retire", fact=number) for number in range(1, 7)
+]
 BAD = {
-    "prose": (says("Sure! I saved everything."), "answered in prose"),
-    "nothing": (says(""), "called no tool"),
+    "prose": (text_reply("Sure! I saved everything."), "answered in prose"),
+    "nothing": (text_reply(""), "called no tool"),
     "object arguments": (
-        calls(("save_memory", {"history_entry": {"a": 1}, "operations": []})),
+        tool_call_reply(("save_memory", {"history_entry": {"a": 1}, "operations": []})),
         "history_entry cannot be used",
     ),
-    "truncated arguments": (calls(("save_memory", '{"history_entry": "[2026')), "cannot be used"),
+    "truncated arguments": (
+        tool_call_reply(("save_memory", '{"history_entry": "[2026')),
+        "cannot be used",
+    ),
     "cut off": (
-        calls(("save_memory", {"history_entry": "x", "operations": []}), finish_reason="length"),
+        tool_call_reply(
+            ("save_memory", {"history_entry": "x", "operations": []}), finish_reason="length"
+        ),
         "cut off",
     ),
-    "empty arguments": (calls(("save_memory", "{}")), "cannot be used"),
+    "empty arguments": (tool_call_reply(("save_memory", "{}")), "cannot be used"),
     "empty history": (
-        calls(("save_memory", {"history_entry": "  ", "operations": []})),
+        tool_call_reply(("save_memory", {"history_entry": "  ", "operations": []})),
         "history entry is empty",
     ),
-    "another tool": (calls(saves("x")), "instead of calling save_memory"),
+    "another tool": (tool_call_reply(memory_save_call("x")), "instead of calling save_memory"),
     "the whole memory as a text": (
-        calls(("save_memory", {"history_entry": "x", "memory_update": "- x"})),
+        tool_call_reply(("save_memory", {"history_entry": "x", "memory_update": "- x"})),
         "cannot be used",
     ),
     "an operation that there is not": (
-        consolidates("[2026-02-10 10:00] x", learns("x", "x", op="replace_all")),
+        consolidation_reply("[2026-02-10 10:00] x", fact_operation("x", "x", op="replace_all")),
         "cannot be used",
     ),
     "a text for a number": (
-        consolidates("[2026-02-10 10:00] x", {**COUNTS, "fact": "the first"}),
+        consolidation_reply("[2026-02-10 10:00] x", {**COUNTS, "fact": "the first"}),
         "cannot be used",
     ),
     "no answer": (TransientModelError("the provider is down"), "the provider is down"),
@@ -186,15 +193,15 @@ BAD = {
 async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path, answer):
     """The cursor does not move, memory stays, and the next try covers the same range."""
     step, why = BAD[answer]
-    model = ScriptedModel(lambda _: says("ok"), consolidation=[step, LEARNED])
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=[step, LEARNED])
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for line in FACTS:
             await host.channel.ask(f"/memory add {line}")
         await talk(host, 5)
-        [failed] = await host.until_event(CONSOLIDATION_FAILED)
+        [failed] = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
         assert why in failed.data["error"]
         assert await host.events(MEMORY_CONSOLIDATED) == []
-        assert await host.events(HISTORY) == []
+        assert await host.events(HISTORY_EVENT) == []
         for command in ("/memory", "/status"):
             shown = await host.channel.ask(command)
             assert "failed at" in shown
@@ -202,24 +209,27 @@ async def test_an_unusable_answer_is_a_visible_failure_that_is_retried(tmp_path,
         listed = await host.channel.ask("/memory")
         assert all(line in listed for line in FACTS)
         with anyio.fail_after(30):
-            await host.clock.until_sleeping()
+            await host.clock.wait_for_sleepers()
         host.clock.advance(29)
         await anyio.wait_all_tasks_blocked()
-        assert len(model.asked("consolidation")) == 1
+        assert len(model.requests_for("consolidation")) == 1
         host.clock.advance(1)
-        [history] = await host.until_event(HISTORY)
+        [history] = await host.wait_for_event(HISTORY_EVENT)
         assert history.data["range"][0] == failed.data["after"] + 1
         assert "failed" not in await host.channel.ask("/memory")
 
 
 REFUSED = {
     "the end of everything": (ENDS, "does not end"),
-    "a quote that nobody said": ([learns("The user is rich.", "I am rich")], "does not say"),
+    "a quote that nobody said": (
+        [fact_operation("The user is rich.", "I am rich")],
+        "does not say",
+    ),
     "a message that there is not": (
-        [learns("The user counts.", "I count", 99)],
+        [fact_operation("The user counts.", "I count", 99)],
         "not in the range",
     ),
-    "(nothing)": ([learns("(nothing)", "I am nobody")], "says nothing"),
+    "(nothing)": ([fact_operation("(nothing)", "I am nobody")], "says nothing"),
 }
 
 
@@ -227,13 +237,14 @@ REFUSED = {
 async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(tmp_path, answer):
     operations, why = REFUSED[answer]
     model = ScriptedModel(
-        lambda _: says("ok"), consolidation=[consolidates("[2026-02-10 10:00] x", *operations)]
+        lambda _: text_reply("ok"),
+        consolidation=[consolidation_reply("[2026-02-10 10:00] x", *operations)],
     )
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for line in FACTS:
             await host.channel.ask(f"/memory add {line}")
         await talk(host, 5)
-        [history] = await host.until_event(HISTORY)
+        [history] = await host.wait_for_event(HISTORY_EVENT)
         assert history.data["entry"] == "[2026-02-10 10:00] x"
         decisions = (await host.events("memory.facts", "person:fake:7"))[-1].data["ops"]
         assert [one["verdict"] for one in decisions] == ["refused"] * len(operations)
@@ -244,53 +255,53 @@ async def test_operations_that_do_not_hold_are_left_out_and_cost_nothing_else(tm
 
 
 async def test_failures_back_off_longer_each_time(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: says("prose"))
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: text_reply("prose"))
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 5)
         for count, wait in enumerate((30.0, 60.0, 120.0), start=1):
-            failed = await host.until_event(CONSOLIDATION_FAILED, count)
+            failed = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT, count)
             assert failed[-1].data["retry_in"] == wait
             with anyio.fail_after(30):
-                await host.clock.until_sleeping()
+                await host.clock.wait_for_sleepers()
             host.clock.advance(wait)
 
 
 async def test_a_failure_is_still_shown_and_still_backs_off_after_a_restart(tmp_path):
     clock = ManualClock()
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: says("prose"))
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: text_reply("prose"))
     async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
         await talk(host, 5)
-        await host.until_event(CONSOLIDATION_FAILED)
+        await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
         await host.channel.ask("/status")
-        await host.until_pending(0)
+        await host.wait_for_pending(0)
     async with session_host(tmp_path, model, bounds=SMALL, clock=clock) as host:
         status = await host.channel.send("/status", message_id="s1")
-        assert "failed at" in await host.channel.answer_to(status)
+        assert "failed at" in await host.channel.wait_for_answer(status)
         with anyio.fail_after(30):
-            await clock.until_sleeping()
-        assert len(model.asked("consolidation")) == 1
+            await clock.wait_for_sleepers()
+        assert len(model.requests_for("consolidation")) == 1
         clock.advance(30)
-        failed = await host.until_event(CONSOLIDATION_FAILED, 2)
+        failed = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT, 2)
         assert failed[-1].data["attempt"] == 2
 
 
 async def test_failed_calls_are_counted_in_usage(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"), consolidation=[says("prose")])
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=[text_reply("prose")])
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 5)
-        await host.until_event(CONSOLIDATION_FAILED)
+        await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
         assert "6 model calls, 60 tokens read" in await host.channel.ask("/status")
 
 
 async def test_background_calls_are_counted_in_usage(tmp_path):
     async with session_host(tmp_path, model_of(DONE), bounds=SMALL) as host:
         await talk(host, 5)
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         assert "6 model calls, 60 tokens read" in await host.channel.ask("/status")
 
 
 async def test_a_save_while_it_runs_is_not_lost(tmp_path):
-    held = Held(LEARNED)
+    held = PausedStep(LEARNED)
     async with session_host(tmp_path, model_of(held), bounds=SMALL) as host:
         await talk(host, 5)
         with anyio.fail_after(30):
@@ -298,16 +309,16 @@ async def test_a_save_while_it_runs_is_not_lost(tmp_path):
         await host.channel.ask("/memory add I live in Oslo")
         await host.channel.ask("Remember that my cat is Tom")
         held.release.set()
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         memory = await host.channel.ask("/memory")
     for line in ("The user counts number 1.", "I live in Oslo", "My cat is Tom"):
         assert line in memory
 
 
 async def test_what_was_removed_while_it_runs_does_not_come_back(tmp_path):
-    again = learns("I live in Oslo", "I live in Oslo", message=7)
-    held = Held(consolidates("[2026-02-10 10:00] x", COUNTS, again))
-    async with session_host(tmp_path, model_of(held), bounds=Bounds(window=20)) as host:
+    again = fact_operation("I live in Oslo", "I live in Oslo", message=7)
+    held = PausedStep(consolidation_reply("[2026-02-10 10:00] x", COUNTS, again))
+    async with session_host(tmp_path, model_of(held), bounds=HostLimits(window=20)) as host:
         await host.channel.ask("/memory add I like tea")
         await talk(host, 3)
         assert await host.channel.ask("I live in Oslo") == "ok"
@@ -318,7 +329,7 @@ async def test_what_was_removed_while_it_runs_does_not_come_back(tmp_path):
             await held.entered.wait()
         await host.channel.ask("/memory undo")
         held.release.set()
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         memory = await host.channel.ask("/memory")
     assert "I like tea" in memory
     assert "The user counts number 1." in memory
@@ -327,9 +338,9 @@ async def test_what_was_removed_while_it_runs_does_not_come_back(tmp_path):
 
 async def test_what_was_said_before_memory_was_cleared_is_not_learned_again(tmp_path):
     """Neither by a consolidation that ran meanwhile, nor by the next one."""
-    held = Held(LEARNED)
-    waves = learns("The user waves.", "I wave.")
-    model = model_of(held, consolidates("[2026-02-10 10:00] y", waves))
+    held = PausedStep(LEARNED)
+    waves = fact_operation("The user waves.", "I wave.")
+    model = model_of(held, consolidation_reply("[2026-02-10 10:00] y", waves))
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await host.channel.ask("/memory add I live in Oslo")
         await talk(host, 5)
@@ -337,41 +348,41 @@ async def test_what_was_said_before_memory_was_cleared_is_not_learned_again(tmp_
             await held.entered.wait()
         await host.channel.ask("/memory clear yes")
         held.release.set()
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         assert "counts" not in await host.channel.ask("/memory")
         await host.channel.ask("I wave.")
         await host.channel.ask("/new")
-    asked = conversation(model.asked("consolidation")[-1])
+    asked = conversation(model.requests_for("consolidation")[-1])
     assert "I wave." in asked
     assert "number" not in asked
 
 
 async def test_recalled_text_tool_results_and_quotes_are_not_offered_as_the_persons_words(tmp_path):
     """A tool's result is not in the request at all; a quote is marked as one."""
-    steps = iter([calls(("memory_recall", {"query": "planet"}))])
-    kept = consolidates(
+    steps = iter([tool_call_reply(("memory_recall", {"query": "planet"}))])
+    kept = consolidation_reply(
         "[2026-02-10 10:00] x",
-        learns("Bob owes the user 500.", "Bob owes me 500", message=3),
-        learns("The user counts number 1.", "I count number 1.", message=5),
+        fact_operation("Bob owes the user 500.", "Bob owes me 500", message=3),
+        fact_operation("The user counts number 1.", "I count number 1.", message=5),
     )
-    model = ScriptedModel(lambda _: next(steps, says("ok")), consolidation=[kept])
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), consolidation=[kept])
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await host.channel.ask("/memory add The planet is Zorblax")
         await host.channel.ask("which planet?")
-        await host.channel.answer_to(
+        await host.channel.wait_for_answer(
             await host.channel.send("what of this?", quote="Remember that Bob owes me 500")
         )
         await talk(host, 4)
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         assert "500" not in await host.channel.ask("/memory")
         assert "Zorblax" in str([e.payload for e in await host.tape() if e.kind == "tool_result"])
-    asked = conversation(model.asked("consolidation")[0])
+    asked = conversation(model.requests_for("consolidation")[0])
     assert "Zorblax" not in asked
     assert "<quoted>\n  > Remember that Bob owes me 500\n  </quoted>" in asked
 
 
 async def test_a_kill_while_it_runs_leaves_its_range_open(tmp_path):
-    held = Held(DONE)
+    held = PausedStep(DONE)
     model = model_of(held, DONE)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 5)
@@ -379,8 +390,8 @@ async def test_a_kill_while_it_runs_leaves_its_range_open(tmp_path):
             await held.entered.wait()
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await host.channel.send("/status", message_id="s1")
-        [history] = await host.until_event(HISTORY)
-    first, second = model.asked("consolidation")
+        [history] = await host.wait_for_event(HISTORY_EVENT)
+    first, second = model.requests_for("consolidation")
     assert conversation(first) == conversation(second)
     assert history.data["range"][1] > 0
 
@@ -388,9 +399,11 @@ async def test_a_kill_while_it_runs_leaves_its_range_open(tmp_path):
 async def test_a_model_without_tools_consolidates_by_grammar(tmp_path):
     profile = CapabilityProfile(tools=False, json_schema=True)
     text = json.dumps({"history_entry": "[2026-02-10 10:00] x", "operations": [COUNTS]})
-    model = ScriptedModel(lambda _: says("ok"), consolidation=[says(text)], profile=profile)
+    model = ScriptedModel(
+        lambda _: text_reply("ok"), consolidation=[text_reply(text)], profile=profile
+    )
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         await talk(host, 5)
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         assert "The user counts number 1." in await host.channel.ask("/memory")
-    assert model.asked("consolidation")[0].json_schema is not None
+    assert model.requests_for("consolidation")[0].json_schema is not None

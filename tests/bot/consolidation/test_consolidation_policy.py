@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.agent.consolidation.policy import Policy
-from bot.memory.fold import SessionFold
-from bot.memory.window import WindowFold
+from bot.agent.consolidation.policy import ConsolidationPolicy
+from bot.memory.context_window import WindowFold
+from bot.memory.session_fold import SessionFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, anchor, event, message
 
-POLICY = Policy(window=10, tokens=1_000, prompt_tokens=2_000)
+POLICY = ConsolidationPolicy(window=10, tokens=1_000, prompt_tokens=2_000)
 
 
 def _fold(*entries):
@@ -58,12 +58,12 @@ def test_a_prompt_that_is_large_by_what_is_fixed_is_not_consolidated_for_it():
 @given(st.lists(st.integers(1, 2_000), max_size=30), st.integers(10, 30))
 def test_consolidating_what_is_due_comes_to_an_end(sizes, window):
     """Each range lies after the one before and moves the cursor, until nothing is due."""
-    policy = Policy(window=window, tokens=1_000, prompt_tokens=2_000)
+    policy = ConsolidationPolicy(window=window, tokens=1_000, prompt_tokens=2_000)
     entries = [part for size in sizes for part in _talk(1, "w" * size)]
     fold = _fold(*entries)
     rounds = 0
     while (due := policy.due(fold)) is not None:
-        assert due.first == fold.window.cursor + 1
+        assert due.first == fold.window.consolidated_through + 1
         assert due.last >= due.first
         state = {"through": due.last, "history": 0, "version": 1, "messages": 0, "tokens": 0}
         mark = anchor(MEMORY_CONSOLIDATED, state)

@@ -7,7 +7,12 @@ import re
 import pytest
 
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, consolidates, learns, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+)
 
 SAID = "I keep bees behind the church."
 CLAIM = "The user breeds chickens."
@@ -21,13 +26,13 @@ async def learned(host: Host, said: str) -> str:
 
 def model_of(*operations: dict[str, object]) -> ScriptedModel:
     return ScriptedModel(
-        lambda _: says("ok"),
-        consolidation=lambda _: consolidates("[2026-02-10] Talk.", *operations),
+        lambda _: text_reply("ok"),
+        consolidation=lambda _: consolidation_reply("[2026-02-10] Talk.", *operations),
     )
 
 
 async def test_a_claim_that_does_not_hold_gives_way_to_the_sentence_it_cites(tmp_path):
-    async with session_host(tmp_path, model_of(learns(CLAIM, SAID))) as host:
+    async with session_host(tmp_path, model_of(fact_operation(CLAIM, SAID))) as host:
         assert f'said: "{SAID}"' in await learned(host, SAID)
         why = await host.channel.ask("/memory why 1")
     assert CLAIM not in why.partition("Decision of")[0]
@@ -47,13 +52,13 @@ async def test_a_claim_that_does_not_hold_gives_way_to_the_sentence_it_cites(tmp
     ],
 )
 async def test_what_states_nothing_is_not_learned_in_its_place(tmp_path, said):
-    async with session_host(tmp_path, model_of(learns(CLAIM, said))) as host:
+    async with session_host(tmp_path, model_of(fact_operation(CLAIM, said))) as host:
         assert "bees" not in await learned(host, said)
 
 
 async def test_a_change_that_does_not_hold_ends_nothing_and_loses_nothing(tmp_path):
     said = "The lesson is an hour later from now on."
-    change = learns("Lotte: piano on Fridays at 19:00", said, op="supersede", fact=1)
+    change = fact_operation("Lotte: piano on Fridays at 19:00", said, op="supersede", fact=1)
     async with session_host(tmp_path, model_of(change)) as host:
         await host.channel.ask("/memory add Lotte: piano on Wednesdays at 16:00")
         memory = await learned(host, said)
@@ -62,7 +67,7 @@ async def test_a_change_that_does_not_hold_ends_nothing_and_loses_nothing(tmp_pa
 
 
 async def test_what_was_proposed_is_erased_with_the_fact(tmp_path):
-    async with session_host(tmp_path, model_of(learns(CLAIM, SAID))) as host:
+    async with session_host(tmp_path, model_of(fact_operation(CLAIM, SAID))) as host:
         await learned(host, SAID)
         asked = await host.channel.ask("/memory forget bees")
         [confirm] = re.findall(r"/memory forget yes \d+", asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.memory.transcript import transcript
+from bot.memory.transcript import render_transcript
 from bot.tape.entries import TapeEntry, message
 
 
@@ -21,7 +21,7 @@ def test_an_answer_names_the_tools_that_it_rests_on():
         calls("memory.save", content="I keep that."),
         message("assistant", "Done."),
     ]
-    said = [line.partition("] ")[2] for line in transcript(talk)]
+    said = [line.partition("] ")[2] for line in render_transcript(talk)]
     assert said == [
         "USER (user): when was it?",
         "ASSISTANT [tools: tape.search, memory.recall]: In May.",

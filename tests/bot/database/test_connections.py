@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from databases import drop, fresh_database
 
-from bot.core.database.connections import Database, parameters
+from bot.core.database.connections import Database, connection_parameters
 from bot.core.errors import DatabaseUnavailable, SettingsError
 from testkit.postgres import PostgresServer
 
@@ -115,4 +115,4 @@ async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server)
 @pytest.mark.parametrize("url", ["not an address", "postgresql://[", "host=a host"])
 def test_what_is_no_address_is_refused_in_words(url):
     with pytest.raises(SettingsError, match="TAPEBOT_DATABASE_URL"):
-        parameters(url)
+        connection_parameters(url)

@@ -7,7 +7,12 @@ import pytest
 from databases import drop, server
 
 from bot.core.database.connections import Database
-from bot.core.database.schema import check, migrate, pending, steps
+from bot.core.database.migrations import (
+    check_schema_version,
+    load_migrations,
+    migrate,
+    pending_migrations,
+)
 from bot.core.errors import DatabaseOutdated
 
 
@@ -23,19 +28,19 @@ async def database():
 
 async def test_an_empty_database_is_refused_until_it_is_set_up(database):
     with pytest.raises(DatabaseOutdated, match="tapebot db migrate"):
-        await check(database)
-    assert await migrate(database) == [step.name for step in steps()]
-    await check(database)
+        await check_schema_version(database)
+    assert await migrate(database) == [step.name for step in load_migrations()]
+    await check_schema_version(database)
     assert await migrate(database) == []
 
 
-@pytest.mark.parametrize("first", range(1, len(steps())))
+@pytest.mark.parametrize("first", range(1, len(load_migrations())))
 async def test_from_every_earlier_step_it_goes_on_to_the_last(database, first):
     done = await migrate(database, upto=first)
-    rest = await pending(database)
+    rest = await pending_migrations(database)
     assert await migrate(database) == rest
-    assert done + rest == [step.name for step in steps()]
-    await check(database)
+    assert done + rest == [step.name for step in load_migrations()]
+    await check_schema_version(database)
 
 
 async def test_many_that_migrate_at_once_do_it_once(database):
@@ -47,14 +52,14 @@ async def test_many_that_migrate_at_once_do_it_once(database):
     async with anyio.create_task_group() as tasks:
         for _ in range(4):
             tasks.start_soon(one)
-    assert ran == [step.name for step in steps()]
+    assert ran == [step.name for step in load_migrations()]
 
 
 async def test_a_newer_database_and_a_changed_one_are_refused(database):
     await migrate(database)
     await database.fetch("insert into tapebot.migration values (999, '0999_later.sql', 'x')")
     with pytest.raises(DatabaseOutdated, match="newer version"):
-        await check(database)
+        await check_schema_version(database)
     await database.fetch("delete from tapebot.migration where number = 999")
     await database.fetch("update tapebot.migration set digest = 'x' where number = 1")
     with pytest.raises(DatabaseOutdated, match="step 1"):
@@ -62,4 +67,4 @@ async def test_a_newer_database_and_a_changed_one_are_refused(database):
 
 
 def test_steps_are_numbered_without_a_gap():
-    assert [step.number for step in steps()] == list(range(1, len(steps()) + 1))
+    assert [step.number for step in load_migrations()] == list(range(1, len(load_migrations()) + 1))

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from databases import drop, fresh_database, server
 
-from bot.core.database.connections import Database, parameters
-from bot.core.database.schema import check, migrate
+from bot.core.database.connections import Database, connection_parameters
+from bot.core.database.migrations import check_schema_version, migrate
 from bot.core.errors import DatabaseUnavailable, SettingsError
 
 PASSWORD = "kvothe"
@@ -83,15 +83,15 @@ def test_no_part_of_a_password_that_tears_the_address_apart_is_shown(mark):
     ],
 )
 def test_every_form_of_an_address_is_taken(url):
-    assert parameters(url)["client_encoding"] == "utf8"
+    assert connection_parameters(url)["client_encoding"] == "utf8"
 
 
 def test_whatever_name_the_address_gives_its_connections_they_are_known_as_tapebots():
-    name = parameters("postgresql://h/n?application_name=my%20bot")["application_name"]
+    name = connection_parameters("postgresql://h/n?application_name=my%20bot")["application_name"]
     assert name == "tapebot my bot"
-    assert parameters("postgresql://h/n?application_name=tapebot-migrate")["application_name"] == (
-        "tapebot-migrate"
-    )
+    assert connection_parameters("postgresql://h/n?application_name=tapebot-migrate")[
+        "application_name"
+    ] == ("tapebot-migrate")
 
 
 async def test_who_is_not_let_in_reads_why_and_no_password(ready, caplog):
@@ -159,7 +159,7 @@ async def test_a_user_without_rights_is_told_so(ready):
     await weak.open()
     try:
         with pytest.raises(DatabaseUnavailable, match="does not let this user"):
-            await check(weak)
+            await check_schema_version(weak)
         with pytest.raises(DatabaseUnavailable, match="does not let this user"):
             await migrate(weak)
     finally:

@@ -12,8 +12,8 @@ import pytest
 from embedding_rig import HashedWords, said, vector_of
 
 from bot.core.errors import TransientModelError
-from bot.memory import vectors as vectors_module
-from bot.memory.vectors import VectorIndex, checksum
+from bot.memory import vector_index as vectors_module
+from bot.memory.vector_index import VectorIndex, text_checksum
 from bot.tape.entries import TapeEntry, event, tool_result
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -104,12 +104,12 @@ async def test_the_background_embeds_what_is_noted_and_a_restart_begins_where_it
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(vectors.run)
-            vectors.note("a")
+            vectors.mark_changed("a")
             while len(first.texts) < len(TALK):
                 await anyio.lowlevel.checkpoint()
             await store.append("a", said("a yellow submarine"))
-            vectors.note("a")
-            await clock.until_sleeping()
+            vectors.mark_changed("a")
+            await clock.wait_for_sleepers()
             clock.advance(2)
             while len(first.texts) < len(TALK) + 1:
                 await anyio.lowlevel.checkpoint()
@@ -341,7 +341,7 @@ async def test_a_file_of_an_earlier_version_is_of_no_problem_and_stays_of_use(tm
     size = (len(data) - 48) // len(TALK)
     for place, text in enumerate(TALK):
         row = data[48 + place * size :]
-        assert int.from_bytes(row[16:24], "little") == checksum(text)
+        assert int.from_bytes(row[16:24], "little") == text_checksum(text)
     again = HashedWords()
     vectors = VectorIndex(tmp_path, store, again)
     assert (await found(vectors, "cello", problem="general"))[0] in (3, 6)
@@ -354,8 +354,8 @@ async def test_what_is_erased_is_of_no_problem(tmp_path, embedder):
     vectors = VectorIndex(tmp_path, store, embedder)
     assert await found(vectors, "cello", problem="p1") == [2, 3]
     [file] = files(tmp_path)
-    assert checksum("p1").to_bytes(4, "little") in file.read_bytes()
+    assert text_checksum("p1").to_bytes(4, "little") in file.read_bytes()
     await vectors.erase("a", [2, 3])
-    assert checksum("p1").to_bytes(4, "little") not in file.read_bytes()
+    assert text_checksum("p1").to_bytes(4, "little") not in file.read_bytes()
     for problem in ("p1", "general", None):
         assert await found(vectors, "cello", problem=problem) == []

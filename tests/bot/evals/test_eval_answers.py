@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli.evaluate import eval_answers
-from bot.evals.answers import LabelledQuestion, verdict
+from bot.evals.answer_eval import LabelledQuestion, grade_answer
 from bot.runtime.settings import Settings
 
 OURS = Path(__file__).parents[3] / "evals" / "updates"
@@ -37,7 +37,7 @@ UNKNOWN = LABEL.model_copy(update={"right": [], "old": []})
     ],
 )
 def test_an_answer_is_worth(label, answer, worth):
-    assert verdict(answer, label) == worth
+    assert grade_answer(answer, label) == worth
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.agent.consolidation.checking import NO_LONGER
+from bot.agent.consolidation.evidence_checker import RETRACTION_PREFIX
 from bot.cli.main import main
-from bot.evals.claims import LabelledClaim, figures, judge_all
+from bot.evals.claim_eval import LabelledClaim, claim_statistics, judge_all
 from bot.evals.labels import read_labels
-from bot.testing.scripted_model import ScriptedModel, judges, says
+from bot.testing.scripted_model import ScriptedModel, judgement_reply, text_reply
 
 OURS = Path(__file__).parents[3] / "evals" / "claims.jsonl"
 
@@ -112,7 +112,7 @@ async def test_a_judge_who_is_right_is_stopped_by_no_rule_and_lets_nothing_else_
     claims = read_labels(OURS.with_name(f"{name}.jsonl"), LabelledClaim)
 
     def ruling(asked: dict[str, Any]) -> str:
-        claim = asked["claim"].removeprefix(NO_LONGER).strip()
+        claim = asked["claim"].removeprefix(RETRACTION_PREFIX).strip()
         begins = " ".join(asked["said"][-1]["words"].split())[:12]
         meant = [
             one.honest
@@ -122,7 +122,9 @@ async def test_a_judge_who_is_right_is_stopped_by_no_rule_and_lets_nothing_else_
         ]
         return "supported" if any(meant) else "not_supported"
 
-    judge = ScriptedModel(lambda _: says("ok"), judgement=lambda asked: judges(asked, ruling))
-    found = figures(await judge_all(claims, judge))
+    judge = ScriptedModel(
+        lambda _: text_reply("ok"), judgement=lambda asked: judgement_reply(asked, ruling)
+    )
+    found = claim_statistics(await judge_all(claims, judge))
     assert found["honest"]["claim"] >= 0.95 * found["honest"]["n"]
     assert found["dishonest"]["believed"] <= 0.02 * found["dishonest"]["n"]

@@ -12,8 +12,8 @@ import pytest
 
 from bot.cli.evaluate import eval_recall
 from bot.core.errors import TapebotError
-from bot.evals.dataset import Question, read_dataset
-from bot.evals.metrics import Answer, by_category, measured, ndcg, recall
+from bot.evals.dataset import DatasetQuestion, read_dataset
+from bot.evals.metrics import SearchAnswer, by_category, compute_metrics, ndcg, recall_at
 
 pytestmark = pytest.mark.slow
 
@@ -48,19 +48,21 @@ def told(capsys: pytest.CaptureFixture[str], file: Path) -> dict[str, Any]:
 
 def test_the_figures_of_a_small_case_are_those_of_a_hand_that_counts():
     hits = tuple(f"other{place}" for place in range(20))
-    first_and_seventh = Answer(("x", "y", "z"), ("x", *hits[:5], "y", *hits[5:18]), 0.010, "one")
-    fifteenth = Answer(("z",), (*hits[:14], "z"), 0.030, "two")
-    nothing = Answer(("z",), (), 0.020)
+    first_and_seventh = SearchAnswer(
+        ("x", "y", "z"), ("x", *hits[:5], "y", *hits[5:18]), 0.010, "one"
+    )
+    fifteenth = SearchAnswer(("z",), (*hits[:14], "z"), 0.030, "two")
+    nothing = SearchAnswer(("z",), (), 0.020)
 
-    assert [recall(first_and_seventh, depth) for depth in (5, 10, 20)] == [1 / 3, 2 / 3, 2 / 3]
+    assert [recall_at(first_and_seventh, depth) for depth in (5, 10, 20)] == [1 / 3, 2 / 3, 2 / 3]
     gain, ideal = 1 + 1 / math.log2(8), 1 + 1 / math.log2(3) + 1 / math.log2(4)
     assert ndcg(first_and_seventh) == pytest.approx(gain / ideal)
     assert ndcg(fifteenth) == 0
 
-    total = measured([first_and_seventh, fifteenth, nothing])
+    total = compute_metrics([first_and_seventh, fifteenth, nothing])
     assert total.questions == 3
     assert total.recall == pytest.approx({5: 1 / 9, 10: 2 / 9, 20: 5 / 9})
-    assert total.any == pytest.approx(1 / 3)
+    assert total.hit_rate == pytest.approx(1 / 3)
     assert total.ndcg == pytest.approx(gain / ideal / 3)
     assert (total.p50, total.p95) == (0.020, 0.030)
     assert {name: one.questions for name, one in by_category([fifteenth, nothing]).items()} == {
@@ -70,7 +72,7 @@ def test_the_figures_of_a_small_case_are_those_of_a_hand_that_counts():
 
 def test_the_ideal_of_more_evidence_than_ten_hits_is_ten_hits():
     evidence = tuple(str(number) for number in range(12))
-    assert ndcg(Answer(evidence, evidence[:10], 0.0)) == pytest.approx(1.0)
+    assert ndcg(SearchAnswer(evidence, evidence[:10], 0.0)) == pytest.approx(1.0)
 
 
 def test_what_is_found_is_counted_by_the_ids_of_the_file(file, capsys):
@@ -132,7 +134,7 @@ def test_conversations_are_told_apart_by_family_and_by_who_said_what_is_found(tm
 
 def test_the_interval_is_as_wide_as_what_conversations_differ_by():
     """Ten questions of one conversation that all fail are one observation, not ten."""
-    right, wrong = Answer(("x",), ("x",), 0.0), Answer(("x",), ("y",), 0.0)
+    right, wrong = SearchAnswer(("x",), ("x",), 0.0), SearchAnswer(("x",), ("y",), 0.0)
     apart = [
         replace(one, conversation=name)
         for name, one in (("a", right), ("b", wrong))
@@ -144,8 +146,8 @@ def test_the_interval_is_as_wide_as_what_conversations_differ_by():
         for one in (right, wrong)
         for _ in range(5)
     ]
-    assert measured(apart).within > measured(mixed).within
-    assert measured([right] * 5).within == 0
+    assert compute_metrics(apart).recall_margin > compute_metrics(mixed).recall_margin
+    assert compute_metrics([right] * 5).recall_margin == 0
 
 
 def test_questions_without_evidence_are_left_out_and_counted(file, capsys):
@@ -162,7 +164,7 @@ def test_questions_without_evidence_are_left_out_and_counted(file, capsys):
 def test_line_ends_blank_lines_and_a_byte_order_mark_do_not_count(file, end, before):
     dataset = read_dataset(write(file, *MESSAGES, QUESTION, end=end, before=before))
     assert [one.id for one in dataset.messages] == ["a", "b", "c"]
-    assert dataset.questions == (Question("Which colour has the boat?", ("a",)),)
+    assert dataset.questions == (DatasetQuestion("Which colour has the boat?", ("a",)),)
 
 
 def test_what_other_programs_take_for_a_line_end_is_text(file):

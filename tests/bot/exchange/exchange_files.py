@@ -14,7 +14,7 @@ from bot.runtime.settings import Settings, load_settings
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.exporting import Format, exported
+from bot.transfer.export import ExportFormat, export_chunks
 
 DATA = Path(__file__).parent / "data"
 NANOBOT = DATA / "nanobot"
@@ -40,9 +40,9 @@ async def read(home: Path, session: str) -> list[TapeEntry]:
         return await store.read(session)
 
 
-async def export(store: TapeStore, session: str, form: Format) -> bytes:
+async def export(store: TapeStore, session: str, form: ExportFormat) -> bytes:
     out = io.BytesIO()
-    async for piece in exported(store, session, form, UTC):
+    async for piece in export_chunks(store, session, form, UTC):
         out.write(piece)
     return out.getvalue()
 

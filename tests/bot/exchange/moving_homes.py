@@ -8,18 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from bot.bus import Address, Inbound, Sender
-from bot.bus.access.book import encode
-from bot.bus.access.file_book import FILE
-from bot.bus.access.roster import Chat, Person, Request, Roster
+from bot.bus.access.access_list import (
+    AccessList,
+    AllowedChat,
+    AllowedPerson,
+    PairingRequest,
+)
+from bot.bus.access.file_store import FILE
+from bot.bus.access.store import encode
 from bot.bus.local import LocalBus
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.bus.messages import Attachment
 from bot.core.files import replace_file
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.moving_ports import Place, Shape, Waiting
-from bot.transfer.moving_tapes import shape
+from bot.transfer.storage import BusState, HomeStorage, TapeMetadata
+from bot.transfer.tape_comparison import read_tape_metadata
 
 ODD = 'nul \x00, half \ud83d, other half \ude00, whole 😀, "quotes", back\\slash, ligne\u2028'
 SINCE = datetime(2026, 2, 10, 12, tzinfo=UTC)
@@ -68,7 +73,9 @@ async def fill_home(home: Path) -> None:
     for number in range(8):
         await port.publish(inbound(f"telegram:{40 + number % 3}", number))
     picture = Attachment("image", "a.png", "image/png", 3, "a" * 64)
-    odd = inbound("discord:9:ü", 8, attachments=(picture,), edits="3", asks=False, quote=ODD)
+    odd = inbound(
+        "discord:9:ü", 8, attachments=(picture,), edits="3", expects_answer=False, quote=ODD
+    )
     await port.publish(odd)
     inbox = await bus.claim()
     for _ in range(2):
@@ -76,11 +83,14 @@ async def fill_home(home: Path) -> None:
         await delivery.ack()  # type: ignore[union-attr]  # nothing was reported
     inbox.release()
     await bus.aclose()
-    people = (Person("telegram:7", "owner", "Ada", SINCE), Person("discord:8", "member", "", SINCE))
-    ask = Request("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), SINCE, SINCE)
-    roster = Roster(people, (Chat("telegram:-100", SINCE),), (ask,))
+    people = (
+        AllowedPerson("telegram:7", "owner", "Ada", SINCE),
+        AllowedPerson("discord:8", "member", "", SINCE),
+    )
+    ask = PairingRequest("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), SINCE, SINCE)
+    roster = AccessList(people, (AllowedChat("telegram:-100", SINCE),), (ask,))
     replace_file(home / FILE, encode(roster))
-    blobs = BlobStore(home / "blobs")
+    blobs = FolderBlobs(home / "blobs")
     for data in (b"", b"\x00\xff" * 5_000, b"a picture"):
         await blobs.put(data)
     spool = home / "channels" / "telegram" / "spool"
@@ -88,19 +98,19 @@ async def fill_home(home: Path) -> None:
     (spool / "17.json").write_bytes(json.dumps({"update_id": 17, "text": ODD}).encode())
 
 
-async def held(place: Place) -> dict[str, Any]:
+async def held(place: HomeStorage) -> dict[str, Any]:
     """Return all that a place holds, as plain values that can be compared."""
-    tapes: dict[str, tuple[Shape, list[TapeEntry]]] = {}
+    tapes: dict[str, tuple[TapeMetadata, list[TapeEntry]]] = {}
     for name in await place.tapes.list_tapes():
-        tapes[name] = (await shape(place.tapes, name), await place.tapes.read(name))
-    blobs = {name: await place.blob(name) async for name in place.blobs()}
-    waiting: Waiting = await place.waiting()
+        tapes[name] = (await read_tape_metadata(place.tapes, name), await place.tapes.read(name))
+    blobs = {name: await place.read_blob(name) async for name in place.blob_names()}
+    waiting: BusState = await place.read_bus_state()
     return {
         "tapes": {
             name: (one, [repr(entry) for entry in all_]) for name, (one, all_) in tapes.items()
         },
         "waiting": waiting,
-        "roster": await place.roster(),
+        "roster": await place.read_access_list(),
         "blobs": blobs,
-        "updates": await place.updates(),
+        "updates": await place.read_updates(),
     }

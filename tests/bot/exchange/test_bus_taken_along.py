@@ -10,19 +10,19 @@ from pathlib import Path
 import anyio
 from exchange_files import UTC, export, settings, tapes, write_lines
 
-from bot.cli.importing import import_bub, import_jsonl
+from bot.cli.imports import import_bub, import_jsonl
 from bot.cli.memory_audit import audit_memory
 from bot.core.clock import SystemClock
+from bot.memory.bus.compartment_records import SharedReference, SynthesizedPattern
 from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.records import SharedReference, SynthesizedPattern
-from bot.memory.facts.fold import FactFold, bus_entry, folded
-from bot.memory.scope import ScopeMemory
+from bot.memory.facts.fact_fold import FactFold, bus_entry, fold_entries
+from bot.memory.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, says
-from bot.transfer.bus_files import belief_md, problems_md, reference_md
+from bot.testing.scripted_model import ScriptedModel, text_reply
 from bot.transfer.memory_archive import write_archive
+from bot.transfer.memory_markdown import belief_md, problems_md, reference_md
 
 CHAT, HOME = "fake:1", "person:fake:7"
 NOW = ManualClock().now()
@@ -30,7 +30,7 @@ NOW = ManualClock().now()
 
 async def live(folder: Path) -> None:
     """Work on two problems, set a value, and let something be believed."""
-    async with session_host(folder, ScriptedModel(lambda _: says("Noted."))) as host:
+    async with session_host(folder, ScriptedModel(lambda _: text_reply("Noted."))) as host:
         for text in (
             "Hello",
             "/memory add I like tea",
@@ -51,7 +51,7 @@ async def live(folder: Path) -> None:
         content = {"text": "The user travels by sea.", "if": "it is cheap"}
         rests = [f"{CHAT}#{said}", "1", "h3"]
         belief = SynthesizedPattern("p1", "heuristic", content, rests, 0.8, NOW, NOW).as_json()
-        await scope.change(lambda _: ([bus_entry(scope.fold, {"patterns": [belief]})], None))
+        await scope.append_change(lambda _: ([bus_entry(scope.fold, {"patterns": [belief]})], None))
 
 
 async def archived(folder: Path) -> dict[str, str]:
@@ -89,13 +89,13 @@ async def test_problems_values_and_beliefs_are_files_that_can_be_read(tmp_path: 
 
 async def test_what_expired_or_was_erased_is_in_no_file(tmp_path: Path) -> None:
     await live(tmp_path)
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("Noted."))) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("Noted."))) as host:
         for number, what in enumerate(("Friday", "sea", "Dear harbour")):
-            await host.channel.answer_to(
+            await host.channel.wait_for_answer(
                 await host.channel.send(f"/memory forget {what}", message_id=f"forget-{number}")
             )
             button = host.channel.answers[-1].buttons[0].command
-            await host.channel.answer_to(
+            await host.channel.wait_for_answer(
                 await host.channel.send(button, message_id=f"press-{number}"), within=20
             )
     found = await archived(tmp_path)
@@ -105,7 +105,7 @@ async def test_what_expired_or_was_erased_is_in_no_file(tmp_path: Path) -> None:
     for word in ("Friday", "by sea", "Dear harbour"):
         assert not [name for name, text in found.items() if word in text]
     async with tapes(tmp_path, read_only=True) as store:
-        held = folded(await store.read(CHAT)).compartments
+        held = fold_entries(await store.read(CHAT)).compartments
     assert "## Working set" in problems_md(held, NOW, UTC)
     assert "## Working set" not in problems_md(held, NOW.replace(year=2027), UTC)
 
@@ -120,17 +120,17 @@ async def test_work_on_a_problem_goes_on_where_its_tape_was_brought(tmp_path: Pa
             path.write_bytes(await export(store, name, "jsonl"))
     new = tmp_path / "new"
     assert await anyio.to_thread.run_sync(import_jsonl, settings(new), out) == 0
-    model = ScriptedModel(lambda _: says("Noted."))
+    model = ScriptedModel(lambda _: text_reply("Noted."))
     async with session_host(new, model) as host:
         for number, text in enumerate(("/problem switch Trip", "Which one?")):
             sent = await host.channel.send(text, message_id=f"new-{number}")
-            await host.channel.answer_to(sent)
+            await host.channel.wait_for_answer(sent)
         shown = json.dumps(model.requests[-1].messages)
         assert "The ferry leaves at nine." in shown
         assert "arrive by noon" in shown
         assert "Hello" not in shown
         sent = await host.channel.send("/reference rollback deadline 1", message_id="new-9")
-        assert "Friday" in await host.channel.answer_to(sent)
+        assert "Friday" in await host.channel.wait_for_answer(sent)
 
     def audited() -> int:
         return audit_memory(settings(new), None, as_json=False, clock=ManualClock(NOW))

@@ -19,9 +19,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.cli.exchange import export_tape
-from bot.cli.importing import import_jsonl, import_nanobot
+from bot.cli.imports import import_jsonl, import_nanobot
 from bot.cli.tape import list_tapes
+from bot.cli.tape_export import export_tape
 from bot.core.errors import (
     InvalidEntry,
     SettingsError,
@@ -29,10 +29,10 @@ from bot.core.errors import (
     TapeLocked,
     TapeNotFound,
 )
-from bot.tape.entries import KINDS, TapeEntry, message
+from bot.tape.entries import ENTRY_KINDS, TapeEntry, message
 from bot.tape.stores.folder import TapeFolder
-from bot.transfer.files import file_name
-from bot.transfer.restore import restore
+from bot.transfer.export_files import export_file_name
+from bot.transfer.restore import restore_export
 
 TAPE = "telegram:42"
 
@@ -49,7 +49,7 @@ _json = st.recursive(
 _entries = st.builds(
     TapeEntry,
     st.just(0),
-    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(sorted(ENTRY_KINDS)),
     st.dictionaries(_texts, _json, max_size=3),
     st.dictionaries(_texts, _json, max_size=3),
 )
@@ -79,7 +79,7 @@ def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
             path = Path(folder) / "export.jsonl"
             path.write_bytes(lines)
             (other / "tapes").mkdir(parents=True)
-            restore(path, TapeFolder(other / "tapes", ""))
+            restore_export(path, TapeFolder(other / "tapes", ""))
             async with tapes(other) as store:
                 assert await store.list_tapes() == [TAPE]
                 assert await store.read(TAPE) == wanted
@@ -119,7 +119,9 @@ def test_all_sessions_go_into_a_folder_a_private_file_each_and_come_back(tmp_pat
     names = ["telegram:42", "telegram:42:7", "discord:a/../b", "console:local"]
     wanted = {name: anyio.run(filled, home, name) for name in names}
     assert export_tape(settings(home), None, output=out) == 0
-    assert {path.name for path in out.iterdir()} == {file_name(name, "jsonl") for name in names}
+    assert {path.name for path in out.iterdir()} == {
+        export_file_name(name, "jsonl") for name in names
+    }
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in out.iterdir())
     assert import_jsonl(settings(other), out) == 0
     assert {name: anyio.run(read, other, name) for name in names} == wanted
@@ -157,7 +159,7 @@ def test_a_tape_that_is_there_is_never_written_over(tmp_path, capsys):
     folder = TapeFolder(tmp_path / "tapes", "")
     folder.live_path(TAPE).rename(tmp_path / "tapes" / (folder.live_path(TAPE).name + ".next"))
     with pytest.raises(TapeExists):
-        restore(out, folder)
+        restore_export(out, folder)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_what_is_no_whole_export_is_refused_with_its_line(tmp_path, damage, told
     folder = TapeFolder(tmp_path / "other", "")
     folder.root.mkdir()
     with pytest.raises(InvalidEntry, match=told):
-        restore(out, folder)
+        restore_export(out, folder)
     assert list(folder.root.iterdir()) == []
 
 
@@ -239,7 +241,7 @@ def test_a_kill_in_the_middle_of_a_restore_leaves_no_tape_and_the_next_one_succe
 
 @given(st.lists(st.text(min_size=1, max_size=200), min_size=2, max_size=2, unique=True))
 def test_no_two_sessions_share_a_file_and_no_name_is_a_path(texts):
-    one, other = (file_name(f"telegram:{text}", "jsonl") for text in texts)
+    one, other = (export_file_name(f"telegram:{text}", "jsonl") for text in texts)
     assert one != other
     assert "/" not in one
     assert len(one.encode()) < 255
@@ -248,8 +250,8 @@ def test_no_two_sessions_share_a_file_and_no_name_is_a_path(texts):
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from bot.cli.exchange import export_tape
-from bot.cli.importing import import_jsonl
+from bot.cli.tape_export import export_tape
+from bot.cli.imports import import_jsonl
 from bot.runtime.settings import load_settings
 
 home, out, other = map(Path, sys.argv[1:])

@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sampling import examples
 
-from bot.memory.snapshot import HISTORY
-from bot.tape.entries import NOT_BOUNDARY, TapeEntry, anchor, event, message, tool_call, tool_result
-from bot.transfer.markdown import Transcript
+from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.tape.entries import (
+    NON_BOUNDARY_ANCHORS,
+    TapeEntry,
+    anchor,
+    event,
+    message,
+    tool_call,
+    tool_result,
+)
+from bot.transfer.markdown import MarkdownTranscript
 
 TAPE = "telegram:42"
 _MARKUP = st.lists(
@@ -63,7 +71,7 @@ _TEXTS = _MARKUP | st.text(max_size=30)
 
 
 def rendered(*entries: TapeEntry) -> str:
-    transcript = Transcript(UTC)
+    transcript = MarkdownTranscript(UTC)
     return transcript.head(None, TAPE) + "".join(map(transcript.block, entries))
 
 
@@ -96,12 +104,12 @@ def talk(text: str) -> list[TapeEntry]:
         tool_call(text, [{"id": "c", "name": text, "arguments": text}]),
         tool_result("c", text, text, status=text),
         message("assistant", text),
-        event(HISTORY, {"entry": text}),
+        event(HISTORY_EVENT, {"entry": text}),
         event("reply", {"text": text}),
         event("command", {"name": text, "arguments": text}),
         # Those that are the memory's own bookkeeping are left out of a transcript.
         anchor(
-            "x" if text in {"", *NOT_BOUNDARY} else text,
+            "x" if text in {"", *NON_BOUNDARY_ANCHORS} else text,
             {"summary": text or "x", "next_steps": [text]},
         ),
     ]

@@ -27,8 +27,8 @@ from bot.tape.entries import (
     tool_result,
 )
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, saves, says
-from bot.transfer.exporting import exported
+from bot.testing.scripted_model import ScriptedModel, memory_save_call, text_reply, tool_call_reply
+from bot.transfer.export import export_chunks
 from bot.transfer.trajectories import Trajectories
 
 TAPE = "telegram:42"
@@ -116,8 +116,8 @@ async def test_what_the_model_saw_is_what_is_exported_without_the_tail(tmp_path)
     def model(request: Any) -> Any:
         newest = str(request.messages[-1]["content"])
         if "remember" in newest and request.messages[-1]["role"] == "user":
-            return calls(saves("likes tea"))
-        return says(f"answer {len(request.messages)}")
+            return tool_call_reply(memory_save_call("likes tea"))
+        return text_reply(f"answer {len(request.messages)}")
 
     scripted = ScriptedModel(model)
     async with session_host(tmp_path, scripted) as host:
@@ -125,7 +125,7 @@ async def test_what_the_model_saw_is_what_is_exported_without_the_tail(tmp_path)
             await host.channel.ask(text)
         await host.channel.ask("/new now")
         await host.channel.ask("again")
-        lines = [piece async for piece in exported(host.store, "fake:1", "trajectories", UTC)]
+        lines = [piece async for piece in export_chunks(host.store, "fake:1", "trajectories", UTC)]
     first, second = (check(json.loads(line)) for line in b"".join(lines).splitlines())
     seen = [dict(one) for one in scripted.requests[3].messages]
     # What was saved in this phase rides in the tail of its later requests only.

@@ -11,9 +11,9 @@ import anyio
 import pytest
 from exchange_files import BUB, export, read, settings, tapes, write_lines
 
-from bot.cli.importing import import_bub
+from bot.cli.imports import import_bub
 from bot.core.errors import TapeNotFound
-from bot.memory.load import load_fold
+from bot.memory.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
@@ -86,10 +86,10 @@ def test_its_events_and_anchors_mean_nothing_here_that_they_did_not_there(tmp_pa
             return await load_fold(tape, max_messages=100, max_tokens=100_000)
 
     folded = anyio.run(fold)
-    assert folded.turns.open is None
+    assert folded.turns.open_turn is None
     assert folded.turns.usage.prompt_tokens == 0
     assert folded.zone.snapshot.version == 0
-    assert folded.window.spoken() == []
+    assert folded.window.conversation() == []
     # What is before its last anchor is behind it; what follows is still to be consolidated.
     assert folded.window.unconsolidated == 1
     assert [one.payload["content"] for one in entries if one.kind == "system"] == ["You are Bub."]

@@ -11,9 +11,9 @@ import anyio
 import pytest
 from exchange_files import NANOBOT, settings, tapes
 
-from bot.cli.importing import import_nanobot
+from bot.cli.imports import import_nanobot
 from bot.core.errors import TapeNotFound
-from bot.transfer.remembering import remembering
+from bot.transfer.session_memory import read_session_memory
 
 SESSIONS = ["console:local", "telegram:4242", "discord:777"]
 
@@ -21,7 +21,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from bot.core import files
-from bot.cli.importing import import_nanobot
+from bot.cli.imports import import_nanobot
 from bot.runtime.settings import load_settings
 
 home, source, wanted, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -80,7 +80,10 @@ def test_a_kill_at_any_write_leaves_no_half_session_and_the_next_import_does_the
 def beliefs(home) -> list[str]:
     async def facts() -> list[str]:
         async with tapes(home, read_only=True) as store:
-            return [one.text for one in (await remembering(store, "console:local")).facts.active()]
+            return [
+                one.text
+                for one in (await read_session_memory(store, "console:local")).facts.active()
+            ]
 
     return anyio.run(facts)
 

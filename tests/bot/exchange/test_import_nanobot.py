@@ -13,20 +13,20 @@ import anyio
 import pytest
 from exchange_files import NANOBOT, read, settings, tapes, write_lines
 
-from bot.agent.consolidation.policy import Range
+from bot.agent.consolidation.policy import EntryRange
 from bot.bus import Sender
-from bot.cli.importing import import_nanobot
+from bot.cli.imports import import_nanobot
 from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
-from bot.memory.fold import SessionFold
-from bot.memory.guards import MAX_BYTES
-from bot.memory.load import load_fold
-from bot.memory.recall import recall
-from bot.memory.snapshot import HISTORY, MAX_NOTE
+from bot.memory.fold_loader import load_fold
+from bot.memory.memory_validation import MAX_MEMORY_BYTES
+from bot.memory.recall import recall_passages
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone_snapshot import HISTORY_EVENT, MAX_NOTE_BYTES
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, message
 from bot.tape.service import TapeService
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, says
-from bot.transfer.landing import IMPORTED, SESSION_IMPORTED
+from bot.testing.scripted_model import ScriptedModel, text_reply
+from bot.transfer.import_writer import IMPORTED_EVENT, SESSION_IMPORTED
 
 
 def said(entries: list[TapeEntry]) -> list[str]:
@@ -143,15 +143,15 @@ def test_the_bot_begins_afresh_with_the_memory_and_finds_what_was_said(tmp_path)
     import_nanobot(settings(tmp_path), NANOBOT)
 
     async def talk() -> None:
-        model = ScriptedModel(lambda _: says("fine"))
+        model = ScriptedModel(lambda _: text_reply("fine"))
         async with session_host(tmp_path, model) as host:
             channel = host.add_channel("console")
             asked = await channel.send("hello", chat="local", sender=Sender("local", "Ada"))
-            await channel.answer_to(asked)
+            await channel.wait_for_answer(asked)
             fold = await load_fold(
                 TapeService(host.store, "console:local"), max_messages=200, max_tokens=100_000
             )
-            found = await recall(
+            found = await recall_passages(
                 TapeService(host.store, "console:local"),
                 fold.zone.snapshot,
                 "Nadia Lisbon",
@@ -181,7 +181,7 @@ def test_memory_goes_to_one_chat_and_history_of_a_session_to_that(tmp_path):
     history = [
         (one.meta["ts"][:16], one.data["entry"])
         for one in anyio.run(read, tmp_path, "console:local")
-        if one.name == HISTORY
+        if one.name == HISTORY_EVENT
     ]
     assert (
         "2026-02-01T09:10",
@@ -189,7 +189,9 @@ def test_memory_goes_to_one_chat_and_history_of_a_session_to_that(tmp_path):
     ) in history
     assert any(text.endswith("[2026-02-02 06:59] ASSISTANT: yes") for _, text in history)
     assert not any("closed" in text for _, text in history)
-    telegram = [one for one in anyio.run(read, tmp_path, "telegram:4242") if one.name == HISTORY]
+    telegram = [
+        one for one in anyio.run(read, tmp_path, "telegram:4242") if one.name == HISTORY_EVENT
+    ]
     assert [one.data["entry"] for one in telegram] == ["[2026-02-04 11:00] The café was closed."]
 
 
@@ -214,11 +216,11 @@ def test_what_nanobot_had_consolidated_is_not_consolidated_again(tmp_path):
     by_id = {one.id: one for one in entries}
     assert by_id[settled.data["through"]].kind == "tool_call"
     assert fold.window.unconsolidated == 1
-    assert fold.window.cursor == settled.data["through"]
+    assert fold.window.consolidated_through == settled.data["through"]
     assert fold.boundary is not None
     assert fold.boundary.name == SESSION_IMPORTED
-    assert Range(fold.window.cursor + 1, fold.version)
-    assert fold.window.spoken() == []
+    assert EntryRange(fold.window.consolidated_through + 1, fold.version)
+    assert fold.window.conversation() == []
 
 
 def test_memory_too_long_for_the_prompt_is_kept_whole_as_history(tmp_path):
@@ -241,14 +243,14 @@ def test_memory_too_long_for_the_prompt_is_kept_whole_as_history(tmp_path):
     history = [
         str(one.data["entry"])
         for one in anyio.run(read, tmp_path, "console:local")
-        if one.name == HISTORY
+        if one.name == HISTORY_EVENT
     ]
     assert zone.long_term.startswith("- fact 0 is")
-    assert len(zone.long_term.encode()) <= MAX_BYTES // 2
+    assert len(zone.long_term.encode()) <= MAX_MEMORY_BYTES // 2
     everything = zone.long_term + "\n".join(history)
     assert all(f"fact {number} is" in everything for number in range(400))
     assert [one.date for one in zone.dailies] == sorted(map(str, notes))[1:]
-    assert all(len(one.content.encode()) <= MAX_NOTE for one in zone.dailies)
+    assert all(len(one.content.encode()) <= MAX_NOTE_BYTES for one in zone.dailies)
     days = "\n".join(one.content for one in zone.dailies) + "\n".join(history)
     assert all(f"note {number} x" in days for number in range(100))
     assert f"Notes of {today - timedelta(days=300)}: old" in history
@@ -369,7 +371,7 @@ def test_beside_a_running_tapebot_it_is_refused_with_what_to_do(tmp_path):
 def test_the_import_is_noted_first_of_all(tmp_path):
     import_nanobot(settings(tmp_path), NANOBOT)
     entries = anyio.run(read, tmp_path, "telegram:4242")
-    assert [one.name for one in entries[:3]] == ["tape.header", "session/start", IMPORTED]
+    assert [one.name for one in entries[:3]] == ["tape.header", "session/start", IMPORTED_EVENT]
     assert entries[2].data["key"] == "telegram:4242"
     assert entries[2].data["source"] == "workspace/sessions/telegram_4242.jsonl"
 

@@ -17,22 +17,22 @@ import anyio
 import pytest
 from exchange_files import UTC, read, settings, tapes
 
-from bot.cli.importing import import_jsonl, import_nanobot
+from bot.cli.imports import import_jsonl, import_nanobot
 from bot.cli.main import main
 from bot.cli.memory_export import export_memory, write_memory_files
 from bot.core.clock import SystemClock
 from bot.core.errors import TapeNotFound, TapeWriteError
 from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.scope import ScopeMemory
-from bot.memory.scopes import WORKSPACE, person_scope, scope_entry
-from bot.memory.snapshot import HISTORY, DailyNote, MemorySnapshot, zone_entries
-from bot.tape.codec import encode
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.scope_memory import ScopeMemory
+from bot.memory.scope_registry import WORKSPACE_SCOPE, person_scope, scope_entry
+from bot.memory.zone_snapshot import HISTORY_EVENT, DailyNote, MemorySnapshot, zone_entries
+from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.transfer.memory_archive import MemoryArchives, archive_name, write_archive
-from bot.transfer.remembering import remembering
+from bot.transfer.session_memory import read_session_memory
 
 ADA = "telegram:42"
 HOME = person_scope("telegram", "42")
@@ -56,18 +56,18 @@ NAMES = [
 
 
 def history(text: str, moment: str = "2026-03-06T10:00:00.000+00:00") -> TapeEntry:
-    return event(HISTORY, {"entry": text, "from": moment, "to": moment})
+    return event(HISTORY_EVENT, {"entry": text, "from": moment, "to": moment})
 
 
 async def believe(store: FileTapeStore, home: str, texts: list[str], key: str = "k") -> None:
-    kind = "workspace" if home == WORKSPACE else "person" if home == HOME else "session"
+    kind = "workspace" if home == WORKSPACE_SCOPE else "person" if home == HOME else "session"
     evidence = Evidence(ADA, 3, "as I said", "Ada", "2026-03-01T10:00:00.000+00:00", sender="42")
     proposals = tuple(
         Proposal("add", text, subject=SUBJECTS[place % len(SUBJECTS)], evidence=(evidence,))
         for place, text in enumerate(texts)
     )
     scope = ScopeMemory(TapeService(store, home), kind, SystemClock())
-    await scope.apply(Batch(f"{home}:{key}", "person", proposals))
+    await scope.apply(ProposalBatch(f"{home}:{key}", "person", proposals))
 
 
 async def live(store: FileTapeStore, session: str = ADA, home: str = HOME) -> None:
@@ -94,8 +94,8 @@ async def live(store: FileTapeStore, session: str = ADA, home: str = HOME) -> No
     await believe(store, home, ["The user lives in Oslo.", "The user works at Statkraft."])
     scope = ScopeMemory(TapeService(store, home), "person", SystemClock())
     moved = Proposal("supersede", "The user lives in Bergen.", fact=1, subject="home")
-    await scope.apply(Batch("moved", "person", (moved,)))
-    await believe(store, WORKSPACE, ["The office is in Harbour Street."])
+    await scope.apply(ProposalBatch("moved", "person", (moved,)))
+    await believe(store, WORKSPACE_SCOPE, ["The office is in Harbour Street."])
 
 
 def unzipped(path: Path) -> dict[str, str]:
@@ -141,7 +141,7 @@ async def test_an_archive_holds_what_is_believed_and_was_said_and_nothing_of_oth
 async def test_facts_and_decisions_are_those_of_the_tape_with_their_chains(filled):
     found = await archived(filled, filled / "a.zip")
     async with tapes(filled, read_only=True) as store:
-        known = (await remembering(store, ADA)).facts
+        known = (await read_session_memory(store, ADA)).facts
         decided = [one for one in await store.read(HOME) if one.name == "memory.facts"]
     facts = json.loads(found["facts.json"])
     assert (facts["session"], facts["home"]) == (ADA, HOME)
@@ -154,7 +154,7 @@ async def test_facts_and_decisions_are_those_of_the_tape_with_their_chains(fille
         (3, "active", [3, 1]),
     ]
     assert facts["facts"][0]["evidence"][0]["quote"] == "as I said"
-    assert found["decisions.jsonl"].encode() == b"".join(encode([one]) for one in decided)
+    assert found["decisions.jsonl"].encode() == b"".join(encode_entries([one]) for one in decided)
     assert len(decided) == 2
 
 
@@ -418,7 +418,7 @@ def test_memory_files_that_are_brought_in_again_are_the_same_facts(tmp_path, tar
 def lines(home: Path, session: str) -> list[tuple[str, str]]:
     async def active() -> list[tuple[str, str]]:
         async with tapes(home, read_only=True) as store:
-            known = await remembering(store, session)
+            known = await read_session_memory(store, session)
         return sorted((one.text, one.subject.lower() or "other") for one in known.facts.active())
 
     return anyio.run(active)
@@ -431,5 +431,5 @@ def test_a_line_that_is_too_long_for_a_fact_is_kept_as_history(tmp_path):
     assert import_nanobot(settings(tmp_path / "home"), out) == 0
     assert lines(tmp_path / "home", "console:local") == [("I like tea.", "food")]
     entries = anyio.run(read, tmp_path / "home", "console:local")
-    kept = "".join(str(one.data["entry"]) for one in entries if one.name == HISTORY)
+    kept = "".join(str(one.data["entry"]) for one in entries if one.name == HISTORY_EVENT)
     assert kept.count("endless") >= 390

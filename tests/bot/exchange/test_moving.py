@@ -19,14 +19,14 @@ from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeExists, TapeLocked
-from bot.tape.codec import decode, encode
+from bot.tape.codec import decode_line, encode_entries
 from bot.tape.entries import message
-from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.moving import move
-from bot.transfer.moving_database import NAME, DatabasePlace
-from bot.transfer.moving_files import FilesPlace
-from bot.transfer.moving_ports import Place, in_order
+from bot.tape.stores.folder_verification import verify_folder
+from bot.transfer.database_storage import APPLICATION_NAME, DatabaseHomeStorage
+from bot.transfer.file_storage import FileHomeStorage
+from bot.transfer.migration import migrate_home
+from bot.transfer.storage import HomeStorage, in_order
 
 pytestmark = pytest.mark.slow
 
@@ -66,19 +66,19 @@ class Places:
         self._open = AsyncExitStack()
         self._urls: list[str] = []
 
-    async def make(self, kind: Kind) -> Place:
+    async def make(self, kind: Kind) -> HomeStorage:
         """Return a place that holds nothing yet, held for this test alone."""
         if kind == "files":
-            files = FilesPlace(self.folder / f"home-{next(self._numbers)}")
-            self._open.enter_context(files.alone())
+            files = FileHomeStorage(self.folder / f"home-{next(self._numbers)}")
+            self._open.enter_context(files.lock())
             return files
         url = fresh_database()
         self._urls.append(url)
-        database = Database(make_conninfo(url, application_name=NAME))
+        database = Database(make_conninfo(url, application_name=APPLICATION_NAME))
         await database.open()
         self._open.push_async_callback(database.close)
-        place = DatabasePlace(database, Wakeups(database))
-        await self._open.enter_async_context(place.alone())
+        place = DatabaseHomeStorage(database, Wakeups(database))
+        await self._open.enter_async_context(place.lock())
         return place
 
     async def close(self) -> None:
@@ -95,48 +95,48 @@ async def places(tmp_path: Path) -> AsyncIterator[Places]:
 
 
 @pytest.fixture(params=["files", "postgres"])
-async def target(request: pytest.FixtureRequest, places: Places) -> Place:
+async def target(request: pytest.FixtureRequest, places: Places) -> HomeStorage:
     return await places.make(request.param)
 
 
 @pytest.fixture
-async def source(tmp_path: Path) -> FilesPlace:
+async def source(tmp_path: Path) -> FileHomeStorage:
     await fill_home(tmp_path / "source")
-    return FilesPlace(tmp_path / "source")
+    return FileHomeStorage(tmp_path / "source")
 
 
 async def test_all_that_a_home_holds_arrives_and_the_home_stays_as_it_was(source, target, tmp_path):
     before, said = bytes_of(tmp_path / "source"), Said()
-    moved = await move(source, target, say=said)
+    moved = await migrate_home(source, target, say=said)
     assert await held(source) == await held(target)
     assert (moved.differing, moved.tapes, moved.copied) == (0, 3, 9)
     assert bytes_of(tmp_path / "source") == before
     again = Said()
-    assert (await move(source, target, say=again)).digest == moved.digest
+    assert (await migrate_home(source, target, say=again)).digest == moved.digest
     assert again.of("moved") == []
     assert sorted(again.of("there")) == sorted(said.of("moved")[1:4])
 
 
 async def test_there_and_back_is_where_it_was(source, places, tmp_path):
     there, back = await places.make("postgres"), await places.make("files")
-    went = await move(source, there, say=Said())
-    came = await move(there, back, say=Said())
+    went = await migrate_home(source, there, say=Said())
+    came = await migrate_home(there, back, say=Said())
     assert went.digest == came.digest
     assert await held(back) == await held(source)
-    assert examine(Path(back.where) / "tapes", "").problems == []
+    assert verify_folder(Path(back.where) / "tapes", "").problems == []
 
 
 async def test_what_was_written_in_the_database_comes_back_to_files(places):
     there, back = await places.make("postgres"), await places.make("files")
     await fill(there.tapes)
-    await move(there, back, say=Said())
+    await migrate_home(there, back, say=Said())
     assert await held(back) == await held(there)
-    assert examine(Path(back.where) / "tapes", "").problems == []
+    assert verify_folder(Path(back.where) / "tapes", "").problems == []
 
 
 async def test_messages_that_wait_are_worked_in_order_as_given_out_before(source, places):
     there = await places.make("postgres")
-    await move(source, there, say=Said())
+    await migrate_home(source, there, say=Said())
     bus = PostgresBus(
         there.database,
         Wakeups(there.database),
@@ -170,9 +170,9 @@ async def test_what_differs_is_named_and_then_nothing_at_all_is_copied(source, t
     await other.create_tape("telegram:42", "Ada's talk")
     await other.append("telegram:42", message("user", "another time"))
     await other.close()
-    await move(FilesPlace(places.folder / "other"), target, say=Said())
+    await migrate_home(FileHomeStorage(places.folder / "other"), target, say=Said())
     before, said = await held(target), Said()
-    moved = await move(source, target, say=said)
+    moved = await migrate_home(source, target, say=said)
     assert (moved.differing, moved.copied) == (1, 0)
     assert said.of("differs") == ["telegram:42: it ends with entry 12 here and with 2 there"]
     assert await held(target) == before
@@ -192,18 +192,20 @@ async def test_one_entry_that_differs_is_found_among_thousands(target, tmp_path,
         await store.close()
         head = next((tmp_path / name / "tapes").glob("*.jsonl"))
         lines = head.read_bytes().splitlines(keepends=True)
-        begun = replace(decode(lines[0]).entry, meta={"ts": "begun"})
-        head.write_bytes(encode([begun]) + b"".join(lines[1:]))
+        begun = replace(decode_line(lines[0]).entry, meta={"ts": "begun"})
+        head.write_bytes(encode_entries([begun]) + b"".join(lines[1:]))
     said = Said()
-    assert not (await move(FilesPlace(tmp_path / "theirs"), target, say=Said())).differing
-    moved = await move(FilesPlace(tmp_path / "ours"), target, say=said)
+    assert not (
+        await migrate_home(FileHomeStorage(tmp_path / "theirs"), target, say=Said())
+    ).differing
+    moved = await migrate_home(FileHomeStorage(tmp_path / "ours"), target, say=said)
     assert (moved.differing, moved.copied) == (1, 0)
     assert said.of("differs")[0].startswith(f"telegram:1: entry 1502 differs in its {what}")
 
 
 async def test_a_dry_run_names_everything_and_writes_nothing(source, target):
     before, said = await held(target), Said()
-    moved = await move(source, target, say=said, dry_run=True)
+    moved = await migrate_home(source, target, say=said, dry_run=True)
     assert await held(target) == before
     assert moved.copied == len(said.of("would move")) == 7
     assert any(
@@ -222,8 +224,8 @@ async def test_damaged_lines_are_left_out_and_their_ids_stay_taken(target, tmp_p
     lines[2] = lines[2].replace(b"{", b"[")
     lines[-1] = lines[-1].replace(b"{", b"[")
     path.write_bytes(b"".join(lines))
-    source = FilesPlace(tmp_path / "home")
-    moved = await move(source, target, say=Said())
+    source = FileHomeStorage(tmp_path / "home")
+    moved = await migrate_home(source, target, say=Said())
     assert (moved.entries, moved.differing) == (5, 0)
     assert await held(source) == await held(target)
     assert await target.tapes.version("telegram:1") == 7
@@ -231,24 +233,24 @@ async def test_damaged_lines_are_left_out_and_their_ids_stay_taken(target, tmp_p
 
 async def test_parts_that_a_killed_move_left_in_a_folder_are_taken_up(source, places):
     whole, half = await places.make("files"), await places.make("files")
-    await move(source, whole, say=Said())
+    await migrate_home(source, whole, say=Said())
     parts = sorted(Path(whole.where, "tapes").glob("*.*-*.jsonl"))
     assert len(parts) == 2
     kept = Path(half.where, "tapes", parts[0].name)
     kept.write_bytes(parts[0].read_bytes())
-    await move(source, half, say=Said())
+    await migrate_home(source, half, say=Said())
     assert await held(half) == await held(source)
 
 
 async def test_parts_of_another_history_in_a_folder_are_not_written_over(source, places):
     whole, half = await places.make("files"), await places.make("files")
-    await move(source, whole, say=Said())
+    await migrate_home(source, whole, say=Said())
     part = min(Path(whole.where, "tapes").glob("*.*-*.jsonl"))
     kept = Path(half.where, "tapes", part.name)
     kept.write_bytes(part.read_bytes().replace(b"quotes", b"Quotes"))
     before = kept.read_bytes()
     with pytest.raises(TapeExists, match="another segment"):
-        await move(source, half, say=Said())
+        await migrate_home(source, half, say=Said())
     assert kept.read_bytes() == before
     assert "telegram:42" not in await half.tapes.list_tapes()
     assert not list(Path(half.where, "tapes").glob("*.new"))
@@ -258,17 +260,17 @@ async def test_a_database_that_somebody_uses_is_not_moved(places):
     url = fresh_database()
     running = Database(url)
     await running.open()
-    mover = Database(make_conninfo(url, application_name=NAME))
+    mover = Database(make_conninfo(url, application_name=APPLICATION_NAME))
     await mover.open()
-    place = DatabasePlace(mover, Wakeups(mover))
+    place = DatabaseHomeStorage(mover, Wakeups(mover))
     try:
         with pytest.raises(TapeLocked, match="connected from"):
-            async with place.alone():
+            async with place.lock():
                 pass
         await running.close()
         await mover.fetch("select tapebot.lease_take('channel/telegram', 'gateway-1', 60)")
         with pytest.raises(TapeLocked, match="channel/telegram is held by gateway-1"):
-            async with place.alone():
+            async with place.lock():
                 pass
     finally:
         await mover.close()
@@ -277,6 +279,6 @@ async def test_a_database_that_somebody_uses_is_not_moved(places):
 
 async def test_files_that_a_bot_runs_on_are_not_moved(tmp_path):
     store = FileTapeStore(tmp_path / "tapes")
-    with pytest.raises(TapeLocked), FilesPlace(tmp_path).alone():
+    with pytest.raises(TapeLocked), FileHomeStorage(tmp_path).lock():
         pass
     await store.close()

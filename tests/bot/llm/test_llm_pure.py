@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.core.errors import ContextOverflow, TransientModelError
-from bot.llm.assembly import Assembly, tool_calls
 from bot.llm.base import CapabilityProfile
-from bot.llm.failures import model_error, plain, retry_after
 from bot.llm.litellm import LiteLLMModel
 from bot.llm.profiles import profile_for
+from bot.llm.provider_errors import clean_error_text, model_error, retry_after
+from bot.llm.streamed_reply import StreamedReply, tool_calls
 from bot.runtime.models import build_model
 
 NOW = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
@@ -29,7 +29,7 @@ NOW = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 )
 def test_calls_streamed_in_any_order_of_pieces_are_whole(texts, size, random):
     """Whatever the interleaving, each call gets its own pieces in their order."""
-    answer = Assembly()
+    answer = StreamedReply()
     rest = []
     for index, text in enumerate(texts):
         answer.add_call(index, f"id{index}", f"tool{index}", "")
@@ -42,7 +42,7 @@ def test_calls_streamed_in_any_order_of_pieces_are_whole(texts, size, random):
 
 @pytest.mark.parametrize("index", [0, None], ids=["all numbered 0", "not numbered"])
 def test_calls_that_a_server_does_not_number_are_kept_apart(index):
-    answer = Assembly()
+    answer = StreamedReply()
     for name in ("a", "b"):
         answer.add_call(index, f"id-{name}", name, '{"x"')
         answer.add_call(index, None, None, ": 1}")
@@ -94,19 +94,21 @@ def test_too_many_tokens_a_minute_is_not_a_prompt_that_is_too_long():
 
 @pytest.mark.parametrize("key", ["sk-proj-abc_DEF-123456789", "gsk_aaaabbbbcccc", "plain-old-key"])
 def test_a_key_is_taken_out_of_any_text(key):
-    text = plain(f"litellm.AuthenticationError: no: {key} (Bearer {key})", secret="plain-old-key")
+    text = clean_error_text(
+        f"litellm.AuthenticationError: no: {key} (Bearer {key})", secret="plain-old-key"
+    )
     assert key not in text
     assert text.startswith("no: [key]")
 
 
 def test_a_key_of_the_environment_is_taken_out_too(monkeypatch):
     monkeypatch.setenv("SOME_PROVIDER_API_KEY", "an-unusual-secret")
-    assert "unusual" not in plain("it was an-unusual-secret")
+    assert "unusual" not in clean_error_text("it was an-unusual-secret")
 
 
 @given(st.text())
 def test_a_text_is_one_short_line_whatever_the_provider_says(text):
-    line = plain(text)
+    line = clean_error_text(text)
     assert len(line) <= 240
     assert "\n" not in line
 

@@ -11,14 +11,14 @@ from offline_harness import changes, consolidated, consolidation, numbered
 from offline_pairs import PAIRS
 from sampling import examples
 
-from bot.language.parsed_facts import parse
-from bot.language.statements import facts
+from bot.language.parsed_facts import parse_fact
+from bot.language.statements import extract_facts
 from bot.language.topics import topic_of
-from bot.memory.words import words_of
+from bot.memory.stemming import stemmed_words
 from bot.offline import OfflineModel
-from bot.offline.consolidate import consolidate
-from bot.offline.operations import MOST
-from bot.offline.record import read_record
+from bot.offline.consolidation import consolidate
+from bot.offline.consolidation_input import parse_consolidation_input
+from bot.offline.memory_operations import MOST
 
 TALK = """#1 [2026-03-06 10:00] USER (Ada): My favourite colour is blue.
   I also moved to Lisbon.
@@ -87,7 +87,9 @@ async def test_consolidation_learns_from_people_alone_and_keeps_their_words_as_h
 @pytest.mark.parametrize("said", dict.fromkeys(said for said, _, _ in PAIRS))
 async def test_every_statement_is_added_with_the_sentence_it_was_taken_from(said):
     made = (await consolidated("", numbered(said)))["operations"]
-    wanted = [fact.line for fact in facts(said, date="2026-03-06", name="Ada") if not fact.daily]
+    wanted = [
+        fact.line for fact in extract_facts(said, date="2026-03-06", name="Ada") if not fact.daily
+    ]
     assert [one["text"] for one in made] == wanted
     for one in made:
         assert one["op"] == "add"
@@ -166,7 +168,7 @@ async def test_what_a_superseded_fact_said_beside_its_value_is_restated_in_its_o
 ):
     expected = [("supersede", 1, new, 1), *([("restate", 1, rest)] if rest else [])]
     assert await changes(f"[1] {known}", said) == expected
-    assert set(words_of(rest)) <= set(words_of(known))
+    assert set(stemmed_words(rest)) <= set(stemmed_words(known))
 
 
 async def test_what_stays_of_a_statement_within_the_conversation_keeps_its_own_evidence():
@@ -338,7 +340,7 @@ async def test_a_summary_quotes_people_and_is_bounded():
     ],
 )
 def test_a_fact_is_filed_under_a_plain_word(line, subject):
-    assert topic_of(parse(line)) == subject
+    assert topic_of(parse_fact(line)) == subject
 
 
 SAID = st.sampled_from([said for said, _, _ in PAIRS]) | st.sampled_from(
@@ -355,10 +357,13 @@ REPLY = st.sampled_from(["ASSISTANT|Nice. I live in Rome.", "ASSISTANT|Noted: I 
 @given(st.lists(SAID, max_size=6), st.lists(MESSAGE | REPLY, max_size=12))
 @settings(max_examples=examples(200))
 def test_every_operation_rests_on_literal_words_of_the_cited_message(before, after):
-    known = [fact.line for said in before for fact in facts(said)]
+    known = [fact.line for said in before for fact in extract_facts(said)]
     shown = "\n".join(f"[{at}] {line}" for at, line in enumerate(known, start=1))
     request = consolidation(shown, numbered(*after))
-    talk = {one.number: one for one in read_record(request.messages[-1]["content"]).talk}
+    talk = {
+        one.number: one
+        for one in parse_consolidation_input(request.messages[-1]["content"]).messages
+    }
     made = consolidate(request).operations
     ended = {one.fact for one in made if one.op in ("supersede", "retire")}
     assert len(made) <= MOST
@@ -370,9 +375,9 @@ def test_every_operation_rests_on_literal_words_of_the_cited_message(before, aft
         assert bool(one.evidence) == (one.op != "restate")
         if one.op == "restate":
             assert one.fact in ended
-            assert set(words_of(one.text)) <= set(words_of(known[one.fact - 1]))
+            assert set(stemmed_words(one.text)) <= set(stemmed_words(known[one.fact - 1]))
         for cited in one.evidence:
-            assert talk[cited.message].person
+            assert talk[cited.message].from_person
             assert cited.quote in talk[cited.message].words
             assert cited.quote in request.messages[-1]["content"]
             assert "\n" not in cited.quote

@@ -9,10 +9,10 @@ from offline_harness import consolidation
 
 from bot.agent.context import _render_message
 from bot.llm.base import ModelRequest
-from bot.memory.transcript import transcript
-from bot.offline.consolidate import consolidate
+from bot.memory.transcript import render_transcript
+from bot.offline.consolidation import consolidate
 from bot.offline.model import OfflineModel
-from bot.offline.prompt import said
+from bot.offline.prompt import parse_user_message
 from bot.tape.entries import message
 
 LEASE = {
@@ -41,7 +41,7 @@ async def reply(*messages) -> str:
 @pytest.mark.parametrize("files", [[PHOTO], [LEASE], [LEASE, PHOTO, LEASE]], ids=len)
 def test_a_persons_words_are_read_without_the_files_that_came_with_them(files, quote):
     content = _render_message(entry("My sister lives in Oslo.", *files, quote=quote))["content"]
-    read = said(content)
+    read = parse_user_message(content)
     assert read.words == "My sister lives in Oslo."
     assert [one.name for one in read.files] == [str(one["name"]) for one in files]
     assert read.files[0].text == files[0].get("text", "")
@@ -50,7 +50,7 @@ def test_a_persons_words_are_read_without_the_files_that_came_with_them(files, q
 @given(st.text(), st.text())
 def test_no_text_of_a_file_is_taken_for_a_persons_words(text, name):
     file = {"kind": "document", "name": name, "text": text}
-    assert said(_render_message(entry("Here.", file))["content"]).words == "Here."
+    assert parse_user_message(_render_message(entry("Here.", file))["content"]).words == "Here."
 
 
 async def test_what_a_document_says_is_quoted_as_the_documents():
@@ -73,7 +73,9 @@ async def test_a_file_alone_gets_an_honest_word():
 
 
 def test_nothing_is_learned_from_a_document_at_a_consolidation():
-    lines = transcript([entry("My sister Eva lives in Oslo.", LEASE), entry("", LEASE, PHOTO)])
+    lines = render_transcript(
+        [entry("My sister Eva lives in Oslo.", LEASE), entry("", LEASE, PHOTO)]
+    )
     talk = "\n".join(f"#{at} {line}" for at, line in enumerate(lines, start=1))
     made = consolidate(consolidation("", talk)).operations
     assert [one.text for one in made] == ["The user's sister Eva lives in Oslo."]

@@ -10,7 +10,7 @@ from offline_harness import Chat
 from bot.llm.base import ModelReply, ModelRequest, OnText
 from bot.offline.model import OfflineModel
 from bot.testing.host import session_host
-from bot.testing.scripted_model import calls, says
+from bot.testing.scripted_model import text_reply, tool_call_reply
 
 HOSTILE = [
     "red | blue",
@@ -117,7 +117,10 @@ async def test_no_answer_holds_a_sign_of_the_form_that_models_read(tmp_path, hos
         )
         text = f"A walk got me unstuck. {hostile}"
         concluded = {"op": "conclusion", "text": text, "entries": [number]}
-        model.steps += [calls(("memory_save", {"changes": [concluded]})), says("Noted.")]
+        model.steps += [
+            tool_call_reply(("memory_save", {"changes": [concluded]})),
+            text_reply("Noted."),
+        ]
         await host.channel.ask("What do you make of it?")
         ask = host.channel.ask
         told = (

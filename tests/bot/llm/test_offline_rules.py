@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.language.person import to_second, to_third
-from bot.language.statements import facts
-from bot.offline.merge import forget, merge
-from bot.offline.prompt import own_words, passages, said
-from bot.offline.questions import acts
+from bot.language.statements import extract_facts
+from bot.offline.intents import message_intents
+from bot.offline.memory_text import merge_facts, remove_topic
+from bot.offline.prompt import parse_passages, parse_user_message, without_quoted_parts
 from bot.offline.turn import saved
 
 SAID = st.sampled_from(
@@ -28,33 +28,40 @@ TEXT = st.text(max_size=300) | st.lists(SAID | st.text(max_size=20), max_size=8)
 
 @given(st.lists(SAID, max_size=8), st.lists(SAID, max_size=8))
 def test_merging_twice_equals_merging_once(before, after):
-    old = merge("", [fact.line for text in before for fact in facts(text)]).text
-    new = [fact.line for text in after for fact in facts(text)]
-    once = merge(old, new)
-    again = merge(once.text, new)
+    old = merge_facts("", [fact.line for text in before for fact in extract_facts(text)]).text
+    new = [fact.line for text in after for fact in extract_facts(text)]
+    once = merge_facts(old, new)
+    again = merge_facts(once.text, new)
     assert again.text == once.text
     assert again.added == ()
 
 
 @given(st.lists(SAID, max_size=8))
 def test_no_line_stands_twice(spoken):
-    lines = merge("", [fact.line for text in spoken for fact in facts(text)]).text.split("\n")
+    lines = merge_facts(
+        "", [fact.line for text in spoken for fact in extract_facts(text)]
+    ).text.split("\n")
     assert len(lines) == len(set(lines))
 
 
 @given(TEXT)
 @settings(max_examples=examples(300))
 def test_any_text_is_read_without_failing_and_always_alike(text):
-    assert acts(said(text)) == acts(said(text))
-    made = merge(text, [fact.line for fact in facts(text, date="2026-11-21", name="Ada")])
-    assert forget(made.text, text)
-    assert isinstance(passages(text), tuple)
+    assert message_intents(parse_user_message(text)) == message_intents(parse_user_message(text))
+    made = merge_facts(
+        text, [fact.line for fact in extract_facts(text, date="2026-11-21", name="Ada")]
+    )
+    assert remove_topic(made.text, text)
+    assert isinstance(parse_passages(text), tuple)
     assert saved(text) in (True, False)
 
 
 @given(st.text(max_size=100), st.text(max_size=100))
 def test_nothing_after_a_quotation_is_a_persons_own(own, quoted):
-    assert own_words(f"{own}\n<quoted>\n{quoted}\n</quoted>") in (own, own_words(own))
+    assert without_quoted_parts(f"{own}\n<quoted>\n{quoted}\n</quoted>") in (
+        own,
+        without_quoted_parts(own),
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,7 @@ def test_nothing_after_a_quotation_is_a_persons_own(own, quoted):
 @pytest.mark.timeout(10)
 def test_a_hundred_kilobytes_are_read_at_once(text):
     """Bounded by the test's time limit: a pattern that backtracks over the text would not end."""
-    assert acts(said(text))
+    assert message_intents(parse_user_message(text))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.bus import Sender
+from bot.offline.arithmetic import calculate_answer
 from bot.offline.model import OfflineModel
-from bot.offline.sums import reckoned
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock
 
@@ -30,7 +30,7 @@ async def _talk(host: Host, chat: int, *texts: str, pause: float = _DAY) -> str:
     for text in texts:
         sender = Sender(str(chat), "Ada")
         inbound = await host.channel.send(text, chat=f"c{chat}", sender=sender, private=True)
-        answer = await host.channel.answer_to(inbound)
+        answer = await host.channel.wait_for_answer(inbound)
         clock = host.clock
         assert isinstance(clock, ManualClock)
         clock.advance(pause)
@@ -129,13 +129,13 @@ async def test_no_old_value_is_told_as_if_it_were_current(tmp_path_factory, slot
 )
 def test_simple_sums_with_dates(question, known, told):
     """Where it is not certain whose date it is, or which of two, nothing is told."""
-    assert reckoned(question, known, date(2026, 11, 24)) == told
+    assert calculate_answer(question, known, date(2026, 11, 24)) == told
 
 
 def test_a_day_without_a_year_is_the_next_after_it_was_said():
     asked, known = "How many days until my flight?", "Your flight is on 3 May."
-    assert reckoned(asked, known, date(2026, 11, 24), date(2026, 4, 1)) == ""
-    told = reckoned(asked, known, date(2026, 11, 24), date(2026, 11, 1))
+    assert calculate_answer(asked, known, date(2026, 11, 24), date(2026, 4, 1)) == ""
+    told = calculate_answer(asked, known, date(2026, 11, 24), date(2026, 11, 1))
     assert told == "160 days, until 2027-05-03."
 
 
@@ -185,7 +185,7 @@ async def test_what_one_of_a_group_says_of_themselves_changes_nothing_of_another
     async with session_host(tmp_path, OfflineModel(), clock=ManualClock()) as host:
         for sender, text in talk:
             inbound = await host.channel.send(text, chat="g", sender=sender, private=False)
-            answer = await host.channel.answer_to(inbound)
+            answer = await host.channel.wait_for_answer(inbound)
             host.clock.advance(_DAY)
     assert "Siemens" in answer
     assert "left" not in answer

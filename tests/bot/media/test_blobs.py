@@ -13,7 +13,7 @@ import pytest
 from databases import WAITING, drop, fresh_database
 from waiting import until
 
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.bus.media.postgres_blobs import PostgresBlobs
 from bot.core.database.connections import Database
 
@@ -41,7 +41,7 @@ async def database(url):
 def opened(request, tmp_path):
     """Opens the same store again and again, as runs one after the other do."""
     if request.param == "folder":
-        return lambda: BlobStore(tmp_path / "blobs")
+        return lambda: FolderBlobs(tmp_path / "blobs")
     database = request.getfixturevalue("database")
     return lambda: PostgresBlobs(database)
 
@@ -53,7 +53,7 @@ async def test_what_was_put_is_got_again_also_after_a_restart(opened):
 
 
 async def test_the_same_bytes_are_kept_once(tmp_path):
-    store = BlobStore(tmp_path)
+    store = FolderBlobs(tmp_path)
     name = await store.put(b"twice")
     before = store.path(name).stat().st_ino
     assert await store.put(b"twice") == name
@@ -62,7 +62,7 @@ async def test_the_same_bytes_are_kept_once(tmp_path):
 
 
 async def test_nobody_else_on_the_machine_can_read_them(tmp_path):
-    store = BlobStore(tmp_path / "blobs")
+    store = FolderBlobs(tmp_path / "blobs")
     path = store.path(await store.put(b"private"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     folders = (path.parent, path.parent.parent, tmp_path / "blobs" / "incoming")
@@ -72,7 +72,7 @@ async def test_nobody_else_on_the_machine_can_read_them(tmp_path):
 async def test_a_damaged_file_is_reported_as_missing_and_mended_when_it_is_sent_again(
     tmp_path, caplog
 ):
-    store = BlobStore(tmp_path)
+    store = FolderBlobs(tmp_path)
     name = await store.put(b"whole")
     store.path(name).write_bytes(b"wh")
     with caplog.at_level(logging.WARNING):
@@ -89,20 +89,20 @@ async def test_a_name_that_is_none_or_unknown_gives_nothing(opened, name):
 
 async def test_no_path_can_be_made_of_a_name_that_is_no_hash(tmp_path):
     with pytest.raises(ValueError, match="SHA-256"):
-        BlobStore(tmp_path).path("../../etc/passwd")
+        FolderBlobs(tmp_path).path("../../etc/passwd")
 
 
 async def test_what_a_kill_left_half_written_is_gone_at_the_next_start(tmp_path):
-    BlobStore(tmp_path)
+    FolderBlobs(tmp_path)
     (tmp_path / "incoming" / "blob-torn").write_bytes(b"half")
-    BlobStore(tmp_path)
+    FolderBlobs(tmp_path)
     assert files(tmp_path) == []
 
 
 async def test_a_kill_between_writing_and_naming_leaves_nothing_under_the_name(
     tmp_path, monkeypatch
 ):
-    store = BlobStore(tmp_path)
+    store = FolderBlobs(tmp_path)
 
     def killed(*_):
         raise KeyboardInterrupt
@@ -113,20 +113,20 @@ async def test_a_kill_between_writing_and_naming_leaves_nothing_under_the_name(
     monkeypatch.undo()
     assert await store.get(hashlib.sha256(b"never named").hexdigest()) is None
     assert files(tmp_path)
-    BlobStore(tmp_path)
+    FolderBlobs(tmp_path)
     assert files(tmp_path) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 async def test_a_folder_that_may_not_be_written_is_an_error(tmp_path):
-    store = BlobStore(tmp_path)
+    store = FolderBlobs(tmp_path)
     (tmp_path / "incoming").chmod(0o500)
     with pytest.raises(OSError, match="ermission"):
         await store.put(b"x")
 
 
 async def test_what_was_removed_is_gone_with_its_name_and_its_bytes(tmp_path):
-    store = BlobStore(tmp_path)
+    store = FolderBlobs(tmp_path)
     name, other = await store.put(b"a secret picture"), await store.put(b"another")
     assert await store.remove(name)
     assert await store.get(name) is None
@@ -152,7 +152,7 @@ async def test_what_is_put_while_it_is_removed_is_there_or_was_removed_after_it(
     tmp_path, monkeypatch
 ):
     """A removal between looking and answering: what ``put`` has returned is there."""
-    store = BlobStore(tmp_path)
+    store = FolderBlobs(tmp_path)
     name = await store.put(b"both at once")
     removed = []
 

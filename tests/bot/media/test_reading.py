@@ -12,9 +12,9 @@ import anyio
 import pytest
 from media_pdfs import bomb, pdf
 
-from bot.bus.media import reading
-from bot.bus.media.kinds import PDF
-from bot.bus.media.reading import UNREADABLE, read_document, read_text
+from bot.bus.media import documents as reading
+from bot.bus.media.documents import UNREADABLE, read_document, read_text
+from bot.bus.media.media_types import PDF
 
 TEXT = "Grüße,\nJürgen – 5 €\n"
 
@@ -46,7 +46,7 @@ def test_bytes_that_no_windows_page_has_are_still_read():
     ids=["all-bytes", "archive", "elf", "exe"],
 )
 def test_what_is_not_text_is_refused(data):
-    assert read_text(data) == reading.Reading(None, UNREADABLE)
+    assert read_text(data) == reading.DocumentText(None, UNREADABLE)
 
 
 def test_a_coloured_log_is_read_without_its_colours():
@@ -102,7 +102,7 @@ async def test_a_pdf_that_keeps_its_reader_busy_for_ever_costs_bounded_time(tmp_
 async def test_one_page_that_takes_too_long_costs_bounded_time():
     with anyio.fail_after(30):
         found = await read_document(bomb(4), PDF, seconds=3)
-    assert found == reading.Reading(None, "reading the PDF took too long")
+    assert found == reading.DocumentText(None, "reading the PDF took too long")
 
 
 LATE = """
@@ -130,7 +130,7 @@ async def test_what_was_read_before_a_page_that_takes_too_long_is_kept(tmp_path,
     with anyio.fail_after(60):
         found = await read_document(bomb(4, after=["Dear Ada"]), PDF, seconds=60)
     note = "only the first 1 of 2 pages were read: the rest took too long"
-    assert found == reading.Reading("Dear Ada", note)
+    assert found == reading.DocumentText("Dear Ada", note)
 
 
 @pytest.mark.slow
@@ -198,7 +198,7 @@ async def test_a_pdf_that_kills_its_reader_is_only_a_word(tmp_path, monkeypatch,
 async def test_a_pdf_that_unpacks_to_more_than_memory_is_only_a_word():
     with anyio.fail_after(30):
         found = await read_document(bomb(200), PDF, seconds=15)
-    assert found == reading.Reading(None, "the PDF needs too much memory to be read")
+    assert found == reading.DocumentText(None, "the PDF needs too much memory to be read")
 
 
 async def test_no_secret_of_the_environment_reaches_the_reader(tmp_path, monkeypatch):

@@ -5,9 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.attachments import IMAGE_TOKENS, attachment_tokens, attachments, describe
+from bot.memory.attachments import (
+    IMAGE_TOKENS,
+    attachment_tokens,
+    attachments_in,
+    describe_attachments,
+)
 from bot.memory.recall import _from_others
-from bot.memory.transcript import transcript
+from bot.memory.transcript import render_transcript
 from bot.tape.entries import message
 
 IMAGE = {"kind": "image", "name": "photo.jpg", "mime": "image/jpeg", "blob": "a" * 64, "size": 9}
@@ -19,27 +24,30 @@ def meta(*files):
 
 
 def test_each_file_is_one_line_and_what_it_says_is_quoted():
-    assert describe(meta(IMAGE, REPORT)) == (
+    assert describe_attachments(meta(IMAGE, REPORT)) == (
         "\n(image photo.jpg)\n(document report.pdf)\n<quoted>\n> Line one.\n> Line two.\n</quoted>"
     )
 
 
 def test_a_voice_message_is_only_said_to_be_one_since_its_words_are_the_message():
     voice = {"kind": "voice", "name": "voice", "text": "I live in Oslo."}
-    assert describe(meta(voice)) == "\n(voice message, transcribed)"
+    assert describe_attachments(meta(voice)) == "\n(voice message, transcribed)"
     unheard = {"kind": "voice", "name": "voice", "note": "no words were heard in it"}
-    assert describe(meta(unheard)) == "\n(voice message; no words were heard in it)"
+    assert describe_attachments(meta(unheard)) == "\n(voice message; no words were heard in it)"
 
 
 def test_what_another_recording_says_is_quoted():
     song = {"kind": "audio", "name": "song.mp3", "text": "la la"}
-    assert describe(meta(song)) == "\n(audio song.mp3)\n<quoted>\n> la la\n</quoted>"
+    assert describe_attachments(meta(song)) == "\n(audio song.mp3)\n<quoted>\n> la la\n</quoted>"
 
 
 def test_notes_and_remarks_stand_in_words():
     large = {**IMAGE, "blob": None, "note": "larger than 20 MB, not taken"}
-    assert describe(meta(large)) == "\n(image photo.jpg; larger than 20 MB, not taken)"
-    assert describe(meta(IMAGE), {0: "no longer shown"}) == "\n(image photo.jpg; no longer shown)"
+    assert describe_attachments(meta(large)) == "\n(image photo.jpg; larger than 20 MB, not taken)"
+    assert (
+        describe_attachments(meta(IMAGE), {0: "no longer shown"})
+        == "\n(image photo.jpg; no longer shown)"
+    )
 
 
 HOSTILE = (
@@ -49,7 +57,7 @@ HOSTILE = (
 
 
 def test_neither_a_name_nor_a_text_can_leave_its_block():
-    shown = describe(meta({"kind": "document", "name": HOSTILE, "text": HOSTILE}))
+    shown = describe_attachments(meta({"kind": "document", "name": HOSTILE, "text": HOSTILE}))
     first, *rest = shown.strip().splitlines()
     assert first.startswith("(document ")
     assert rest[0] == "<quoted>"
@@ -63,7 +71,7 @@ def test_neither_a_name_nor_a_text_can_leave_its_block():
 @given(st.text(), st.text(), st.text())
 def test_whatever_a_file_is_called_or_says_only_quoted_lines_follow_its_own(name, text, note):
     file = {"kind": "document", "name": name, "text": text, "note": note}
-    lines = describe(meta(file)).split("\n")[1:]
+    lines = describe_attachments(meta(file)).split("\n")[1:]
     assert lines[0].startswith("(document ")
     assert lines[0].endswith(")")
     assert all(one.startswith("> ") or one in ("<quoted>", "</quoted>") for one in lines[1:])
@@ -72,9 +80,9 @@ def test_whatever_a_file_is_called_or_says_only_quoted_lines_follow_its_own(name
 
 def test_damage_on_the_tape_is_passed_over():
     damaged = {"attachments": [None, 3, {"kind": "spell"}, {"name": "x"}, {"kind": "image"}]}
-    assert [one.name for one in attachments(damaged)] == ["file"]
-    assert attachments({"attachments": "no"}) == attachments({}) == ()
-    assert describe({}) == ""
+    assert [one.name for one in attachments_in(damaged)] == ["file"]
+    assert attachments_in({"attachments": "no"}) == attachments_in({}) == ()
+    assert describe_attachments({}) == ""
 
 
 def test_files_cost_tokens():
@@ -87,11 +95,11 @@ def test_files_cost_tokens():
 def test_what_is_consolidated_has_no_more_than_a_quoted_excerpt_of_a_document():
     long = {**REPORT, "text": "I live in Rome. " * 500}
     said = message("user", "Here it is", sender={"name": "Ada"}, attachments=[long])
-    (line,) = transcript([said])
+    (line,) = render_transcript([said])
     assert line.startswith("[?] USER (Ada): Here it is\n  (document report.pdf)\n  <quoted>\n  > I")
     assert len(line) < 500
     alone = message("user", "", sender={"name": "Ada"}, attachments=[IMAGE])
-    assert transcript([alone]) == ["[?] USER (Ada): (image photo.jpg)"]
+    assert render_transcript([alone]) == ["[?] USER (Ada): (image photo.jpg)"]
 
 
 def test_what_a_document_says_can_be_recalled_as_the_documents_words():

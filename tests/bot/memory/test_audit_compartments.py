@@ -11,19 +11,24 @@ import pytest
 
 from bot.bus.messages import Sender
 from bot.cli.memory_audit import audit_memory
-from bot.memory.audit.auditing import audit_scope, audit_session
-from bot.memory.audit.gathering import Gathering
+from bot.memory.audit.audit_reader import AuditReader
+from bot.memory.audit.rules import audit_scope, audit_session
+from bot.memory.bus.compartment_records import (
+    Problem,
+    SharedReference,
+    SynthesizedPattern,
+    WorkingSet,
+)
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.records import Problem, SharedReference, SynthesizedPattern, WorkingSet
-from bot.memory.facts.fold import PAUSED, FactFold, bus_entry
+from bot.memory.facts.fact_fold import PAUSED_EVENT, FactFold, bus_entry
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scopes import scope_entry
+from bot.memory.scope_registry import scope_entry
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, says
+from bot.testing.scripted_model import ScriptedModel, text_reply
 
 NOW = datetime(2026, 3, 10, 9, tzinfo=UTC)
 HOME, CHAT = "person:fake:7", "fake:1"
@@ -55,15 +60,15 @@ class Planted:
         await self.change(references=[replace(one, **more).as_json()], decision=GATE)
 
     async def work(self, number: str, state: Any, *messages: int, active: str = "") -> None:
-        one = Problem(number, f"Trip {number}", state, CHAT, NOW, NOW, messages=messages)
+        one = Problem(number, f"Trip {number}", state, CHAT, NOW, NOW, resumable_entry_ids=messages)
         working = WorkingSet(number, CHAT, NOW, NOW, open_questions=["when?"])
         data: dict[str, Any] = {"problems": [one.as_json()], "working": [working.as_json()]}
         await self.change(CHAT, **data, **({"active": active} if active else {}))
 
     async def found(self) -> list[tuple[str, str]]:
-        gathering = Gathering(self.store, ManualClock(NOW))
-        shown, home = await gathering.session(CHAT)
-        scope = await gathering.scope(home)
+        gathering = AuditReader(self.store, ManualClock(NOW))
+        shown, home = await gathering.read_session(CHAT)
+        scope = await gathering.read_scope(home)
         findings = [*audit_session(shown), *audit_scope(scope, NOW)]
         return [(one.kind, one.why) for one in findings]
 
@@ -87,7 +92,10 @@ async def test_what_is_in_order_is_not_reported(planted: Planted) -> None:
     await planted.work("p1", "paused", int(trip.split("#")[1]))
     await planted.work("p2", "active", active="p2")
     state = planted.folds[HOME].state()
-    paused = event(PAUSED, {"paused": False, "previous": planted.folds[HOME].last, "state": state})
+    paused = event(
+        PAUSED_EVENT,
+        {"paused": False, "previous": planted.folds[HOME].last_entry_id, "state": state},
+    )
     planted.folds[HOME].apply(await planted.store.append(HOME, paused))
     await planted.set(said, version=2)
     assert await planted.found() == []
@@ -158,7 +166,10 @@ async def test_a_whole_state_that_tells_of_other_values_is_found(planted: Plante
     await planted.set("a person")
     state = planted.folds[HOME].state()
     state["compartments"]["references"][0]["value"] = "Monday"
-    entry = event(PAUSED, {"paused": False, "previous": planted.folds[HOME].last, "state": state})
+    entry = event(
+        PAUSED_EVENT,
+        {"paused": False, "previous": planted.folds[HOME].last_entry_id, "state": state},
+    )
     await planted.store.append(HOME, entry)
     [(kind, why)] = await planted.found()
     assert (kind, "do not agree" in why) == ("bookkeeping", True)
@@ -167,7 +178,7 @@ async def test_a_whole_state_that_tells_of_other_values_is_found(planted: Plante
 def test_what_people_do_by_commands_is_in_order(tmp_path, capsys) -> None:
 
     async def talk() -> None:
-        async with session_host(tmp_path, ScriptedModel(lambda _: says("Fine."))) as host:
+        async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("Fine."))) as host:
             ask = host.channel.ask
             for text in (
                 "I like tea",
@@ -186,7 +197,7 @@ def test_what_people_do_by_commands_is_in_order(tmp_path, capsys) -> None:
                 await ask(text)
             who = {"chat": "9", "private": False, "sender": Sender("8", "Bob"), "role": "owner"}
             for text in ("/reference set office Oslo", "/problem new Party", "Who comes?"):
-                await host.channel.answer_to(await host.channel.send(text, **who))
+                await host.channel.wait_for_answer(await host.channel.send(text, **who))
 
     anyio.run(talk)
     settings = load_settings(home=tmp_path, timezone="UTC")

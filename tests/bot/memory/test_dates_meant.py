@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from bot.memory.dates_meant import dates_meant
-from bot.memory.recall import recall
-from bot.memory.snapshot import MemorySnapshot
+from bot.memory.recall import recall_passages
+from bot.memory.relative_dates import resolve_relative_dates
+from bot.memory.zone_snapshot import MemorySnapshot
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
@@ -38,11 +38,11 @@ TODAY = date(2026, 11, 24)  # A Tuesday.
     ],
 )
 def test_a_question_means(question, dates):
-    assert dates_meant(question, TODAY) == dates
+    assert resolve_relative_dates(question, TODAY) == dates
 
 
 def test_a_season_that_is_not_over_was_last_year():
-    assert dates_meant("last summer", date(2026, 7, 1)) == "2025"
+    assert resolve_relative_dates("last summer", date(2026, 7, 1)) == "2025"
 
 
 async def test_what_was_said_then_comes_first_and_the_rest_is_still_found(tmp_path):
@@ -55,7 +55,7 @@ async def test_what_was_said_then_comes_first_and_the_rest_is_still_found(tmp_pa
         for text in (f"I run along the river, round {at}.", "It rained.", "Tea is ready.")
     ]
     await store.append_many("a", [*said, message("user", "Where did I run last month?")])
-    found = await recall(
+    found = await recall_passages(
         TapeService(store, "a"), MemorySnapshot(), "Where did I run last month?", days=365,
         now=datetime(2026, 11, 24, tzinfo=UTC), timezone=UTC,
     )  # fmt: skip

@@ -11,9 +11,9 @@ from sampling import examples
 from test_scope_facts import learn, said, scope_on
 
 from bot.core.errors import MemoryRefused
-from bot.memory.facts.proposals import Batch, Judgement, Proposal
-from bot.memory.facts.slot import same_slot, shown_slot
-from bot.memory.scope import ScopeMemory
+from bot.memory.facts.fact_slot import normalize_slot, same_slot
+from bot.memory.facts.proposals import Judgement, Proposal, ProposalBatch
+from bot.memory.scope_memory import ScopeMemory
 from bot.tape.stores.memory import MemoryTapeStore
 
 
@@ -55,7 +55,7 @@ def test_slots_are_compared_by_what_they_name(one, other, same):
 
 @pytest.mark.parametrize("odd", ["x" * 61, "a [7] b", "a (since 2020-01-01)", "<fact>", "a\x00b"])
 def test_what_is_no_plain_name_is_no_slot(odd):
-    assert shown_slot(odd) == ""
+    assert normalize_slot(odd) == ""
 
 
 async def test_a_newer_value_ends_the_older_whatever_words_it_uses(scope):
@@ -115,7 +115,7 @@ async def test_a_refuted_value_gives_its_place_back(scope):
     )
     assert texts(scope) == ["Rex has a fever."]
     judged = Proposal("refute", fact=wrong.fact.id, judgement=Judgement("not_stated"))
-    await scope.apply(Batch("j", "judge", (judged,)))
+    await scope.apply(ProposalBatch("j", "judge", (judged,)))
     assert texts(scope) == ["Rex is alive."]
 
 
@@ -128,11 +128,11 @@ async def test_of_two_values_in_one_batch_a_refuted_one_gives_its_place_back_to_
         )
         for mg in (75, 100)
     )  # fmt: skip
-    decided = (await scope.apply(Batch("two", "consolidation", both))).decided
+    decided = (await scope.apply(ProposalBatch("two", "consolidation", both))).decisions
     assert texts(scope) == ["Aspirin: 100 mg."]
     last = next(one.fact for one in decided if one.fact and "100" in one.fact.text)
     judged = Proposal("refute", fact=last.id, judgement=Judgement("overstated"))
-    await scope.apply(Batch("j", "judge", (judged,)))
+    await scope.apply(ProposalBatch("j", "judge", (judged,)))
     assert texts(scope) == ["Aspirin: 75 mg."]
 
 
@@ -141,7 +141,9 @@ async def test_in_a_group_anothers_word_for_a_fact_does_not_keep_its_owner_from_
     old = await learn(scope, "Member 7: the match is in Bonn.", first, slot="match: place")
     again = said("yes, in Bonn", 2, sender="8", origin="member", day=1)
     await scope.apply(
-        Batch("s", "consolidation", (Proposal("strengthen", fact=old.fact.id, evidence=(again,)),))
+        ProposalBatch(
+            "s", "consolidation", (Proposal("strengthen", fact=old.fact.id, evidence=(again,)),)
+        )
     )
     newer = said("no, in Kiel", 3, sender="7", origin="member", day=2)
     await learn(scope, "Member 7: it takes place in Kiel.", newer, slot="match: place")
@@ -153,7 +155,7 @@ async def test_what_takes_a_named_facts_place_keeps_its_slot(scope):
     change = Proposal(
         "supersede", "The rent is 900 now.", old.fact.id, evidence=(said("rent is 900", 9, day=1),)
     )
-    await scope.apply(Batch("k", "assistant", (change,)))
+    await scope.apply(ProposalBatch("k", "assistant", (change,)))
     [fact] = scope.active()
     assert fact.slot == "flat: rent"
 

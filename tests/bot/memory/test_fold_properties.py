@@ -12,27 +12,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.agent.consolidation.policy import Policy, Range
-from bot.agent.consolidation.worker import Consolidation, _portion, record
+from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
+from bot.agent.consolidation.worker import ConsolidationResult, _portion, record_result
 from bot.agent.context import default_context
-from bot.core.clock import iso
+from bot.core.clock import format_time
 from bot.llm.base import Usage
-from bot.memory.bus.entries import stamped
-from bot.memory.facts.citing import cite
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.fold import CONSOLIDATION_FAILED, SessionFold
-from bot.memory.load import load_fold, supply
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import Scopes
-from bot.memory.snapshot import zone_entries
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START, entry_tokens, replaces
-from bot.memory.transcript import transcript
-from bot.memory.turns import DELIVERY, REPLY, TURN_RESUME
-from bot.memory.window import WindowFold, as_heard
+from bot.memory.bus.entries import with_problem
+from bot.memory.context_window import WindowFold, visible_entries
+from bot.memory.conversation_entries import (
+    LOOP_STEP,
+    TURN_END,
+    TURN_START,
+    entry_tokens,
+    replaced_entry_id,
+)
+from bot.memory.facts.evidence import cite
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.fold_loader import load_fold, load_resumed_entries
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT, SessionFold
+from bot.memory.transcript import render_transcript
+from bot.memory.turn_fold import DELIVERY, REPLY, TURN_RESUME
 from bot.memory.zone import MemoryZone
+from bot.memory.zone_snapshot import zone_entries
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
-    KINDS,
+    ENTRY_KINDS,
     SESSION_NEW,
     TapeEntry,
     anchor,
@@ -68,10 +74,10 @@ class Session:
         fresh = TapeService(self.tape.store, "fake:1")
         self.tape = fresh
         fresh.observe(self.fold.apply)
-        fresh.stamp = lambda entry: stamped(entry, self.fold.problem)
+        fresh.stamp = lambda entry: with_problem(entry, self.fold.problem)
         self.zone = MemoryZone(fresh, fold=self.fold.zone, clock=self.clock, retention_days=3)
-        await self.zone.ensure()
-        scopes = Scopes(fresh.store, self.clock)
+        await self.zone.load_or_create()
+        scopes = ScopeRegistry(fresh.store, self.clock)
         self.memory = LongTermMemory(fresh, self.fold, self.zone, scopes)
         await self.memory.open()
 
@@ -98,7 +104,7 @@ class Session:
 
     async def _edit(self, text: str) -> None:
         """An edit of a message that is not answered yet."""
-        unsettled = list(self.fold.turns.unsettled.values())
+        unsettled = list(self.fold.turns.unanswered.values())
         if unsettled:
             meta = {"inbound": f"e{next(self.numbers)}", "edits": "?", "replaces": unsettled[-1]}
             await self.tape.append(message("user", text, **meta))
@@ -111,23 +117,23 @@ class Session:
                 await self.tape.append(event(DELIVERY, data))
 
     def _taken_in(self) -> list[int]:
-        return [entry.id for entry in self.fold.window.overheard()][-2:]
+        return [entry.id for entry in self.fold.window.overheard_messages()][-2:]
 
     async def _start(self, arrived: list[TapeEntry], inbound: list[str], joined: list[int]) -> None:
         self.turn, self.steps, self.inbound = f"turn-{next(self.numbers)}", 0, inbound
         data = {"turn": self.turn, "inbound": inbound, "joined": joined}
-        prompt = [system("prompt", hash=f"h{self.fold.frozen.version}")]
+        prompt = [system("prompt", hash=f"h{self.fold.prompt_snapshot.version}")]
         await self.tape.append_many([*arrived, *prompt, event(TURN_START, data)])
 
     async def _next(self, _: str) -> None:
         """Take up what waits, as after a turn."""
-        waiting = self.fold.window.waiting()
+        waiting = self.fold.window.waiting_messages()
         if self.turn is None and waiting:
             joined = [*self._taken_in(), *(e.id for e in waiting)]
             await self._start([], [e.meta["inbound"] for e in waiting], joined)
 
     async def _join(self, _: str) -> None:
-        waiting = self.fold.window.waiting()
+        waiting = self.fold.window.waiting_messages()
         if self.turn is not None and waiting:
             arrived = [e.meta["inbound"] for e in waiting]
             self.inbound += arrived
@@ -163,7 +169,7 @@ class Session:
 
     async def _stop(self, text: str) -> None:
         if self.turn is not None:
-            waiting = self.fold.window.waiting()
+            waiting = self.fold.window.waiting_messages()
             self.inbound += [e.meta["inbound"] for e in waiting]
             await self._end(event(REPLY, {"text": "Stopped."}), [e.id for e in waiting])
 
@@ -206,7 +212,7 @@ class Session:
 
     async def _save(self, text: str) -> None:
         proposal = Proposal("add", f"{text} {next(self.numbers)}")
-        await self.memory.write(Batch(f"save{next(self.numbers)}", "person", (proposal,)))
+        await self.memory.write(ProposalBatch(f"save{next(self.numbers)}", "person", (proposal,)))
 
     async def _undo(self, _: str) -> None:
         batch = await self.memory.home.undo_batch()
@@ -220,25 +226,25 @@ class Session:
         await self.zone.append_daily(text)
 
     async def _clear(self, _: str) -> None:
-        await self.memory.apply(self.memory.clearing(f"clear{next(self.numbers)}"))
+        await self.memory.apply(self.memory.clear_batch(f"clear{next(self.numbers)}"))
         await self.zone.clear()
 
     async def _day(self, _: str) -> None:
         self.clock.advance(86_400)
 
     async def _consolidate(self, text: str) -> None:
-        due = Policy(window=4, tokens=10_000, prompt_tokens=10_000).due(self.fold)
+        due = ConsolidationPolicy(window=4, tokens=10_000, prompt_tokens=10_000).due(self.fold)
         if due is None:
             return
         entries = await self.tape.read_entries(due.first, due.last)
         portion = _portion(entries, 10_000, self.fold.window)
-        await self._recorded(Range(due.first, portion[-1].id), text)
+        await self._recorded(EntryRange(due.first, portion[-1].id), text)
 
-    async def _recorded(self, due: Range, text: str) -> None:
+    async def _recorded(self, due: EntryRange, text: str) -> None:
         entries = await self.tape.read_entries(due.first, due.last)
-        heard = as_heard(entries, self.fold.window)
+        heard = visible_entries(entries, self.fold.window)
         spoken = [e for e in heard if e.kind in ("message", "tool_call", "tool_result")]
-        result = Consolidation(
+        result = ConsolidationResult(
             due,
             f"history {text}",
             tuple(Proposal("add", text, evidence=(cite("fake:1", e),)) for e in spoken[:1]),
@@ -249,14 +255,14 @@ class Session:
             Usage(1, 0, 1, 0.1, 1),
             self.fold.zone.cleared,
             self.memory.home.name,
-            self.memory.home.fold.cleared,
+            self.memory.home.fold.cleared_at,
         )
-        assert await record(self.memory, result)
+        assert await record_result(self.memory, result)
 
     async def _problem(self, text: str) -> None:
         """Work on another problem, perhaps a new one."""
         problems = self.memory.bus.problems
-        if self.turn is not None or self.fold.window.waiting():
+        if self.turn is not None or self.fold.window.waiting_messages():
             return
         known = await problems.list_by_state()
         if len(known) < 4:
@@ -267,7 +273,7 @@ class Session:
 
     async def _aside(self, text: str) -> None:
         """Put a problem aside, in one of the ways that there are."""
-        if self.turn is not None or self.fold.window.waiting():
+        if self.turn is not None or self.fold.window.waiting_messages():
             return
         problems = self.memory.bus.problems
         known = await problems.list_by_state()
@@ -287,14 +293,16 @@ class Session:
         """An edit of a message that belongs to a problem which was left."""
         entries = await self.tape.read_entries()
         said = [e for e in entries if e.kind == "message" and e.payload.get("role") == "user"]
-        other = [e for e in said if problem_of(e) != self.fold.problem and replaces(e) is None]
+        other = [
+            e for e in said if problem_of(e) != self.fold.problem and replaced_entry_id(e) is None
+        ]
         if other:
             meta = {"inbound": f"e{next(self.numbers)}", "edits": "?", "replaces": other[-1].id}
             edit = message("user", text, queued=True, overheard=True, **meta)
             await self.tape.append(edit.with_meta(problem=problem_of(other[-1])))
 
     async def _fail(self, text: str) -> None:
-        await self.tape.append_event(CONSOLIDATION_FAILED, {"error": text, "attempt": 1})
+        await self.tape.append_event(CONSOLIDATION_FAILED_EVENT, {"error": text, "attempt": 1})
 
     async def _overflow(self, text: str) -> None:
         starts = self.fold.window.turn_starts()
@@ -307,14 +315,14 @@ class Session:
             await self.tape.handoff("phase/other", {"summary": text})
 
     async def _new(self, text: str) -> None:
-        if self.turn is None and not self.fold.window.waiting():
-            carry = zone_entries(self.zone.read(), iso(self.clock.now()))
+        if self.turn is None and not self.fold.window.waiting_messages():
+            carry = zone_entries(self.zone.read(), format_time(self.clock.now()))
             boundary = anchor(SESSION_NEW, {"summary": text})
             await self.tape.archive([*carry, boundary])
 
     async def _reopen(self, _: str) -> None:
         await self.open()
-        opened = self.fold.turns.open
+        opened = self.fold.turns.open_turn
         assert (opened.id if opened else None) == self.turn
         if opened is not None:
             assert (opened.steps, opened.inbound) == (self.steps, self.inbound)
@@ -385,7 +393,7 @@ async def assert_folds_agree(session: Session) -> None:
     whole = SessionFold(WindowFold(MESSAGES, TOKENS))
     for entry in await session.tape.read_entries():
         whole.apply(entry)
-    await supply(session.tape, whole.window)
+    await load_resumed_entries(session.tape, whole.window)
     assert state(from_tail) == state(whole)
     assert state(session.fold) == state(whole)
 
@@ -401,9 +409,9 @@ async def test_to_and_fro_between_problems_folds_agree_and_views_hold_one_proble
             text = chance.choice(["hi", "error", "orphan", "word " * 12, "你好", "x x x "])
             await session.do(chance.choice(TO_AND_FRO), text)
             window = session.fold.window
-            assert {problem_of(one) for one in window.spoken()} <= {session.fold.problem}
+            assert {problem_of(one) for one in window.conversation()} <= {session.fold.problem}
             assert window.problem == session.fold.problem
-            if window.returned:
+            if window.resumed:
                 came_back += 1
                 await assert_folds_agree(session)
         await assert_folds_agree(session)
@@ -424,9 +432,9 @@ def test_what_is_in_view_is_bounded_and_nothing_unconsolidated_is_forgotten(step
             if action == "say" and session.steps == 0 and len(window.turn_starts()) > 1:
                 newest = [e for e in window.entries if e.id >= window.turn_starts()[-1]]
                 assert window.messages <= MESSAGES or len(newest) * 2 > MESSAGES
-        heard = as_heard(await session.tape.read_entries(), session.fold.window)
-        ids = [replaces(e) or e.id for e in heard if e.kind == "message"]
-        after = [number for number in ids if number > session.fold.window.cursor]
+        heard = visible_entries(await session.tape.read_entries(), session.fold.window)
+        ids = [replaced_entry_id(e) or e.id for e in heard if e.kind == "message"]
+        after = [number for number in ids if number > session.fold.window.consolidated_through]
         assert session.fold.window.unconsolidated == len(after)
 
     anyio.run(run)
@@ -571,7 +579,7 @@ METAS = st.dictionaries(
     JSON,
     max_size=4,
 )
-ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), PAYLOADS, METAS), max_size=20)
+ENTRIES = st.lists(st.tuples(st.sampled_from(sorted(ENTRY_KINDS)), PAYLOADS, METAS), max_size=20)
 
 
 @pytest.mark.slow
@@ -589,8 +597,8 @@ def test_no_tape_can_make_the_view_fail_or_leave_a_call_without_its_result(parts
             assert open_calls == []
             open_calls = [call["id"] for call in shown.get("tool_calls", [])]
     assert open_calls == []
-    transcript(fold.window.entries)
-    Policy(4, 100, 100).due(fold)
+    render_transcript(fold.window.entries)
+    ConsolidationPolicy(4, 100, 100).due(fold)
     fold.pointers()
 
 
@@ -620,7 +628,7 @@ def test_times_and_zones_that_cannot_be_shown_do_not_wedge_the_session(sent, tz)
     window.apply(message("user", "hi", sent=sent, tz=tz))
     [shown] = default_context(window)
     assert shown["content"].endswith("hi")
-    assert len(transcript(window.entries)) == 1
+    assert len(render_transcript(window.entries)) == 1
 
 
 def state(value: Any) -> Any:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.forgetting.cutting import Cutter
-from bot.memory.forgetting.tombstones import ERASED
-from bot.memory.forgetting.wanted import wanted
+from bot.memory.forgetting.erasure_query import parse_query
+from bot.memory.forgetting.message_redaction import MessageRedactor
+from bot.memory.forgetting.tombstones import ERASED_TEXT
 
 TOWN, OLA = "The user lives in Warsaw.", "The user's sister Ola is a nurse."
 
@@ -44,24 +44,24 @@ TOWN, OLA = "The user lives in Warsaw.", "The user's sister Ola is a nurse."
     ],
 )
 def test_a_clause_that_says_what_goes_goes_and_others_stay(text, left, quote):
-    cutter = Cutter((TOWN,), (OLA,))
-    assert cutter.left(text) == left
-    assert cutter.quote(text) == quote
+    cutter = MessageRedactor((TOWN,), (OLA,))
+    assert cutter.redact(text) == left
+    assert cutter.redact_quote(text) == quote
     if left is not None:
-        assert cutter.left(left) == left
+        assert cutter.redact(left) == left
         assert quote in left
 
 
 def test_words_that_were_asked_for_go_though_no_fact_says_them():
-    asked = wanted('"old address" Xy')
+    asked = parse_query('"old address" Xy')
     assert asked is not None
-    cutter = Cutter((), (OLA,), asked.wording())
-    assert cutter.left("My old address is there, Ola is here.") == "[erased], Ola is here."
+    cutter = MessageRedactor((), (OLA,), asked.text_matcher())
+    assert cutter.redact("My old address is there, Ola is here.") == "[erased], Ola is here."
 
 
 def test_in_a_script_without_spaces_sentences_are_told_apart():
-    cutter = Cutter(("用户住在华沙。",), ("用户的姐姐是护士。",))
-    assert cutter.left("我住在华沙。我姐姐是护士。") == "[erased]。我姐姐是护士。"
+    cutter = MessageRedactor(("用户住在华沙。",), ("用户的姐姐是护士。",))
+    assert cutter.redact("我住在华沙。我姐姐是护士。") == "[erased]。我姐姐是护士。"
 
 
 words = st.sampled_from(
@@ -71,21 +71,21 @@ words = st.sampled_from(
 
 @given(st.lists(words, max_size=30).map("".join) | st.text(max_size=60))
 def test_nothing_of_it_is_left_and_cutting_again_changes_nothing(text):
-    cutter = Cutter((TOWN,), (OLA,))
-    left = cutter.left(text)
+    cutter = MessageRedactor((TOWN,), (OLA,))
+    left = cutter.redact(text)
     told = left or ""
     assert "warsaw" not in told.casefold()
     if left is not None:
-        assert cutter.left(left) == left
-    quote = cutter.quote(text)
-    assert ERASED not in quote
+        assert cutter.redact(left) == left
+    quote = cutter.redact_quote(text)
+    assert ERASED_TEXT not in quote
     assert quote in told or not quote or left is None
 
 
 @pytest.mark.parametrize("unit", [" ", "and ", " and", ",", ". ", "Warsaw ", "a", " \n", "。"])
 def test_a_hostile_message_takes_no_longer_than_its_length(unit):
-    cutter = Cutter((TOWN,), (OLA,))
+    cutter = MessageRedactor((TOWN,), (OLA,))
     began = time.perf_counter()
-    cutter.left(unit * (60_000 // len(unit)))
+    cutter.redact(unit * (60_000 // len(unit)))
     # Where time grew with the square of the length it would be minutes.
     assert time.perf_counter() - began < 20

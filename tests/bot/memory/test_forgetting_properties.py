@@ -16,30 +16,47 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.agent.context import default_context
-from bot.memory.bus.compartments import BUS, Compartments
+from bot.memory.bus.compartment_records import (
+    Problem,
+    SharedReference,
+    SynthesizedPattern,
+    WorkingSet,
+)
+from bot.memory.bus.compartments import BUS_EVENT, Compartments
 from bot.memory.bus.entries import episode_entry
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.records import Problem, SharedReference, SynthesizedPattern, WorkingSet
-from bot.memory.facts.citing import cite
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.facts.evidence import cite
 from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fold import CHAIN, FACTS, FactFold, batch_entry, bus_entry, folded
-from bot.memory.facts.proposals import Decided, Outcome, Proposal
-from bot.memory.fold import SessionFold
-from bot.memory.forgetting.finding import Rights
-from bot.memory.forgetting.pieces import pieces_of, spared
-from bot.memory.forgetting.survey import Surveyor
-from bot.memory.forgetting.telling import Erased
-from bot.memory.forgetting.tombstones import ERASED, is_erased
-from bot.memory.forgetting.wanted import Wanted, wanted
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import WORKSPACE, Scopes, person_scope, scope_entry
-from bot.memory.snapshot import HISTORY
-from bot.memory.spoken import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.turns import COMMAND, REPLY
-from bot.memory.window import WindowFold
+from bot.memory.facts.fact_fold import (
+    CHAIN_EVENTS,
+    FACTS_EVENT,
+    FactFold,
+    batch_entry,
+    bus_entry,
+    fold_entries,
+)
+from bot.memory.facts.proposals import BatchOutcome, Proposal, ProposalDecision
+from bot.memory.fold_loader import load_fold
+from bot.memory.forgetting.entry_matcher import ErasureRights
+from bot.memory.forgetting.erasure_candidates import CandidateCollector
+from bot.memory.forgetting.erasure_items import items_to_keep, list_items
+from bot.memory.forgetting.erasure_messages import ErasureResult
+from bot.memory.forgetting.erasure_query import ErasureQuery, parse_query
+from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import (
+    WORKSPACE_SCOPE,
+    ScopeRegistry,
+    person_scope,
+    scope_entry,
+)
+from bot.memory.session_fold import SessionFold
+from bot.memory.turn_fold import COMMAND, REPLY
 from bot.memory.zone import MemoryZone
-from bot.runtime.sessions.erasing import Eraser, no_traces, take_over
+from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.runtime.sessions.erasure import Eraser, erase_no_files, replace_state
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     SESSION_NEW,
@@ -65,22 +82,22 @@ Texts = dict[tuple[str, int], TapeEntry]
 class Alive:
     """A session whose state is in memory."""
 
-    busy = False
+    is_busy = False
 
     def __init__(self, tape: TapeService, fold: SessionFold) -> None:
         self.tape = tape.name
         self._read = tape
         self._fold = fold
 
-    def let_go(self) -> None:
+    def cancel_background_work(self) -> None:
         """Nothing runs."""
 
-    async def follow(self) -> None:
+    async def update_home(self) -> None:
         """Nobody is joined to anybody."""
 
     async def reload(self) -> None:
         fresh = await load_fold(self._read, max_messages=50, max_tokens=20_000)
-        take_over(self._fold, fresh)
+        replace_state(self._fold, fresh)
 
 
 class Life:
@@ -93,13 +110,13 @@ class Life:
         self.fold = SessionFold(WindowFold(50, 20_000))
         self.tape.observe(self.fold.apply)
         self.zone = MemoryZone(self.tape, fold=self.fold.zone, clock=self.clock)
-        self.scopes = Scopes(self.store, self.clock)
-        self.scopes.live[SESSION] = Alive(self.tape, self.fold)
+        self.scopes = ScopeRegistry(self.store, self.clock)
+        self.scopes.active_sessions[SESSION] = Alive(self.tape, self.fold)
         self.facts = FactFold()
         self.home = TapeService(self.store, HOME)
         self.home.observe(self.facts.apply)
         self.commons = FactFold()
-        self.common = TapeService(self.store, WORKSPACE)
+        self.common = TapeService(self.store, WORKSPACE_SCOPE)
         self.common.observe(self.commons.apply)
         self.said: list[TapeEntry] = []
         self.number = 0
@@ -109,7 +126,7 @@ class Life:
         await self.home.ensure_bootstrap_anchor()
         await self.common.ensure_bootstrap_anchor()
         await self.tape.append(scope_entry(HOME))
-        await self.zone.ensure()
+        await self.zone.load_or_create()
 
     async def say(self, word: str, *, echo: bool, tools: bool, quote: str = "") -> None:
         self.number += 1
@@ -154,7 +171,7 @@ class Life:
             made = Fact(made.id, made.text, evidence=evidence, supersedes=old.id)
             closed = Fact(old.id, old.text, evidence=old.evidence, status="superseded")
         proposal = Proposal("add", made.text, evidence=evidence)
-        outcome = Outcome((Decided(proposal, "approved", "ok", made, closed),))
+        outcome = BatchOutcome((ProposalDecision(proposal, "approved", "ok", made, closed),))
         key = f"key:{made.id}"
         await self.home.append_composed(
             lambda _: [batch_entry(self.facts, outcome, key=key, author="person")]
@@ -182,7 +199,10 @@ class Life:
         older = [replace(one, reason=f"{word} again") for one in held.patterns.values()][:1]
         data = {"references": [made.as_json()], "patterns": [belief.as_json()]}
         data["patterns"] += [one.as_json() for one in older]
-        data |= {"key": f"c{fold.last}", "decision": {"approved": True, "reason": f"as {word}"}}
+        data |= {
+            "key": f"c{fold.last_entry_id}",
+            "decision": {"approved": True, "reason": f"as {word}"},
+        }
         await self.change(tape, fold, data, whole)
 
     async def work(self, word: str, place: int, whole: bool, switch: bool) -> None:
@@ -190,7 +210,7 @@ class Life:
         fold = self.fold.facts
         held, now = fold.compartments, self.clock.now()
         number = f"p{1 + place % 2}"
-        known = held.working.get(number) or WorkingSet(number, SESSION, now, now)
+        known = held.working_sets.get(number) or WorkingSet(number, SESSION, now, now)
         items = list(known.assumptions)[-3:]
         working = replace(
             known,
@@ -204,9 +224,9 @@ class Life:
         summary = f"must: see {word}\nopen: when?"
         problem = Problem(number, name, "active", SESSION, now, now, summary=summary)
         ids = [one.id for one in self.said][-3:]
-        problem = replace(problem, messages=tuple(ids), weight=(len(ids), 30))
+        problem = replace(problem, resumable_entry_ids=tuple(ids), resumable_size=(len(ids), 30))
         data = {"problems": [problem.as_json()], "working": [working.as_json()]}
-        data |= {"key": f"w{fold.last}"}
+        data |= {"key": f"w{fold.last_entry_id}"}
         if not switch:
             await self.change(self.tape, fold, data, whole)
             return
@@ -221,7 +241,7 @@ class Life:
     async def change(self, tape: TapeService, fold: FactFold, data: Any, whole: bool) -> None:
         def composed(_: int) -> list[TapeEntry]:
             made = bus_entry(fold, data)
-            return [event(BUS, made.data | {"state": fold.state()}) if whole else made]
+            return [event(BUS_EVENT, made.data | {"state": fold.state()}) if whole else made]
 
         await tape.append_composed(composed)
 
@@ -235,7 +255,9 @@ class Life:
         elif kind == "history":
             await self.tape.append_composed(
                 lambda at: [
-                    event(HISTORY, {"entry": f"[2026-02-10] {line}. Other.", "range": [1, 2]}),
+                    event(
+                        HISTORY_EVENT, {"entry": f"[2026-02-10] {line}. Other.", "range": [1, 2]}
+                    ),
                     anchor(MEMORY_CONSOLIDATED, {"through": at // 2, "history": at + 1}),
                 ]
             )
@@ -269,14 +291,14 @@ class Life:
         await memory.open()
         return memory
 
-    async def forget(self, what: Wanted) -> Erased:
+    async def forget(self, what: ErasureQuery) -> ErasureResult:
         memory = await self.memory()
         asked = event(COMMAND, {"name": "memory", "arguments": "forget x"}, inbound="ask")
         request = await self.tape.append(asked)
-        surveyor = Surveyor(memory, Rights(everything=True), owner=True)
-        eraser = Eraser(surveyor, self.scopes, lambda _: nullcontext(), no_traces)
+        surveyor = CandidateCollector(memory, ErasureRights(everything=True), owner=True)
+        eraser = Eraser(surveyor, self.scopes, lambda _: nullcontext(), erase_no_files)
         done = await eraser.erase(what, request, (frozenset(memory.home.fold.facts), 10_000))
-        assert isinstance(done, Erased)
+        assert isinstance(done, ErasureResult)
         return done
 
 
@@ -315,7 +337,7 @@ def changes_alone(entries: Sequence[TapeEntry]) -> FactFold:
     """Return the fold of changes, without the whole states among them."""
     fold = FactFold()
     for entry in entries:
-        if entry.name in CHAIN:
+        if entry.name in CHAIN_EVENTS:
             data = {key: value for key, value in entry.data.items() if key != "state"}
             fold.apply(replace(entry, payload={"name": entry.name, "data": data}))
     return fold
@@ -323,14 +345,14 @@ def changes_alone(entries: Sequence[TapeEntry]) -> FactFold:
 
 def believed(fold: FactFold) -> tuple[Any, Any, Any]:
     """Return what must be the same, however a fold was made."""
-    return fold.facts, replace(fold.compartments, used=None), (fold.keys, fold.next_id)
+    return fold.facts, replace(fold.compartments, last_used=None), (fold.decided_keys, fold.next_id)
 
 
 def records(held: Compartments) -> Any:
     """Return what of compartments stays when words go: ids, versions, times, and who is active."""
     versions = sorted(at for found in held.versions.values() for at in found.values())
-    working = {key: one.expires_at for key, one in held.working.items()}
-    return held.patterns.keys(), held.problems.keys(), working, versions, held.active
+    working = {key: one.expires_at for key, one in held.working_sets.items()}
+    return held.patterns.keys(), held.problems.keys(), working, versions, held.active_problem
 
 
 def everything(entries: Texts) -> str:
@@ -373,17 +395,17 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
     known = (await life.memory()).home.fold.facts
     numbers = sorted(known)
     if by_words or not numbers:
-        what = wanted(MARKERS[choice % len(MARKERS)])
+        what = parse_query(MARKERS[choice % len(MARKERS)])
         marked = {MARKERS[choice % len(MARKERS)]}
     else:
         number = numbers[choice % len(numbers)]
-        what = Wanted(frozenset({number}))
+        what = ErasureQuery(frozenset({number}))
         marked = {one for one in MARKERS if one in known[number].text}
     assert what is not None
     before = await life.all()
-    frozen = folded(await life.store.read(HOME))
-    tapes = (HOME, WORKSPACE, SESSION)
-    held = {tape: folded(await life.store.read(tape)).compartments for tape in tapes}
+    frozen = fold_entries(await life.store.read(HOME))
+    tapes = (HOME, WORKSPACE_SCOPE, SESSION)
+    held = {tape: fold_entries(await life.store.read(tape)).compartments for tape in tapes}
     await life.forget(what)
     after = await life.all()
 
@@ -406,7 +428,7 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
             cited = {(e.tape, e.entry) for f in frozen.facts.values() for e in f.evidence}
             assert now.payload == entry.payload or place in cited
     # What is forgotten, and nobody says in what stays, is nowhere.
-    kept = folded(await life.store.read(HOME))
+    kept = fold_entries(await life.store.read(HOME))
     stays = [text for one in after.values() if (text := own_words(one)) is not None]
     stays += [one.text for one in (*kept.active(), *kept.pending())]
     for marker in marked:
@@ -416,7 +438,7 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
         assert not any(marker in text for marker in marked for text in stays)
     # Facts keep their numbers, and those that stay their words; links lead where they led.
     assert kept.facts.keys() == frozen.facts.keys()
-    assert (kept.next_id, list(kept.keys)) == (frozen.next_id, list(frozen.keys))
+    assert (kept.next_id, list(kept.decided_keys)) == (frozen.next_id, list(frozen.decided_keys))
     for number, fact in kept.facts.items():
         old = frozen.facts[number]
         assert [(e.tape, e.entry) for e in fact.evidence] == [
@@ -427,10 +449,14 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
     # What the compartments hold keeps its ids and versions; changes, whole states and what runs agree.
     erased = {f"{tape}#{number}" for (tape, number), one in after.items() if is_erased(one)}
     memory = await life.memory()
-    live = {HOME: memory.home.fold, WORKSPACE: memory.workspace.fold, SESSION: life.fold.facts}
+    live = {
+        HOME: memory.home.fold,
+        WORKSPACE_SCOPE: memory.workspace.fold,
+        SESSION: life.fold.facts,
+    }
     for tape in tapes:
         entries = await life.store.read(tape)
-        now = folded(entries)
+        now = fold_entries(entries)
         assert believed(now) == believed(changes_alone(entries)) == believed(live[tape]), tape
         assert records(now.compartments) == records(held[tape])
         for number, belief in now.compartments.patterns.items():
@@ -458,7 +484,7 @@ async def check(told: list[Any], choice: int, by_words: bool) -> None:
     assert tail.turns.undelivered == whole.turns.undelivered
     assert all(one["content"] != "" for one in default_context(tail.window))
     # Asked again, nothing is left to erase.
-    assert (await life.forget(what)).places == 0
+    assert (await life.forget(what)).entry_count == 0
 
 
 @pytest.mark.slow
@@ -475,21 +501,25 @@ async def check_some(told: list[Any], choice: int, by_words: bool, picks: set[in
     await lived(life, told)
     memory = await life.memory()
     numbers = sorted(memory.home.fold.facts)
-    what = wanted(MARKERS[choice % len(MARKERS)])
+    what = parse_query(MARKERS[choice % len(MARKERS)])
     if not by_words and numbers:
-        what = Wanted(frozenset({numbers[choice % len(numbers)]}))
+        what = ErasureQuery(frozenset({numbers[choice % len(numbers)]}))
     assert what is not None
-    survey = await Surveyor(memory, Rights(everything=True), owner=True).survey(what)
-    pieces = pieces_of(survey)
+    survey = await CandidateCollector(memory, ErasureRights(everything=True), owner=True).collect(
+        what
+    )
+    pieces = list_items(survey)
     picked = {1 + one % len(pieces) for one in picks} if pieces else set()
     if not picked:
         return
-    kept = spared(pieces, picked)
+    kept = items_to_keep(pieces, picked)
     shown = frozenset(one.id for one in survey.facts) - kept.facts
-    some = replace(what, shown=shown - survey.ended, ended=survey.ended - kept.facts, spared=kept)
-    before, frozen = await life.all(), folded(await life.store.read(HOME))
+    some = replace(
+        what, confirmed_facts=shown - survey.ended, ended_facts=survey.ended - kept.facts, kept=kept
+    )
+    before, frozen = await life.all(), fold_entries(await life.store.read(HOME))
     await life.forget(some)
-    after, now = await life.all(), folded(await life.store.read(HOME))
+    after, now = await life.all(), fold_entries(await life.store.read(HOME))
 
     # What was kept is believed as before, and quotes words that its messages still say.
     for number in kept.facts:
@@ -505,11 +535,11 @@ async def check_some(told: list[Any], choice: int, by_words: bool, picks: set[in
             entry.meta.get("ts"),
         )
         old_words, words_now = own_words(entry), own_words(after[place])
-        if place in kept.gone:
+        if place in kept.erased_messages:
             assert words_now is None
         if old_words is not None and words_now not in (None, old_words):
-            assert place not in kept.gone
-            left = [part.strip(" .") for part in words_now.split(ERASED)]
+            assert place not in kept.erased_messages
+            left = [part.strip(" .") for part in words_now.split(ERASED_TEXT)]
             assert all(part in old_words for part in left)
     # What was picked is nowhere, but in what somebody says that stays.
     stays = [text for one in after.values() if (text := own_words(one)) is not None]
@@ -521,17 +551,21 @@ async def check_some(told: list[Any], choice: int, by_words: bool, picks: set[in
         if not any(text in one for one in stays):
             assert f"{text}" not in whole
         for marker in MARKERS:
-            if marker in text and not kept.held and not any(marker in one for one in stays):
+            if (
+                marker in text
+                and not kept.keeps_records
+                and not any(marker in one for one in stays)
+            ):
                 assert marker not in whole
-    for tape in (HOME, WORKSPACE, SESSION):
+    for tape in (HOME, WORKSPACE_SCOPE, SESSION):
         entries = await life.store.read(tape)
-        assert believed(folded(entries)) == believed(changes_alone(entries)), tape
-    if kept.held:
-        held = folded(await life.store.read(HOME)).compartments.references
+        assert believed(fold_entries(entries)) == believed(changes_alone(entries)), tape
+    if kept.keeps_records:
+        held = fold_entries(await life.store.read(HOME)).compartments.references
         for key, value in frozen.compartments.references.items():
             assert held[key] == replace(value, stale=held[key].stale)
     # Asked again, nothing is left to erase.
-    assert (await life.forget(some)).places == 0
+    assert (await life.forget(some)).entry_count == 0
 
 
 @pytest.mark.slow
@@ -558,12 +592,14 @@ def test_evidence_that_is_no_longer_kept_goes_as_well() -> None:
         first = life.facts.facts[1]
         second = Evidence(SESSION, life.said[1].id, "about zqxalpha", "Ada", sender="7")
         now = Fact(1, first.text, evidence=(second,))
-        outcome = Outcome((Decided(Proposal("strengthen", fact=1), "approved", "ok", now),))
+        outcome = BatchOutcome(
+            (ProposalDecision(Proposal("strengthen", fact=1), "approved", "ok", now),)
+        )
         await life.home.append_composed(
             lambda _: [batch_entry(life.facts, outcome, key="k", author="person")]
         )
-        await life.forget(Wanted(frozenset({1})))
+        await life.forget(ErasureQuery(frozenset({1})))
         assert "zqxalpha" not in everything(await life.all())
-        assert [e for e in await life.store.read(HOME) if e.name == FACTS]
+        assert [e for e in await life.store.read(HOME) if e.name == FACTS_EVENT]
 
     anyio.run(run)

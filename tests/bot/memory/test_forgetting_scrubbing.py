@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
+from bot.memory.conversation_entries import TURN_END
 from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fold import FACTS, folded
-from bot.memory.forgetting.records import RecordScrubber
-from bot.memory.forgetting.scrubbing import Scrubber
+from bot.memory.facts.fact_fold import FACTS_EVENT, fold_entries
+from bot.memory.forgetting.erasure_query import ErasureQuery
+from bot.memory.forgetting.record_scrubber import RecordScrubber
+from bot.memory.forgetting.scrubber import Scrubber
+from bot.memory.forgetting.text_matcher import TextMatcher
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.forgetting.wanted import Wanted
-from bot.memory.forgetting.wording import Wording
-from bot.memory.snapshot import DAILY, HISTORY, LONG_TERM
-from bot.memory.spoken import TURN_END
-from bot.memory.turns import COMMAND, REPLY
+from bot.memory.turn_fold import COMMAND, REPLY
+from bot.memory.zone_snapshot import DAILY_EVENT, HISTORY_EVENT, LONG_TERM_EVENT
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
-from bot.tape.store import header
+from bot.tape.store import header_entry
 
 WORD = "zqxmiau"
-SCRUBBER = Scrubber(Wording({WORD}), kept=("The cat food is on the shelf.",))
+SCRUBBER = Scrubber(TextMatcher({WORD}), kept=("The cat food is on the shelf.",))
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,18 @@ SCRUBBER = Scrubber(Wording({WORD}), kept=("The cat food is on the shelf.",))
             {"calls": [{"id": "c", "name": "x", "arguments": "{}"}]},
         ),
         (tool_result("c", "x", f"[{WORD}]", status="error"), {"content": "[erased]"}),
-        (event(LONG_TERM, {"content": f"- a\n- {WORD}\n- b"}), {"content": "- a\n- b"}),
-        (event(LONG_TERM, {"content": f"- {WORD}"}), {"content": ""}),
+        (event(LONG_TERM_EVENT, {"content": f"- a\n- {WORD}\n- b"}), {"content": "- a\n- b"}),
+        (event(LONG_TERM_EVENT, {"content": f"- {WORD}"}), {"content": ""}),
         (
             event(
-                LONG_TERM, {"content": f"- a\n- {WORD}\n- b", "facts": [[1, ""], [2, ""], [3, ""]]}
+                LONG_TERM_EVENT,
+                {"content": f"- a\n- {WORD}\n- b", "facts": [[1, ""], [2, ""], [3, ""]]},
             ),
             {"content": "- a\n- b", "facts": [[1, ""], [3, ""]]},
         ),
-        (event(DAILY, {"date": "2026-01-01", "content": WORD}), {"content": "[erased]"}),
+        (event(DAILY_EVENT, {"date": "2026-01-01", "content": WORD}), {"content": "[erased]"}),
         (
-            event(HISTORY, {"entry": f"[2026-01-01] Rain. {WORD} came.", "range": [1, 2]}),
+            event(HISTORY_EVENT, {"entry": f"[2026-01-01] Rain. {WORD} came.", "range": [1, 2]}),
             {"entry": "[2026-01-01] Rain. [erased]", "range": [1, 2]},
         ),
         (
@@ -66,45 +67,45 @@ SCRUBBER = Scrubber(Wording({WORD}), kept=("The cat food is on the shelf.",))
             {"turn": WORD, "inbound": [WORD], "error": "[erased]"},
         ),
         (event("foreign", {WORD: {"deep": [WORD]}}), {"[erased]": {"deep": ["[erased]"]}}),
-        (header("a:1", f"About {WORD}"), {"session": "a:1", "title": "[erased]"}),
+        (header_entry("a:1", f"About {WORD}"), {"session": "a:1", "title": "[erased]"}),
     ],
 )
 def test_lines_and_sentences_go_and_structure_stays(entry: TapeEntry, left: dict[str, Any]) -> None:
-    scrubbed = SCRUBBER.entry(entry)
+    scrubbed = SCRUBBER.scrub_entry(entry)
     where = scrubbed.data or scrubbed.payload
     for key, value in left.items():
         assert where.get(key) == value
     if scrubbed.name != TURN_END:
         assert WORD not in json.dumps(scrubbed.payload).lower()
     assert (scrubbed.id, scrubbed.kind, scrubbed.name) == (entry.id, entry.kind, entry.name)
-    assert SCRUBBER.entry(scrubbed) == scrubbed
+    assert SCRUBBER.scrub_entry(scrubbed) == scrubbed
 
 
 def test_a_persons_own_message_stays_but_not_what_it_quotes() -> None:
     entry = message("user", f"my {WORD}", quote=f"a\n{WORD}", inbound="m1")
-    scrubbed = SCRUBBER.entry(entry)
+    scrubbed = SCRUBBER.scrub_entry(entry)
     assert scrubbed.payload == entry.payload
     assert scrubbed.meta == {"quote": "a\n[erased]", "inbound": "m1"}
 
 
 def test_an_entry_that_repeats_nothing_is_the_same_object() -> None:
     entry = message("assistant", "nothing of it")
-    assert SCRUBBER.entry(entry) is entry
+    assert SCRUBBER.scrub_entry(entry) is entry
 
 
 def test_a_line_that_is_a_fact_that_stays_is_left() -> None:
-    scrubber = Scrubber(Wording({"shelf", WORD}), kept=("The cat food is on the shelf.",))
+    scrubber = Scrubber(TextMatcher({"shelf", WORD}), kept=("The cat food is on the shelf.",))
     content = f"- The cat food is on the shelf.\n- the shelf of {WORD}"
-    scrubbed = scrubber.entry(event(LONG_TERM, {"content": content}))
+    scrubbed = scrubber.scrub_entry(event(LONG_TERM_EVENT, {"content": content}))
     assert scrubbed.data["content"] == "- The cat food is on the shelf."
 
 
 def test_an_entry_that_holds_all_the_words_loses_each_and_others_none() -> None:
-    scrubber = Scrubber(Wording(), Wanted(words=("rome", "trip")))
+    scrubber = Scrubber(TextMatcher(), ErasureQuery(words=("rome", "trip")))
     both = message("assistant", "Our trip.\nTo Rome.\nFine.")
-    assert scrubber.entry(both).payload["content"] == "[erased]\n[erased]\nFine."
+    assert scrubber.scrub_entry(both).payload["content"] == "[erased]\n[erased]\nFine."
     one = message("assistant", "Our trip to Oslo.")
-    assert scrubber.entry(one) is one
+    assert scrubber.scrub_entry(one) is one
 
 
 def test_an_erased_fact_keeps_its_number_and_links_and_is_never_believed() -> None:
@@ -118,11 +119,11 @@ def test_an_erased_fact_keeps_its_number_and_links_and_is_never_believed() -> No
     operations.append({"op": "add", "text": f"no {WORD}", "verdict": "refused", "reason": WORD})
     data = {"key": "k", "author": "person", "previous": 0, "ops": operations}
     data["state"] = {"facts": [operations[0]["fact"]], "next": 9, "keys": [["j", 1]]}
-    record = TapeEntry(3, "event", {"name": FACTS, "data": data})
-    scrubbed = RecordScrubber(SCRUBBER, {1}, {("a:1", 5)}).entry(record)
+    record = TapeEntry(3, "event", {"name": FACTS_EVENT, "data": data})
+    scrubbed = RecordScrubber(SCRUBBER, {1}, {("a:1", 5)}).scrub_entry(record)
     assert WORD not in json.dumps(scrubbed.payload)
-    before, after = folded([record]), folded([scrubbed])
-    assert (after.next_id, after.keys) == (before.next_id, before.keys)
+    before, after = fold_entries([record]), fold_entries([scrubbed])
+    assert (after.next_id, after.decided_keys) == (before.next_id, before.decided_keys)
     assert after.get(1) is None
     assert after.facts[1].status == "retired"
     assert [(e.tape, e.entry) for e in after.facts[1].evidence] == [("a:1", 5)]

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from bot.memory.facts.fact import Fact
-from bot.memory.forgetting.chains import chain, repeats
-from bot.memory.forgetting.wanted import wanted
-from bot.memory.forgetting.wording import Wording, telling
+from bot.memory.forgetting.dependent_facts import dependent_fact_ids, repeats_fact
+from bot.memory.forgetting.erasure_query import parse_query
+from bot.memory.forgetting.text_matcher import TextMatcher, distinctive_words
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ from bot.memory.forgetting.wording import Wording, telling
     ],
 )
 def test_a_text_that_holds_all_the_words_is_found(asked: str, text: str) -> None:
-    found = wanted(asked)
+    found = parse_query(asked)
     assert found is not None
-    assert found.is_in([text])
+    assert found.matches([text])
 
 
 @pytest.mark.parametrize(
@@ -47,44 +47,44 @@ def test_a_text_that_holds_all_the_words_is_found(asked: str, text: str) -> None
     ],
 )
 def test_a_text_that_does_not_is_not(asked: str, text: str) -> None:
-    found = wanted(asked)
+    found = parse_query(asked)
     assert found is not None
-    assert not found.is_in([text])
+    assert not found.matches([text])
 
 
 def test_numbers_are_facts_and_a_quoted_number_is_a_word() -> None:
-    assert wanted("3, #4 12").facts == {3, 4, 12}  # type: ignore[union-attr]
-    assert wanted('"12"').phrases == (" 12 ",)  # type: ignore[union-attr]
-    assert wanted(" … ") is None
+    assert parse_query("3, #4 12").facts == {3, 4, 12}  # type: ignore[union-attr]
+    assert parse_query('"12"').phrases == (" 12 ",)  # type: ignore[union-attr]
+    assert parse_query(" … ") is None
 
 
 def test_common_words_are_left_out_unless_there_are_no_others() -> None:
-    assert telling(["that", "i", "live", "in", "rome"]) == ["rome"]
-    assert telling(["the", "and"]) == ["the", "and"]
+    assert distinctive_words(["that", "i", "live", "in", "rome"]) == ["rome"]
+    assert distinctive_words(["the", "and"]) == ["the", "and"]
 
 
 def test_what_stays_takes_its_words_out_of_what_a_repetition_is_known_by() -> None:
-    wording = Wording()
-    wording.learn("My sister Zqxanna moved to Rome in 2024", passage=True)
-    wording.unlearn("Rome is nice, my sister says")
+    wording = TextMatcher()
+    wording.add_text("My sister Zqxanna moved to Rome in 2024", passage=True)
+    wording.remove_text("Rome is nice, my sister says")
     assert wording.words == {"zqxanna", "moved"}
-    assert wording.is_in("ask ZQXANNAS friend")
-    assert wording.is_in(json.dumps(json.dumps({"what": "Zqxanna"})))
-    assert not wording.is_in("Rome, 2024, your sister")
+    assert wording.matches("ask ZQXANNAS friend")
+    assert wording.matches(json.dumps(json.dumps({"what": "Zqxanna"})))
+    assert not wording.matches("Rome, 2024, your sister")
 
 
 def test_a_word_within_a_longer_one_that_stays_is_no_sign_of_a_repetition() -> None:
-    wording = Wording()
-    wording.learn("allergie")
-    wording.unlearn("mein Allergietest")
+    wording = TextMatcher()
+    wording.add_text("allergie")
+    wording.remove_text("mein Allergietest")
     assert wording.empty
 
 
 def test_a_whole_fact_is_known_by_common_words_alone() -> None:
-    wording = Wording()
-    wording.learn("The user likes it here", passage=True)
+    wording = TextMatcher()
+    wording.add_text("The user likes it here", passage=True)
     assert not wording.words - {"likes"}
-    assert wording.is_in("- the user likes it here.")
+    assert wording.matches("- the user likes it here.")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_whole_fact_is_known_by_common_words_alone() -> None:
     ],
 )
 def test_a_newer_fact_repeats_an_older_one_by_its_names(new: str, old: str, expected: bool) -> None:
-    assert repeats(new, old) is expected
+    assert repeats_fact(new, old) is expected
 
 
 def test_a_chain_holds_what_a_fact_replaced_and_what_repeats_it() -> None:
@@ -107,14 +107,14 @@ def test_a_chain_holds_what_a_fact_replaced_and_what_repeats_it() -> None:
         3: Fact(3, "The user left Oslo for Bergen.", supersedes=2),
         4: Fact(4, "The user lives in Paris.", supersedes=3),
     }
-    assert chain(facts[2], facts) == {1, 2, 3}
-    assert chain(facts[4], facts) == {1, 2, 3, 4}
-    assert chain(facts[1], facts) == {1}
+    assert dependent_fact_ids(facts[2], facts) == {1, 2, 3}
+    assert dependent_fact_ids(facts[4], facts) == {1, 2, 3, 4}
+    assert dependent_fact_ids(facts[1], facts) == {1}
 
 
 @pytest.mark.parametrize("mark", ["„", "“", "«", "「"])
 def test_quotation_marks_that_nothing_closes_hide_no_quotation(mark: str) -> None:
-    asked = wanted(mark * 200_000 + 'Oslo "rome trip"')
+    asked = parse_query(mark * 200_000 + 'Oslo "rome trip"')
     assert asked is not None
     assert asked.phrases == (" rome trip ",)
     assert asked.words == ("oslo",)

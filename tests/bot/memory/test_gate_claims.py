@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.gate.claims import best_support, holding, overlap, unsupported
+from bot.memory.gate.claim_support import (
+    best_supporting_sentences,
+    sentences_with_quote,
+    unsupported_reason,
+    word_overlap,
+)
 
 FRIDAY = date(2026, 3, 6)
 HONEST = [
@@ -313,7 +318,7 @@ NOT_HELD = [
 
 @pytest.mark.parametrize("pair", HONEST, ids=lambda pair: f"{pair['language']}: {pair['claim']}")
 def test_what_a_person_said_carries_an_honest_claim(pair):
-    assert unsupported(pair["claim"], pair["said"], when=FRIDAY) is None
+    assert unsupported_reason(pair["claim"], pair["said"], when=FRIDAY) is None
 
 
 def test_the_honest_statements_are_many_and_in_many_languages():
@@ -323,18 +328,18 @@ def test_the_honest_statements_are_many_and_in_many_languages():
 
 @pytest.mark.parametrize(("kind", "said", "claim"), NOT_CARRIED)
 def test_what_was_not_said_is_not_carried(kind, said, claim):
-    assert unsupported(claim, said, when=FRIDAY)
+    assert unsupported_reason(claim, said, when=FRIDAY)
 
 
 @pytest.mark.parametrize(("said", "claim"), RELATIVE)
 def test_a_date_told_by_the_day_of_telling_is_that_date(said, claim):
-    assert unsupported(claim, said, when=FRIDAY) is None
-    assert unsupported(claim, said, when=date(2019, 8, 21))
+    assert unsupported_reason(claim, said, when=FRIDAY) is None
+    assert unsupported_reason(claim, said, when=date(2019, 8, 21))
 
 
 @pytest.mark.parametrize(("said", "claim", "carried"), SPEAKERS)
 def test_a_claim_about_the_speaker_speaks_of_the_user(said, claim, carried):
-    assert (unsupported(claim, said, when=FRIDAY, names=("Ada (42)",)) is None) is carried
+    assert (unsupported_reason(claim, said, when=FRIDAY, names=("Ada (42)",)) is None) is carried
 
 
 @pytest.mark.parametrize(
@@ -353,17 +358,17 @@ def test_a_claim_about_the_speaker_speaks_of_the_user(said, claim, carried):
     ],
 )
 def test_the_reason_is_told_in_plain_words(said, claim, reason):
-    assert unsupported(claim, said, when=FRIDAY) == reason
+    assert unsupported_reason(claim, said, when=FRIDAY) == reason
 
 
 @pytest.mark.parametrize(("quote", "text", "whole"), HELD)
 def test_a_quote_is_found_with_its_whole_sentence(quote, text, whole):
-    assert holding(quote, text) == whole
+    assert sentences_with_quote(quote, text) == whole
 
 
 @pytest.mark.parametrize(("quote", "text"), NOT_HELD)
 def test_a_quote_that_does_not_occur_or_says_nothing_is_not_found(quote, text):
-    assert holding(quote, text) is None
+    assert sentences_with_quote(quote, text) is None
 
 
 @pytest.mark.parametrize(
@@ -378,41 +383,41 @@ def test_a_quote_that_does_not_occur_or_says_nothing_is_not_found(quote, text):
     ],
 )
 def test_a_quote_cut_out_of_its_sentence_carries_nothing(quote, text, claim):
-    said = holding(quote, text)
+    said = sentences_with_quote(quote, text)
     assert said is not None
-    assert unsupported(claim, said, when=FRIDAY)
+    assert unsupported_reason(claim, said, when=FRIDAY)
 
 
 def test_the_sentences_that_carry_a_claim_best_are_found_without_a_quote():
     text = "Hi there! My mum is well. I moved to Oslo in May. Do you know a good dentist?"
-    assert best_support("The user moved to Oslo.", text) == "I moved to Oslo in May."
-    assert best_support("The user lives with a dragon.", text) is None
-    assert best_support("The user moved to Rome.", text) is None
+    assert best_supporting_sentences("The user moved to Oslo.", text) == "I moved to Oslo in May."
+    assert best_supporting_sentences("The user lives with a dragon.", text) is None
+    assert best_supporting_sentences("The user moved to Rome.", text) is None
 
 
 def test_a_claim_may_be_carried_by_neighbouring_sentences():
     text = "Hi. My sister is called Anna. She lives in Rome. Bye."
-    said = best_support("The user's sister Anna lives in Rome.", text)
+    said = best_supporting_sentences("The user's sister Anna lives in Rome.", text)
     assert said == "My sister is called Anna. She lives in Rome."
 
 
 def test_overlap_is_the_share_of_a_claims_content_that_was_said():
-    assert overlap("The user likes green tea.", "I like green tea") == 1.0
-    assert overlap("The user likes green tea.", "I like coffee") == pytest.approx(1 / 3)
-    assert overlap("The user lives in Berlin.", "Ich wohne in Berlin") == 1.0
-    assert overlap("用户住在上海", "我住在上海") > 0.9
-    assert overlap("The user", "I like tea") == 0.0
-    assert overlap("", "") == 0.0
+    assert word_overlap("The user likes green tea.", "I like green tea") == 1.0
+    assert word_overlap("The user likes green tea.", "I like coffee") == pytest.approx(1 / 3)
+    assert word_overlap("The user lives in Berlin.", "Ich wohne in Berlin") == 1.0
+    assert word_overlap("用户住在上海", "我住在上海") > 0.9
+    assert word_overlap("The user", "I like tea") == 0.0
+    assert word_overlap("", "") == 0.0
 
 
 @given(st.text(max_size=200), st.text(max_size=300), st.none() | st.dates())
 def test_any_claim_and_any_words_are_answered(claim, said, when):
-    reason = unsupported(claim, said, when=when, names=(said[:5],))
+    reason = unsupported_reason(claim, said, when=when, names=(said[:5],))
     assert reason is None or reason
-    assert 0.0 <= overlap(claim, said) <= 1.0
-    whole = holding(claim, said)
+    assert 0.0 <= word_overlap(claim, said) <= 1.0
+    whole = sentences_with_quote(claim, said)
     assert whole is None or whole
-    best_support(claim, said, when=when)
+    best_supporting_sentences(claim, said, when=when)
 
 
 @given(
@@ -425,8 +430,8 @@ def test_any_claim_and_any_words_are_answered(claim, said, when):
 )
 def test_any_order_of_words_that_matter_is_answered(parts):
     said = " ".join(parts)
-    unsupported("The user does not live in Rome since March 12.", said, when=FRIDAY)
-    best_support("The user lives in Rome.", said, when=FRIDAY)
+    unsupported_reason("The user does not live in Rome since March 12.", said, when=FRIDAY)
+    best_supporting_sentences("The user lives in Rome.", said, when=FRIDAY)
 
 
 @pytest.mark.parametrize(
@@ -459,10 +464,10 @@ def test_any_order_of_words_that_matter_is_answered(parts):
 )
 def test_long_texts_are_answered_in_bounded_time(piece):
     long = (piece * 20_000)[:20_000]
-    unsupported("The user's sister Anna lives in Rome since 12 March.", long, when=FRIDAY)
-    unsupported(long, "I live in Rome.", when=FRIDAY)
-    unsupported(long[:2_000], long, when=FRIDAY)
-    holding(long[:500], long)
-    holding(long, long)
-    overlap(long, long)
-    best_support("The user lives in Rome.", long, when=FRIDAY)
+    unsupported_reason("The user's sister Anna lives in Rome since 12 March.", long, when=FRIDAY)
+    unsupported_reason(long, "I live in Rome.", when=FRIDAY)
+    unsupported_reason(long[:2_000], long, when=FRIDAY)
+    sentences_with_quote(long[:500], long)
+    sentences_with_quote(long, long)
+    word_overlap(long, long)
+    best_supporting_sentences("The user lives in Rome.", long, when=FRIDAY)

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.gate.likeness import contradicts, folded, same
+from bot.memory.gate.fact_similarity import (
+    fact_comparison_key,
+    is_contradiction,
+    is_same_fact,
+)
 
 SAME = [
     ("The user lives in Oslo.", "the user lives in oslo"),
@@ -81,40 +85,40 @@ AGREE = [
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_two_wordings_of_one_fact_are_the_same(one, other):
-    assert same(one, other)
-    assert same(other, one)
+    assert is_same_fact(one, other)
+    assert is_same_fact(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_facts_that_differ_in_what_matters_are_not_the_same(one, other):
-    assert not same(one, other)
-    assert not same(other, one)
+    assert not is_same_fact(one, other)
+    assert not is_same_fact(other, one)
 
 
 @pytest.mark.parametrize(("new", "old"), EXCLUDE)
 def test_two_values_of_one_attribute_contradict(new, old):
-    assert contradicts(new, old)
+    assert is_contradiction(new, old)
 
 
 @pytest.mark.parametrize(("new", "old"), AGREE)
 def test_facts_that_can_both_hold_do_not_contradict(new, old):
-    assert not contradicts(new, old)
+    assert not is_contradiction(new, old)
 
 
 @given(st.text(max_size=200))
 def test_a_fact_never_contradicts_itself_and_is_the_same_as_itself(text):
-    assert not contradicts(text, text)
-    assert same(text, text) == bool(folded(text))
+    assert not is_contradiction(text, text)
+    assert is_same_fact(text, text) == bool(fact_comparison_key(text))
 
 
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_any_two_texts_are_compared(one, other):
-    assert same(one, other) == same(other, one)
-    contradicts(one, other)
+    assert is_same_fact(one, other) == is_same_fact(other, one)
+    is_contradiction(one, other)
 
 
 @pytest.mark.parametrize("piece", ["ich wohne in ", "a ", "1 ", "Anna ", "nicht ", "user(", "我"])
 def test_long_texts_are_compared_in_bounded_time(piece):
     long = (piece * 20_000)[:20_000]
-    same(long, long + "x")
-    contradicts(long, long + " y")
+    is_same_fact(long, long + "x")
+    is_contradiction(long, long + " y")

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from bot.memory.gate.claims import missing, unsupported
+from bot.memory.gate.claim_support import missing_detail, unsupported_reason
 
 DAY = date(2026, 5, 14)  # a Thursday
 TWISTED = [
@@ -44,12 +44,12 @@ HONEST = [
 
 @pytest.mark.parametrize(("said", "claim", "why"), TWISTED, ids=[one[1] for one in TWISTED])
 def test_what_is_twisted_is_not_carried(said, claim, why):
-    assert why in str(unsupported(claim, said, when=DAY))
+    assert why in str(unsupported_reason(claim, said, when=DAY))
 
 
 @pytest.mark.parametrize(("said", "claim"), HONEST, ids=[one[1] for one in HONEST])
 def test_what_is_said_in_other_words_is_carried(said, claim):
-    assert unsupported(claim, said, when=DAY) is None
+    assert unsupported_reason(claim, said, when=DAY) is None
 
 
 SPELLED = [
@@ -77,18 +77,18 @@ MISSPELLED = [
 
 @pytest.mark.parametrize(("said", "claim"), SPELLED, ids=[one[1] for one in SPELLED])
 def test_numbers_dates_and_names_may_be_spelled_otherwise(said, claim):
-    assert missing(claim, said, DAY, names=("王敏",), loose=True) is None
+    assert missing_detail(claim, said, DAY, names=("王敏",), loose=True) is None
 
 
 @pytest.mark.parametrize(("said", "claim", "why"), MISSPELLED, ids=[one[1] for one in MISSPELLED])
 def test_others_than_those_that_were_said_are_missed(said, claim, why):
-    assert why in str(missing(claim, said, DAY, loose=True)).split()
+    assert why in str(missing_detail(claim, said, DAY, loose=True)).split()
 
 
 def test_what_takes_a_facts_place_may_keep_what_the_fact_says():
     fact = "Lotte: piano on Wednesdays at 16:00"
     said = "Lotte's piano moved to 17:00, same day."
     changed = "Lotte: piano on Wednesdays at 17:00"
-    assert "the date" in str(unsupported(changed, said, when=DAY))
-    assert unsupported(changed, said, when=DAY, known=fact) is None
-    assert unsupported("Lotte: piano on Fridays at 17:00", said, when=DAY, known=fact)
+    assert "the date" in str(unsupported_reason(changed, said, when=DAY))
+    assert unsupported_reason(changed, said, when=DAY, known=fact) is None
+    assert unsupported_reason("Lotte: piano on Fridays at 17:00", said, when=DAY, known=fact)

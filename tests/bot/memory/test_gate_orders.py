@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.gate.orders import gives_orders
+from bot.memory.gate.instruction_detection import contains_instructions
 
 HONEST = [
     json.loads(line)
@@ -165,23 +165,23 @@ HARMLESS = [
 
 @pytest.mark.parametrize("text", ORDERS)
 def test_text_that_gives_orders_is_noticed(text):
-    assert gives_orders(text)
+    assert contains_instructions(text)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_only_tells_is_left_in_peace(text):
-    assert not gives_orders(text)
+    assert not contains_instructions(text)
 
 
 @pytest.mark.parametrize("pair", HONEST, ids=lambda pair: pair["claim"])
 def test_what_people_say_of_themselves_gives_no_orders(pair):
-    assert not gives_orders(pair["said"])
-    assert not gives_orders(pair["claim"])
+    assert not contains_instructions(pair["said"])
+    assert not contains_instructions(pair["claim"])
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_answered(text):
-    assert gives_orders(text) in (True, False)
+    assert contains_instructions(text) in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -201,4 +201,4 @@ def test_any_text_is_answered(text):
     ],
 )
 def test_long_texts_are_answered_in_bounded_time(piece):
-    assert gives_orders((piece * 20_000)[:20_000]) in (True, False)
+    assert contains_instructions((piece * 20_000)[:20_000]) in (True, False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.gate.secrets import looks_secret
+from bot.memory.gate.secret_detection import detect_secret
 
 SECRET = [
     ("My password is hunter2", "a password"),
@@ -59,21 +59,21 @@ ORDINARY = [
 
 @pytest.mark.parametrize(("text", "kind"), SECRET)
 def test_a_secret_is_named(text, kind):
-    assert looks_secret(text) == kind
+    assert detect_secret(text) == kind
 
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_numbers_and_words_are_no_secrets(text):
-    assert looks_secret(text) is None
+    assert detect_secret(text) is None
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_answered(text):
-    assert looks_secret(text) is None or looks_secret(text).startswith("a")
+    assert detect_secret(text) is None or detect_secret(text).startswith("a")
 
 
 @pytest.mark.parametrize(
     "piece", ["1", "1 ", "password is ", "A1b", "DE89 ", "pin ", "seed phrase is ", "a-"]
 )
 def test_long_texts_are_answered_in_bounded_time(piece):
-    looks_secret((piece * 20_000)[:20_000])
+    detect_secret((piece * 20_000)[:20_000])

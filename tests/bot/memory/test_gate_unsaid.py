@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.memory.gate.claims import unsupported
-from bot.memory.gate.ending import not_ended
+from bot.memory.gate.claim_support import unsupported_reason
+from bot.memory.gate.ending import retraction_refusal
 
 UNSAID = [
     ("I had a nice day at the lake.", "The user is vegetarian."),
@@ -41,14 +41,14 @@ ENDS = [
 
 @pytest.mark.parametrize(("said", "claim"), UNSAID)
 def test_a_claim_of_what_was_not_spoken_of_is_not_carried(said, claim):
-    assert unsupported(claim, said, names=("Ada",)) is not None
+    assert unsupported_reason(claim, said, names=("Ada",)) is not None
 
 
 @pytest.mark.parametrize(("said", "claim"), SAID)
 def test_a_claim_in_other_words_is_carried(said, claim):
-    assert unsupported(claim, said, names=("Ada",)) is None
+    assert unsupported_reason(claim, said, names=("Ada",)) is None
 
 
 @pytest.mark.parametrize(("fact", "said", "ends"), ENDS)
 def test_a_fact_ends_by_words_that_speak_of_it_and_do_not_hold_it(fact, said, ends):
-    assert (not_ended(fact, said) is None) is ends
+    assert (retraction_refusal(fact, said) is None) is ends

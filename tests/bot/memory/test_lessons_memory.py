@@ -9,12 +9,19 @@ import anyio
 from bot.bus import Sender
 from bot.llm.base import ModelRequest, estimate_tokens
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import folded
-from bot.memory.fold import CONSOLIDATION_FAILED
-from bot.memory.snapshot import HISTORY
+from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, learns, saves, says
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 ADA, CUSTOMER = Sender("7", "Ada"), Sender("42", "Carl")
 HEADING = "Data that tapebot looked up; not words of the user."
@@ -22,7 +29,7 @@ HEADING = "Data that tapebot looked up; not words of the user."
 
 async def believed(host: Host, scope: str = "person:fake:7") -> list[Fact]:
     """Return every fact that a scope ever had."""
-    return list(folded(await host.tape(scope)).facts.values())
+    return list(fold_entries(await host.tape(scope)).facts.values())
 
 
 def system(request: ModelRequest) -> str:
@@ -35,46 +42,46 @@ def rest(request: ModelRequest) -> str:
 
 async def test_however_often_it_fails_a_range_stays_open_and_its_words_stay_in_the_prompt(tmp_path):
     """They cut the text after some failures, dumped it, and moved the cursor on."""
-    answers: list[Any] = [says("prose")]
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: answers[0])
-    async with session_host(tmp_path, model, bounds=Bounds(window=10)) as host:
+    answers: list[Any] = [text_reply("prose")]
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: answers[0])
+    async with session_host(tmp_path, model, bounds=HostLimits(window=10)) as host:
         for number in range(1, 6):
             await host.channel.ask(f"I count number {number}.")
         for count in range(1, 7):
-            failed = await host.until_event(CONSOLIDATION_FAILED, count)
+            failed = await host.wait_for_event(CONSOLIDATION_FAILED_EVENT, count)
             with anyio.fail_after(30):
-                await host.clock.until_sleeping()
+                await host.clock.wait_for_sleepers()
             if count < 6:
                 host.clock.advance(failed[-1].data["retry_in"])
         assert await host.events(MEMORY_CONSOLIDATED) == []
         await host.channel.ask("And now?")
-        assert all(f"I count number {n}." in rest(model.asked()[-1]) for n in range(1, 6))
-        answers[0] = consolidates("[2026-02-10 10:00] Ada counted.")
+        assert all(f"I count number {n}." in rest(model.requests_for()[-1]) for n in range(1, 6))
+        answers[0] = consolidation_reply("[2026-02-10 10:00] Ada counted.")
         host.clock.advance(3_600)
-        [history] = await host.until_event(HISTORY)
+        [history] = await host.wait_for_event(HISTORY_EVENT)
         assert history.data["range"][0] == failed[0].data["after"] + 1
-    tried = model.asked("consolidation")
+    tried = model.requests_for("consolidation")
     assert len(tried) == 7
     assert all("I count number 1." in rest(one) for one in tried)
 
 
 async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_recalled(tmp_path):
     """Of their memories 668 were copies of one hallucination that was recalled and saved again."""
-    steps: list[Any] = [says("You love durian ice cream.")]
-    lie = learns("The user loves durian ice cream.", "You love durian ice cream.", 2)
+    steps: list[Any] = [text_reply("You love durian ice cream.")]
+    lie = fact_operation("The user loves durian ice cream.", "You love durian ice cream.", 2)
     model = ScriptedModel(
         lambda _: steps.pop(0),
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada asked.", lie),
+        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada asked.", lie),
     )
     made_up = "The user loves durian ice cream."
-    async with session_host(tmp_path, model, bounds=Bounds(window=20)) as host:
+    async with session_host(tmp_path, model, bounds=HostLimits(window=20)) as host:
         await host.channel.ask("What do I love?")
         for _ in range(6):
             steps += [
-                calls(("memory_recall", {"query": "durian ice cream"})),
-                calls(saves(made_up)),
-                calls(("memory_daily", {"content": made_up})),
-                says("You love durian ice cream."),
+                tool_call_reply(("memory_recall", {"query": "durian ice cream"})),
+                tool_call_reply(memory_save_call(made_up)),
+                tool_call_reply(("memory_daily", {"content": made_up})),
+                text_reply("You love durian ice cream."),
             ]
             await host.channel.ask("And what do I love?")
         results = [e.payload for e in await host.tape() if e.kind == "tool_result"]
@@ -85,10 +92,10 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
         assert not any(one["content"].startswith(("Saved", "Added")) for one in written)
         assert {one["status"] for one in written} == {"error"}
         assert all(made_up in one["content"] for one in written)
-        steps += [says("ok")] * 10
+        steps += [text_reply("ok")] * 10
         for number in range(10):
             await host.channel.ask(f"What is {number} plus {number}?")
-        await host.until_event(HISTORY)
+        await host.wait_for_event(HISTORY_EVENT)
         assert [one.text for one in await believed(host) if one.status == "active"] == []
         listed = await host.channel.ask("/memory")
     assert "durian" not in listed
@@ -97,15 +104,15 @@ async def test_what_the_assistant_made_up_is_not_believed_however_often_it_is_re
 async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_records(tmp_path):
     """A model took its own memory for an injection, since it claimed authority in a user's message."""
     model = ScriptedModel(
-        lambda _: says("ok"),
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada spoke of cats."),
+        lambda _: text_reply("ok"),
+        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada spoke of cats."),
     )
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that I like green tea")
         assert "New session" in await host.channel.ask("/new")
         await host.channel.ask("Remember that my cat is called Minka")
         await host.channel.ask("What is new?")
-    last = model.asked()[-1]
+    last = model.requests_for()[-1]
     assert last.messages[0]["role"] == "system"
     block = system(last).partition("<memory>")[2].partition("</memory>")[0]
     assert "- [1] I like green tea" in block
@@ -122,8 +129,8 @@ async def test_the_block_is_in_the_system_prompt_and_the_tail_is_labelled_as_rec
 
 async def test_of_a_save_the_model_is_told_what_was_written_and_what_was_not_and_why(tmp_path):
     """They said "saved", and nothing was written."""
-    wanted = saves("The user likes green tea.", "The user was born in 1984 in Quito.")
-    model = ScriptedModel([calls(wanted), says("ok")])
+    wanted = memory_save_call("The user likes green tea.", "The user was born in 1984 in Quito.")
+    model = ScriptedModel([tool_call_reply(wanted), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like green tea.")
         [result] = [e.payload for e in await host.tape() if e.kind == "tool_result"]
@@ -138,8 +145,8 @@ async def test_of_a_save_the_model_is_told_what_was_written_and_what_was_not_and
 async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp_path):
     """A superseded fact stayed beside the new one, and the model had to guess."""
     model = ScriptedModel(
-        lambda _: says("ok"),
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada said where she lives."),
+        lambda _: text_reply("ok"),
+        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada said where she lives."),
     )
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that I live in Bonn")
@@ -151,24 +158,24 @@ async def test_a_new_value_closes_the_old_one_and_stands_in_the_prompt_alone(tmp
         assert new.valid_to is None
         await host.channel.ask("/new")
         await host.channel.ask("Hello")
-    block = system(model.asked()[-1]).partition("<memory>")[2].partition("</memory>")[0]
+    block = system(model.requests_for()[-1]).partition("<memory>")[2].partition("</memory>")[0]
     assert "Graz" in block
     assert "Bonn" not in block
 
 
 async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp_path):
     """An owner's memory was shown to customers; what a prompt has no room for takes another way."""
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         for number in range(60):
             await host.channel.ask(f"/memory add Drawer {number} holds {'x' * 300} zq{number:02}qz")
         question = "What does drawer 3 hold?"
         await host.channel.ask(question)
-        own = model.asked()[-1]
+        own = model.requests_for()[-1]
         tail = str(own.messages[-1]["content"]).partition("From the tape and memory:\n")[2]
         untold = [n for n in range(60) if f"zq{n:02}qz" not in system(own) + rest(own)]
         assert untold
-        asked = len(model.asked())
+        asked = len(model.requests_for())
         for sender, chat, private in (
             (ADA, "-1", False),
             (CUSTOMER, "-1", False),
@@ -177,10 +184,10 @@ async def test_private_facts_beyond_the_prompt_are_recalled_in_private_alone(tmp
             sent = await host.channel.send(
                 f"Drawer {untold[0]}: {question}", chat=chat, private=private, sender=sender
             )
-            await host.channel.answer_to(sent)
-        others = model.asked()[asked:]
+            await host.channel.wait_for_answer(sent)
+        others = model.requests_for()[asked:]
         await host.channel.ask(f"What does drawer {untold[0]} hold?")
     assert len(others) == 3
     assert not any("zq" in system(one) + rest(one) for one in others)
     assert 60 < estimate_tokens(tail.partition("\n</records>")[0]) <= 400
-    assert f"zq{untold[0]:02}qz" in rest(model.asked()[-1])
+    assert f"zq{untold[0]:02}qz" in rest(model.requests_for()[-1])

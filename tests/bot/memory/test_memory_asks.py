@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.memory.asks import as_line, to_remember
+from bot.memory.remember_requests import find_explicit_memory, to_memory_line
 
 ASKED = [
     ("Remember that my locker code is 4711", "My locker code is 4711"),
@@ -38,15 +38,15 @@ NOT_ASKED = [
 
 @pytest.mark.parametrize(("text", "kept"), ASKED)
 def test_what_is_asked_to_be_remembered_is_kept_in_the_persons_words(text, kept):
-    assert to_remember(text) == kept
+    assert find_explicit_memory(text) == kept
 
 
 @pytest.mark.parametrize("text", NOT_ASKED)
 def test_what_only_looks_like_it_is_not_kept(text):
-    assert to_remember(text) is None
+    assert find_explicit_memory(text) is None
 
 
 def test_a_line_of_memory_is_one_line_whatever_is_said():
-    assert as_line("- two\n\n  lines\tof it ") == "Two lines of it"
-    assert as_line("x" * 5_000) is None
-    assert as_line(" \n ") is None
+    assert to_memory_line("- two\n\n  lines\tof it ") == "Two lines of it"
+    assert to_memory_line("x" * 5_000) is None
+    assert to_memory_line(" \n ") is None

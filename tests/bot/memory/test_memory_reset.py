@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.fold import FACTS
-from bot.memory.load import load_fold
-from bot.memory.scope import last_facts
-from bot.memory.snapshot import DailyNote, MemorySnapshot
+from bot.memory.facts.fact_fold import FACTS_EVENT
+from bot.memory.fold_loader import load_fold
+from bot.memory.scope_memory import load_fact_entries
 from bot.memory.zone import MemoryZone
+from bot.memory.zone_snapshot import DailyNote, MemorySnapshot
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.manual_clock import ManualClock
-from bot.transfer.verifying import verify_tape
+from bot.transfer.tape_verification import verify_tape
 
 ADDS_TEA = {"op": "add", "fact": Fact(1, "Ada likes tea.").as_json()}
 
@@ -27,7 +27,7 @@ async def test_a_reset_writes_an_empty_zone_and_versions_go_on(tmp_path):
     tape = TapeService(store, "fake:1")
     await tape.ensure_bootstrap_anchor()
     zone = MemoryZone(tape, clock=clock)
-    await zone.ensure()
+    await zone.load_or_create()
     await zone.save_long_term("- Ada likes tea.")
     await zone.append_daily("- met Eva")
     before = await tape.version()
@@ -45,7 +45,7 @@ async def test_a_tape_without_a_zone_gets_an_empty_one_and_keeps_all_it_has(tmp_
     await store.create_tape("fake:1")
     await tape.append(message("user", "from another program"))
     zone = MemoryZone(tape, clock=ManualClock())
-    await zone.ensure()
+    await zone.load_or_create()
     assert zone.read() == MemorySnapshot(1)
     assert "from another program" in str(await tape.read_entries())
     await store.close()
@@ -57,7 +57,7 @@ async def test_the_block_shows_today_apart_from_the_last_seven_days_and_nothing_
     tape = TapeService(store, "fake:1")
     await tape.ensure_bootstrap_anchor()
     zone = MemoryZone(tape, clock=clock)
-    await zone.ensure()
+    await zone.load_or_create()
     today = zone.today()
     for days in (0, 1, 7, 8, 29):
         await zone.append_daily(
@@ -83,18 +83,20 @@ async def test_a_reset_means_forget(tmp_path, archive):
     tape = TapeService(store, "fake:1")
     await tape.ensure_bootstrap_anchor()
     zone = MemoryZone(tape, clock=clock)
-    await zone.ensure()
+    await zone.load_or_create()
     await tape.append(message("user", "I like tea"))
     await zone.save_long_term("- Ada likes tea.")
     await zone.append_daily("- met Eva")
-    await tape.append(event(FACTS, {"key": "k", "author": "x", "previous": 0, "ops": [ADDS_TEA]}))
+    await tape.append(
+        event(FACTS_EVENT, {"key": "k", "author": "x", "previous": 0, "ops": [ADDS_TEA]})
+    )
     fold = await load_fold(tape, max_messages=10, max_tokens=1_000)
     assert [fact.text for fact in fold.facts.active()] == ["Ada likes tea."]
     version = zone.read().version
     await tape.reset(archive=archive)
     fresh = TapeService(store, "fake:1")
     again = MemoryZone(fresh, clock=clock)
-    await again.ensure()
+    await again.load_or_create()
     # Where all that had a version was dropped, they begin anew.
     assert again.read() == MemorySnapshot(version + 1 if archive else 1)
     assert "tea" not in again.get_context()
@@ -102,13 +104,15 @@ async def test_a_reset_means_forget(tmp_path, archive):
         if running is fold:
             for entry in await fresh.read_entries(fold.version + 1):
                 fold.apply(entry)
-        assert (running.facts.facts, running.window.spoken()) == ({}, [])
+        assert (running.facts.facts, running.window.conversation()) == ({}, [])
         assert running.window.unconsolidated == 0
         assert replace(running.zone.snapshot, version=1) == MemorySnapshot(1)
-    assert await last_facts(fresh) == []
+    assert await load_fact_entries(fresh) == []
     assert (await verify_tape(store, "fake:1")).problems == []
     # What is learned from here on is all there is.
-    await fresh.append(event(FACTS, {"key": "l", "author": "x", "previous": 0, "ops": [ADDS_TEA]}))
+    await fresh.append(
+        event(FACTS_EVENT, {"key": "l", "author": "x", "previous": 0, "ops": [ADDS_TEA]})
+    )
     anew = await load_fold(fresh, max_messages=10, max_tokens=1_000)
     assert len(anew.facts.active()) == 1
     await store.close()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.pasted import own_words, parts, pasted
+from bot.memory.pasted_text import own_words, pasted_parts, split_pasted
 
 MAIL = "From: Eva Brandt <eva@brandt.example>\nSubject: Vacation\n\nHi Jonas,\nI am moving to Madrid.\nBest,\nEva"
 FOREIGN = {
@@ -65,7 +65,7 @@ def test_what_the_writer_says_in_lines_of_their_own_stays_theirs(text):
 def test_what_is_said_around_it_stays_the_writers(theirs):
     text = f"Look at this\n\n{theirs}\n\nI am off to Kiel."
     assert own_words(text, "Jonas") == "Look at this\n\nI am off to Kiel."
-    assert [one.strip() for one in pasted(text, "Jonas")] == [theirs]
+    assert [one.strip() for one in pasted_parts(text, "Jonas")] == [theirs]
 
 
 def test_an_article_goes_as_far_as_its_paragraph_and_a_quotation_as_far_as_its_marks():
@@ -77,4 +77,4 @@ def test_an_article_goes_as_far_as_its_paragraph_and_a_quotation_as_far_as_its_m
 
 @given(st.text(alphabet=st.sampled_from('aI>:`~<\n ,-1.:"[]'), max_size=80) | st.text(max_size=80))
 def test_no_letter_is_lost_or_made_up(text):
-    assert "".join(part for part, _ in parts(text, "Jonas")) == text
+    assert "".join(part for part, _ in split_pasted(text, "Jonas")) == text

@@ -7,9 +7,15 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.people import LINK, MOST_MISSES, VALID, People, link_entry
+from bot.memory.identities import (
+    CODE_LIFETIME,
+    LINK_EVENT,
+    MAX_FAILED_CLAIMS,
+    IdentityFold,
+    link_entry,
+)
 from bot.tape.entries import TapeEntry, event
-from bot.testing.manual_clock import START
+from bot.testing.manual_clock import START_TIME
 
 IDENTITIES = ["telegram:1", "telegram:2", "discord:1", "discord:3", "web:1", "console:local"]
 
@@ -19,10 +25,10 @@ class Book:
 
     def __init__(self) -> None:
         self.entries: list[TapeEntry] = []
-        self.people = People()
+        self.people = IdentityFold()
 
     def write(self, op: str, who: str, **more: object) -> int:
-        made = link_entry(op, who, START, **more)
+        made = link_entry(op, who, START_TIME, **more)
         entry = TapeEntry(len(self.entries) + 1, made.kind, made.payload)
         self.entries.append(entry)
         self.people.apply(entry)
@@ -34,7 +40,7 @@ class Book:
         return self.write("confirmed", offerer, claim=claim, key=f"c{offer}")
 
 
-def groups(people: People) -> set[tuple[str, ...]]:
+def groups(people: IdentityFold) -> set[tuple[str, ...]]:
     return {people.members(one) for one in IDENTITIES}
 
 
@@ -72,14 +78,14 @@ def test_identities_are_parted_into_people_whatever_is_written(todo):
         found = groups(people)
         assert sorted(one for group in found for one in group) == sorted(IDENTITIES)
         for group in found:
-            assert all(people.root(one) == group[0] for one in group)
+            assert all(people.primary_identity(one) == group[0] for one in group)
             assert len({one.partition(":")[0] for one in group}) == len(group)
         if found != before:
             # Only the end of three steps joins, and only who asks for it is parted.
             assert book.entries[-1].data["op"] in ("confirmed", "unlinked")
             move = people.moves[len(book.entries)]
-            assert people.root(next(iter(move.movers))) == move.target
-            assert move.source not in move.movers or move.claim is not None
+            assert people.primary_identity(next(iter(move.identities))) == move.target
+            assert move.source not in move.identities or move.claim is not None
 
 
 @given(steps, st.integers(0, 40))
@@ -87,7 +93,7 @@ def test_a_fold_that_goes_on_is_the_fold_of_the_whole(todo, cut):
     book = Book()
     for step in todo:
         _step(book, *step)
-    again = People()
+    again = IdentityFold()
     for entry in book.entries[:cut]:
         again.apply(entry)
     for entry in book.entries[cut:]:
@@ -123,7 +129,7 @@ def test_a_third_identity_joins_two_and_all_have_the_scope_that_these_had():
     book.join("web:1", "discord:1")
     assert book.people.members("web:1") == ("telegram:1", "discord:1", "web:1")
     move = book.people.moves[max(book.people.moves)]
-    assert (move.movers, move.source, move.target) == ({"web:1"}, "web:1", "telegram:1")
+    assert (move.identities, move.source, move.target) == ({"web:1"}, "web:1", "telegram:1")
 
 
 def test_where_the_first_leaves_the_others_go_on_in_the_scope_of_the_next():
@@ -133,7 +139,7 @@ def test_where_the_first_leaves_the_others_go_on_in_the_scope_of_the_next():
     left = book.write("unlinked", "telegram:1", key="k")
     assert groups(book.people) >= {("discord:1", "web:1"), ("telegram:1",)}
     move = book.people.moves[left]
-    assert move.movers == {"discord:1", "web:1"}
+    assert move.identities == {"discord:1", "web:1"}
     assert (move.source, move.target) == ("telegram:1", "discord:1")
 
 
@@ -152,34 +158,34 @@ def test_two_of_one_channel_are_not_joined():
     book.join("telegram:1", "discord:1")
     book.join("telegram:2", "discord:1")
     assert book.people.members("discord:1") == ("telegram:1", "discord:1")
-    assert book.people.why_not("telegram:2", "discord:1") == "channel"
+    assert book.people.link_refusal("telegram:2", "discord:1") == "channel"
 
 
 def test_a_clock_that_was_put_back_does_not_prolong_a_code():
     book = Book()
     book.write("offered", "telegram:1", name="A", chat="c", code="x")
     offer = book.people.offers["telegram:1"]
-    assert offer.good(START)
-    assert not offer.good(START + VALID)
-    assert not offer.good(START - timedelta(days=1))
+    assert offer.is_valid(START_TIME)
+    assert not offer.is_valid(START_TIME + CODE_LIFETIME)
+    assert not offer.is_valid(START_TIME - timedelta(days=1))
 
 
 def test_wrong_codes_of_one_are_counted_against_nobody_else():
     book = Book()
-    for number in range(MOST_MISSES):
-        assert book.people.may_try("discord:1", START)
+    for number in range(MAX_FAILED_CLAIMS):
+        assert book.people.may_claim("discord:1", START_TIME)
         book.write("missed", "discord:1", key=f"m{number}")
-    assert not book.people.may_try("discord:1", START)
-    assert book.people.may_try("telegram:1", START)
-    assert book.people.may_try("discord:1", START + timedelta(hours=1))
+    assert not book.people.may_claim("discord:1", START_TIME)
+    assert book.people.may_claim("telegram:1", START_TIME)
+    assert book.people.may_claim("discord:1", START_TIME + timedelta(hours=1))
 
 
 def test_entries_that_make_no_sense_change_nothing():
-    people = People()
+    people = IdentityFold()
     for number, data in enumerate(
         ({}, {"op": "offered"}, {"op": "offered", "who": 3}, {"op": "claimed", "who": "web:1"},
          {"op": "missed", "who": "web:1", "at": "never"}, {"op": "settled", "who": "x", "move": "y"}),
         start=1,
     ):  # fmt: skip
-        people.apply(TapeEntry(number, "event", event(LINK, data).payload))
-    assert people == People(version=6)
+        people.apply(TapeEntry(number, "event", event(LINK_EVENT, data).payload))
+    assert people == IdentityFold(version=6)

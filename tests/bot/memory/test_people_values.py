@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from bot.memory.bus.records import SynthesizedPattern
-from bot.memory.bus.semantic import patterns_lines
-from bot.memory.bus.shared import SharedReferenceStore, living
+from bot.memory.bus.compartment_records import SynthesizedPattern
+from bot.memory.bus.semantic_synthesis import render_prompt_beliefs
+from bot.memory.bus.shared_reference import SharedReferenceStore, current_references
 from bot.memory.facts.fact import Evidence
-from bot.memory.facts.fold import bus_entry
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.linking import Linking
-from bot.memory.people import Claim, Move, Party
-from bot.memory.scopes import Scopes
+from bot.memory.facts.fact_fold import bus_entry
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.identities import LinkClaim, LinkParty, ScopeMove
+from bot.memory.identity_linker import IdentityLinker
+from bot.memory.scope_registry import ScopeRegistry
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 
 ADA, ELSE, THIRD = (
-    Party("telegram:42", "Ada", "telegram:42"),
-    Party("discord:7", "Ada L.", "discord:99"),
-    Party("web:5", "", "web:5"),
+    LinkParty("telegram:42", "Ada", "telegram:42"),
+    LinkParty("discord:7", "Ada L.", "discord:99"),
+    LinkParty("web:5", "", "web:5"),
 )
 
 
@@ -48,34 +48,34 @@ class Home:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.store = Mortal(clock=self.clock)
-        self.scopes = Scopes(self.store, self.clock)
+        self.scopes = ScopeRegistry(self.store, self.clock)
         self.number = 0
 
     @property
-    def linking(self) -> Linking:
-        return self.scopes.linking
+    def linking(self) -> IdentityLinker:
+        return self.scopes.identity_linker
 
-    def _scope(self, who: Party):
+    def _scope(self, who: LinkParty):
         channel, _, sender = who.identity.partition(":")
-        return self.scopes.person(self.scopes.person_of(channel, sender))
+        return self.scopes.person(self.scopes.person_tape(channel, sender))
 
-    def _next(self, who: Party) -> tuple[str, str]:
+    def _next(self, who: LinkParty) -> tuple[str, str]:
         self.clock.advance(60)
         self.number += 1
         return f"{who.session}#{self.number}", f"command:{who.session}:{self.number}"
 
-    async def set(self, who: Party, key: str, value: str) -> None:
+    async def set(self, who: LinkParty, key: str, value: str) -> None:
         source, cause = self._next(who)
         await SharedReferenceStore(self._scope(who), self.clock).set(
             key, value, source, cause=cause
         )
 
-    async def remove(self, who: Party, key: str) -> None:
+    async def remove(self, who: LinkParty, key: str) -> None:
         assert await SharedReferenceStore(self._scope(who), self.clock).remove(
             key, self._next(who)[1]
         )
 
-    async def believe(self, who: Party, text: str, *evidence: str, **more: Any) -> str:
+    async def believe(self, who: LinkParty, text: str, *evidence: str, **more: Any) -> str:
         """Let something be believed; by default it rests on a message of theirs."""
         source, cause = self._next(who)
         scope = self._scope(who)
@@ -90,9 +90,9 @@ class Home:
             )  # fmt: skip
             return [bus_entry(scope.fold, {"patterns": [made.as_json()], "key": cause})], made.id
 
-        return await scope.change(compose)
+        return await scope.append_change(compose)
 
-    async def say(self, who: Party, text: str) -> int:
+    async def say(self, who: LinkParty, text: str) -> int:
         source, cause = self._next(who)
         tape, _, number = source.rpartition("#")
         sender = who.identity.partition(":")[2]
@@ -100,48 +100,48 @@ class Home:
             tape, int(number), text, "Ada", sender=sender, when="2026-02-10T09:00:00+00:00"
         )
         proposal = Proposal("add", text, evidence=(evidence,))
-        outcome = await self._scope(who).apply(Batch(cause, "person", (proposal,)))
-        return outcome.decided[0].fact.id
+        outcome = await self._scope(who).apply(ProposalBatch(cause, "person", (proposal,)))
+        return outcome.decisions[0].fact.id
 
     async def join(
-        self, offerer: Party = ADA, claimer: Party = ELSE, dies: int | None = None
+        self, offerer: LinkParty = ADA, claimer: LinkParty = ELSE, dies: int | None = None
     ) -> None:
         key = self._next(claimer)[1]
         await self.linking.offer(offerer, key)
         claim = await self.linking.claim(claimer, key, key)
-        assert isinstance(claim, Claim)
+        assert isinstance(claim, LinkClaim)
         move = await self.linking.confirm(offerer.identity, claim.entry, self._next(offerer)[1])
         await self._carry_out(move, dies)
 
-    async def _carry_out(self, move: Move, dies: int | None) -> None:
+    async def _carry_out(self, move: ScopeMove, dies: int | None) -> None:
         self.store.left = dies
         try:
             for _ in range(2):
-                await self.scopes.carry_out(move)
+                await self.scopes.apply_move(move)
         finally:
             self.store.left = None
 
-    async def part(self, who: Party = ELSE, dies: int | None = None) -> None:
-        move = await self.linking.leave(who.identity, self._next(who)[1])
+    async def part(self, who: LinkParty = ELSE, dies: int | None = None) -> None:
+        move = await self.linking.unlink(who.identity, self._next(who)[1])
         await self._carry_out(move, dies)
 
-    async def values(self, who: Party) -> dict[str, Any]:
+    async def values(self, who: LinkParty) -> dict[str, Any]:
         scope = self._scope(who)
         await scope.open()
-        return {one.key: one.value for one in living(scope.compartments)}
+        return {one.key: one.value for one in current_references(scope.compartments)}
 
-    async def versions(self, who: Party, key: str) -> list[Any]:
+    async def versions(self, who: LinkParty, key: str) -> list[Any]:
         store = SharedReferenceStore(self._scope(who), self.clock)
         return [(await store.get(key, one)).value for one in await store.list_versions(key)]
 
-    async def beliefs(self, who: Party) -> dict[str, str]:
+    async def beliefs(self, who: LinkParty) -> dict[str, str]:
         """Return what is not retired, with how it stands."""
         scope = self._scope(who)
         await scope.open()
         held = scope.compartments.patterns.values()
         return {one.text: one.status for one in held if one.status != "retired"}
 
-    async def evidence(self, who: Party, text: str) -> list[str]:
+    async def evidence(self, who: LinkParty, text: str) -> list[str]:
         scope = self._scope(who)
         await scope.open()
         [found] = [one for one in scope.compartments.patterns.values() if one.text == text]
@@ -235,9 +235,9 @@ async def test_beliefs_rest_on_the_same_words_under_the_numbers_of_the_joint_sco
     )
     assert await here.evidence(ADA, "Ada likes wool.") == ["2"]
     assert await here.evidence(ADA, "Ada knits a lot.") == ["p2", "2"]
-    joint = here.scopes.of(ADA.identity)
+    joint = here.scopes.identity_scope(ADA.identity)
     await joint.open()
-    assert "Ada knits" in patterns_lines(joint, here.clock.now())
+    assert "Ada knits" in render_prompt_beliefs(joint, here.clock.now())
     await here.believe(ELSE, "Ada sews a lot.", "1", "2")
     await here.part()
     assert await here.beliefs(ADA) == {"Ada likes stripes.": "active", "Ada sews a lot.": "active"}
@@ -298,9 +298,9 @@ async def test_a_kill_before_any_write_of_a_joining_or_parting_changes_nothing_o
                 await step(dies=kill if dies else None)
             except Killed:
                 # As another process finds it.
-                here.scopes = Scopes(here.store, here.clock)
+                here.scopes = ScopeRegistry(here.store, here.clock)
                 await here.linking.open()
-                await here.linking.finish()
+                await here.linking.finish_moves()
         assert await here.values(ADA) == {"tone": "plain"}
         assert await here.values(ELSE) == {"tone": "formal"}
         assert await here.beliefs(ADA) == {}
@@ -310,10 +310,10 @@ async def test_a_kill_before_any_write_of_a_joining_or_parting_changes_nothing_o
 
 async def test_learning_that_was_resumed_while_joined_is_not_paused_after_parting():
     here = Home()
-    await here.scopes.of(ELSE.identity).pause(paused=True)
+    await here.scopes.identity_scope(ELSE.identity).pause(paused=True)
     await here.join()
-    await here.scopes.of(ADA.identity).pause(paused=False)
+    await here.scopes.identity_scope(ADA.identity).pause(paused=False)
     await here.part()
-    own = here.scopes.of(ELSE.identity)
+    own = here.scopes.identity_scope(ELSE.identity)
     await own.open()
     assert not own.fold.paused

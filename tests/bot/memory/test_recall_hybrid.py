@@ -11,10 +11,10 @@ import pytest
 
 from bot.core.errors import TapeRefused, TransientModelError
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory import vectors as vectors_module
-from bot.memory.recall import FactLine, Passage, recall
-from bot.memory.snapshot import HISTORY, DailyNote, MemorySnapshot
-from bot.memory.vectors import VectorIndex
+from bot.memory import vector_index as vectors_module
+from bot.memory.recall import RecallableFact, RecalledPassage, recall_passages
+from bot.memory.vector_index import VectorIndex
+from bot.memory.zone_snapshot import HISTORY_EVENT, DailyNote, MemorySnapshot
 from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService
@@ -75,12 +75,12 @@ async def ask(
     *,
     days: int = 365,
     memory: MemorySnapshot | None = None,
-    facts: Sequence[FactLine] = (),
+    facts: Sequence[RecallableFact] = (),
     vectors: VectorIndex | None = None,
     limit: int = 8,
     problem: str | None = None,
-) -> list[Passage]:
-    return await recall(
+) -> list[RecalledPassage]:
+    return await recall_passages(
         of,
         memory or MemorySnapshot(),
         query,
@@ -159,7 +159,7 @@ async def test_what_was_recalled_or_remembered_is_not_found_as_if_it_had_been_sa
         tool_result("c1", "memory.recall", "- 2026-01-01, Ada [#3]: The kitten is called Minka."),
         event("memory.long_term", {"content": "- The kitten is called Minka."}),
         event("loop.step", {"extra": ["From the tape and memory:\n- The kitten is called Minka."]}),
-        event(HISTORY, {"entry": "The kitten Minka was ill."}),
+        event(HISTORY_EVENT, {"entry": "The kitten Minka was ill."}),
         "now",
     )
     found = await ask(of, "How is the kitten called Minka?", vectors=vectors)
@@ -213,7 +213,7 @@ async def test_a_tape_that_is_not_what_was_embedded_gives_no_wrong_passage(
     assert (await ask(of, "Does anybody have a cat?", vectors=vectors))[0].entry == 2
 
 
-FACT = FactLine("Ada's kitten is called Minka.", "2026-02-01", ("#12", "telegram:1#3"))
+FACT = RecallableFact("Ada's kitten is called Minka.", "2026-02-01", ("#12", "telegram:1#3"))
 
 
 async def test_facts_are_ranked_beside_the_lines_of_memory_with_their_evidence(store):
@@ -242,11 +242,11 @@ async def test_a_fact_that_memory_holds_in_the_same_words_is_told_once(store, qu
 
 PROBLEMS = [
     said("My sister got a kitten last week.").with_meta(problem="p1"),
-    event(HISTORY, {"entry": "Ada told of the kitten Minka."}, problem="p1"),
+    event(HISTORY_EVENT, {"entry": "Ada told of the kitten Minka."}, problem="p1"),
     said("The kitten of the neighbours is called Felix.").with_meta(problem="p2"),
-    event(HISTORY, {"entry": "Ada told of the kitten Felix."}, problem="p2"),
+    event(HISTORY_EVENT, {"entry": "Ada told of the kitten Felix."}, problem="p2"),
     said("A kitten costs a lot."),
-    event(HISTORY, {"entry": "The price of a kitten was asked."}),
+    event(HISTORY_EVENT, {"entry": "The price of a kitten was asked."}),
     said("now"),
 ]
 

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
-from bot.memory.guards import says_nothing
-from bot.memory.snapshot import DailyNote, MemorySnapshot, ZoneFold, zone_entries
+from bot.memory.memory_validation import is_placeholder
 from bot.memory.zone import MemoryZone
+from bot.memory.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold, zone_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
@@ -31,7 +31,7 @@ async def zone_on(store, clock: ManualClock, retention_days: int = KEPT_DAYS) ->
     tape = TapeService(store, TAPE)
     await tape.ensure_bootstrap_anchor()
     zone = MemoryZone(tape, clock=clock, retention_days=retention_days)
-    await zone.ensure()
+    await zone.load_or_create()
     return zone
 
 
@@ -174,7 +174,7 @@ async def test_daily_notes_do_not_grow_for_ever():
     "text", ["(nothing)", "None", "N/A", "- nothing to save", "no changes", "Nothing new.", "null"]
 )
 def test_a_word_for_nothing_is_not_memory(text):
-    assert says_nothing(text)
+    assert is_placeholder(text)
 
 
 async def test_long_term_memory_that_is_too_long_is_refused_whole_and_says_why():

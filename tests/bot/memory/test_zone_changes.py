@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.llm.base import ModelRequest
-from bot.memory.snapshot import GONE, MemorySnapshot, render_context
-from bot.offline.prompt import read
+from bot.memory.zone_snapshot import REMOVED_PREFIX, MemorySnapshot, render_memory_block
+from bot.offline.prompt import parse_prompt
 
 TODAY = date(2026, 2, 10)
 DAY = "2026-02-09"
@@ -26,9 +26,11 @@ def snapshot(facts: dict[int, str]) -> MemorySnapshot:
 @given(FACTS, FACTS)
 def test_the_block_and_the_changes_tell_all_that_is_believed_and_nothing_else(before, after):
     old, new = snapshot(before), snapshot(after)
-    block = f"<memory>\n{render_context(old, TODAY, hints=False)}\n</memory>"
+    block = f"<memory>\n{render_memory_block(old, TODAY, hints=False)}\n</memory>"
     changes = new.changes_since(old)
-    head, told = ("Changes of long", changes) if changes else ("Long", new.shown() or "(empty)")
+    head, told = (
+        ("Changes of long", changes) if changes else ("Long", new.numbered_facts() or "(empty)")
+    )
     records = (
         f"\n\n<records>\n{head}-term memory, version 2, saved 2026-02-10 10:00:\n"
         f"{told}\n(end of long-term memory)\n</records>"
@@ -39,13 +41,13 @@ def test_the_block_and_the_changes_tell_all_that_is_believed_and_nothing_else(be
             {"role": "user", "content": f"[2026-02-10 10:00, Ada] hello{records}"},
         ]
     )
-    assert sorted(read(request).memory.splitlines()) == sorted(new.long_term.splitlines())
+    assert sorted(parse_prompt(request).memory.splitlines()) == sorted(new.long_term.splitlines())
 
 
 def test_what_is_new_and_what_is_gone_is_told_and_not_what_stays():
     stays = dict.fromkeys(range(1, 9), "tea")
     old, new = snapshot({**stays, 9: "rain"}), snapshot({**stays, 10: "bread"})
-    assert new.changes_since(old) == f"- [10] Likes bread ({DAY})\n{GONE}[9]"
+    assert new.changes_since(old) == f"- [10] Likes bread ({DAY})\n{REMOVED_PREFIX}[9]"
 
 
 def test_all_of_it_is_told_where_a_line_is_no_fact():

@@ -14,11 +14,11 @@ from waiting import until
 
 from bot.core.errors import TapebotError
 from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.facts.proposals import Proposal, ProposalBatch
 from bot.memory.vector_files import VectorFiles
-from bot.memory.vectors import checksum, text_of
+from bot.memory.vector_index import embeddable_text, text_checksum
 from bot.runtime.app.build import open_app
-from bot.runtime.app.serve import erased_elsewhere
+from bot.runtime.app.serve import make_remote_erasures
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message
 
@@ -40,7 +40,7 @@ async def process(home, url, **more):
     more = {"embedding_model": "local", **more}
     settings = load_settings(home=home, model="offline", database_url=url, **more)
     async with open_app(settings) as app, anyio.create_task_group() as tasks:
-        tasks.start_soon(app.shared.wakeups.run)
+        tasks.start_soon(app.database_services.wakeups.run)
         yield app
         tasks.cancel_scope.cancel()
 
@@ -59,23 +59,25 @@ def vectors_of(app, tape):
 
 async def test_facts_and_vectors_go_from_the_memory_and_the_disk_of_another_process(tmp_path, url):
     said = Evidence("telegram:1", 2, WORD, "Ada", datetime.now(UTC).isoformat(), "person", "7")
-    batch = Batch("k", "person", (Proposal("add", f"Her boat is {WORD}.", evidence=(said,)),))
+    batch = ProposalBatch(
+        "k", "person", (Proposal("add", f"Her boat is {WORD}.", evidence=(said,)),)
+    )
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(process(tmp_path / "one", url))
         other = await stack.enter_async_context(process(tmp_path / "other", url))
         await one.store.create_tape("telegram:1")
         words = [message("user", f"My boat is {WORD}."), message("user", "I like tea.")]
         [gone, stays] = await one.store.append_many("telegram:1", words)
-        await one.services.scopes.of("telegram:7").apply(batch)
+        await one.services.scopes.identity_scope("telegram:7").apply(batch)
         for app in (one, other):
             await app.vectors.catch_up("telegram:1")
             assert set(vectors_of(app, "telegram:1")) == {gone.id, stays.id}
-        kept = other.services.scopes.of("telegram:7")
+        kept = other.services.scopes.identity_scope("telegram:7")
         await kept.open()
         assert WORD in str(kept.fold.state())
 
         tasks = await stack.enter_async_context(anyio.create_task_group())
-        tasks.start_soon(erased_elsewhere(other).run)
+        tasks.start_soon(make_remote_erasures(other).run)
         facts = await one.store.read(kept.name)
         await one.store.erase("telegram:1", [without(gone)])
         await one.store.erase(kept.name, [without(entry) for entry in facts if WORD in str(entry)])
@@ -93,7 +95,7 @@ async def test_what_was_erased_while_a_process_did_not_run_goes_when_it_starts(t
         await one.store.erase("telegram:1", [without(gone)])
     async with process(tmp_path / "other", url) as other:
         assert set(vectors_of(other, "telegram:1")) == {gone.id}
-        await erased_elsewhere(other).look()
+        await make_remote_erasures(other).apply_new()
         assert vectors_of(other, "telegram:1") == {}
 
 
@@ -116,24 +118,24 @@ async def test_what_is_being_embedded_while_another_process_erases_is_not_kept(t
             tasks.start_soon(other.vectors.catch_up, "telegram:1")
             await begun.wait()
             await one.store.erase("telegram:1", [without(gone)])
-            await erased_elsewhere(other).look()
+            await make_remote_erasures(other).apply_new()
             go.set()
         # It was embedded anew, from what the tape holds by now.
         [entry] = await one.store.read("telegram:1", gone.id, gone.id)
-        assert vectors_of(other, "telegram:1") == {entry.id: checksum(text_of(entry))}
+        assert vectors_of(other, "telegram:1") == {entry.id: text_checksum(embeddable_text(entry))}
 
 
 async def test_one_process_alone_has_nobody_to_follow(tmp_path):
     async with open_app(load_settings(home=tmp_path, model="offline")) as app:
-        assert erased_elsewhere(app) is None
+        assert make_remote_erasures(app) is None
 
 
 async def test_a_database_that_is_away_only_puts_it_off(tmp_path, url, caplog):
     async with process(tmp_path / "one", url) as one:
-        follower = erased_elsewhere(one)
-        await one.shared.database.close()
+        follower = make_remote_erasures(one)
+        await one.database_services.database.close()
         with pytest.raises(TapebotError):
-            await follower.look()
+            await follower.apply_new()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.run)
             await until(lambda: "may still be here" in caplog.text)
@@ -167,10 +169,10 @@ async def test_files_of_memory_that_another_process_wrote_lose_what_is_erased(
             tasks.start_soon(one.memory_files.flush)
             tasks.start_soon(other.memory_files.flush)
         assert [WORD in text for text in held()].count(True) == 2
-        async with one.memory_files.erasing({"telegram:1"}):
+        async with one.memory_files.suspend({"telegram:1"}):
             await one.store.erase("telegram:1", [without(entry) for entry in written[:2]])
         tasks = await stack.enter_async_context(anyio.create_task_group())
-        tasks.start_soon(erased_elsewhere(other).run)
+        tasks.start_soon(make_remote_erasures(other).run)
         await until(lambda: not any(WORD in text for text in held()))
         for app in (one, other):
             await app.memory_files.flush()

@@ -11,17 +11,24 @@ import pytest
 from bot.bus import SessionFull
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelRequest
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold
-from bot.memory.spoken import TURN_END
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.fold_loader import load_fold
+from bot.memory.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
-from bot.testing.host import POLL, Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, Step, calls, consolidates, says
+from bot.testing.host import POLL, Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    ScriptStep,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
+)
 
-BOUNDS = Bounds(window=10, session_limit=20, view_messages=14, archive_timeout=0.2)
+BOUNDS = HostLimits(window=10, session_limit=20, view_messages=14, archive_timeout=0.2)
 ACTIONS = {
     "hello": 8,
     "Remember that the number is {}": 2,
@@ -40,28 +47,28 @@ class Chaos:
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.held: list[Held] = []
+        self.held: list[PausedStep] = []
         self.sent: list[str] = []
         self.model = ScriptedModel(
-            self._turn, consolidation=self._consolidation, summary=lambda _: says("short")
+            self._turn, consolidation=self._consolidation, summary=lambda _: text_reply("short")
         )
 
-    def _turn(self, _: ModelRequest) -> Step:
+    def _turn(self, _: ModelRequest) -> ScriptStep:
         chosen = self.dice.random()
-        reply: Step = says("ok")
+        reply: ScriptStep = text_reply("ok")
         if chosen < 0.25:
-            reply = calls(("memory_show", {}), ("memory_daily", {"content": "x"}))
+            reply = tool_call_reply(("memory_show", {}), ("memory_daily", {"content": "x"}))
         elif chosen < 0.3:
             reply = TransientModelError("down")
         return self._maybe_held(reply)
 
-    def _consolidation(self, _: ModelRequest) -> Step:
-        good = consolidates("[2026-02-10 10:00] Talk.")
-        return self._maybe_held(good if self.dice.random() < 0.7 else says("prose"))
+    def _consolidation(self, _: ModelRequest) -> ScriptStep:
+        good = consolidation_reply("[2026-02-10 10:00] Talk.")
+        return self._maybe_held(good if self.dice.random() < 0.7 else text_reply("prose"))
 
-    def _maybe_held(self, reply: Step) -> Step:
-        if self.dice.random() < 0.4 and not isinstance(reply, Held):
-            self.held.append(Held(reply, partial="so f"))
+    def _maybe_held(self, reply: ScriptStep) -> ScriptStep:
+        if self.dice.random() < 0.4 and not isinstance(reply, PausedStep):
+            self.held.append(PausedStep(reply, partial="so f"))
             return self.held[-1]
         return reply
 
@@ -145,5 +152,5 @@ async def _check_fold(store: FileTapeStore, tape: list[TapeEntry]) -> None:
         whole.apply(entry)
     assert loaded.pointers() == whole.pointers()
     assert loaded.window == whole.window
-    assert not whole.turns.unsettled
-    assert whole.window.waiting() == []
+    assert not whole.turns.unanswered
+    assert whole.window.waiting_messages() == []

@@ -11,14 +11,14 @@ import pytest
 from sampling import some
 
 from bot.bus import Address, Inbound, Sender
-from bot.memory.fold import SCOPE, SessionFold
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.people import Claim, Move, Party
-from bot.memory.scopes import Scopes
+from bot.memory.fold_loader import load_fold
+from bot.memory.identities import LinkClaim, LinkParty, ScopeMove
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session_fold import SCOPE_EVENT, SessionFold
 from bot.memory.zone import MemoryZone
-from bot.runtime.sessions.homes import find_home
-from bot.runtime.sessions.records import message_entry
+from bot.runtime.sessions.entries import message_entry
+from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -26,7 +26,7 @@ from bot.testing.manual_clock import ManualClock
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 HERE = Address("other", "9")
-ADA, ELSE = Party("fake:7", "Ada", "fake:7"), Party("other:9", "Ada", HERE.session)
+ADA, ELSE = LinkParty("fake:7", "Ada", "fake:7"), LinkParty("other:9", "Ada", HERE.session)
 
 _watched: ContextVar[bool] = ContextVar("_watched", default=False)
 
@@ -74,7 +74,7 @@ class Chat:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.store = Interrupted(self.clock)
-        self.scopes = Scopes(self.store, self.clock)
+        self.scopes = ScopeRegistry(self.store, self.clock)
         self.tape = TapeService(self.store, HERE.session)
         self.fold: SessionFold
         self.memory: LongTermMemory
@@ -84,12 +84,12 @@ class Chat:
         self.fold = await load_fold(self.tape, max_messages=100, max_tokens=10_000)
         self.tape.observe(self.fold.apply)
         zone = MemoryZone(self.tape, fold=self.fold.zone, clock=self.clock)
-        await zone.ensure()
+        await zone.load_or_create()
         self.memory = LongTermMemory(self.tape, self.fold, zone, self.scopes)
         await self.memory.open()
         if spoken:
             said = self.said("m1")
-            await find_home(said, self.memory, self.fold)
+            await update_fact_scope(said, self.memory, self.fold)
             await self.tape.append(message_entry(said, "UTC"))
 
     def said(self, message_id: str) -> Inbound:
@@ -97,24 +97,26 @@ class Chat:
             HERE, message_id, Sender("9", "Ada"), "hi", datetime(2026, 2, 10, tzinfo=UTC)
         )
 
-    async def asked(self) -> Claim:
-        await self.scopes.linking.offer(ADA, "code")
-        claim = await self.scopes.linking.claim(ELSE, "code", "claim")
-        assert isinstance(claim, Claim)
+    async def asked(self) -> LinkClaim:
+        await self.scopes.identity_linker.offer(ADA, "code")
+        claim = await self.scopes.identity_linker.claim(ELSE, "code", "claim")
+        assert isinstance(claim, LinkClaim)
         return claim
 
-    async def join(self) -> Move | None:
-        return await self.scopes.linking.confirm(ADA.identity, None, "confirm")
+    async def join(self) -> ScopeMove | None:
+        return await self.scopes.identity_linker.confirm(ADA.identity, None, "confirm")
 
-    async def part(self) -> Move | None:
-        return await self.scopes.linking.leave(ADA.identity, "unlink")
+    async def part(self) -> ScopeMove | None:
+        return await self.scopes.identity_linker.unlink(ADA.identity, "unlink")
 
     async def homes(self) -> list[str]:
-        return [one.data["home"] for one in await self.tape.read_entries() if one.name == SCOPE]
+        return [
+            one.data["home"] for one in await self.tape.read_entries() if one.name == SCOPE_EVENT
+        ]
 
 
 async def message_with(
-    chat: Chat, step: Callable[[], Awaitable[Move | None]], at: int, then: int
+    chat: Chat, step: Callable[[], Awaitable[ScopeMove | None]], at: int, then: int
 ) -> tuple[int, bool]:
     """Let ELSE write, and ADA's step be decided before one call of the store, and followed before another.
 
@@ -122,7 +124,7 @@ async def message_with(
         How many calls there were, and whether the step was decided when the message's home was settled.
     """
     decided, done = anyio.Event(), anyio.Event()
-    moves: list[Move | None] = []
+    moves: list[ScopeMove | None] = []
 
     async def decide() -> None:
         _watched.set(False)
@@ -135,9 +137,9 @@ async def message_with(
         await decided.wait()
         [move] = moves
         assert move is not None
-        await chat.memory.follow()
-        await chat.scopes.linking.carry_out(move)
-        await chat.memory.follow()
+        await chat.memory.update_home()
+        await chat.scopes.identity_linker.apply_move(move)
+        await chat.memory.update_home()
         done.set()
 
     async with anyio.create_task_group() as tasks:
@@ -153,7 +155,7 @@ async def message_with(
         chat.store.meanwhile.setdefault(at, []).append(begin(decide))
         chat.store.meanwhile.setdefault(then, []).append(begin(follow))
         token = _watched.set(True)
-        await find_home(chat.said("m2"), chat.memory, chat.fold)
+        await update_fact_scope(chat.said("m2"), chat.memory, chat.fold)
         _watched.reset(token)
         calls, in_time = chat.store.calls, decided.is_set()
         for number, late in ((at, decide), (then, follow)):
@@ -184,7 +186,7 @@ async def at_every_moment(
             homes = await chat.homes()
             assert HERE.session not in homes, (at, then)
             if in_time or not before:
-                assert homes[-1] == chat.fold.home == wanted, (at, then)
+                assert homes[-1] == chat.fold.home_scope == wanted, (at, then)
         at += 1
     assert calls > 5
 
@@ -208,9 +210,9 @@ async def test_whoever_is_parted_while_they_write_is_no_stranger_in_their_own_ch
         await chat.asked()
         move = await chat.join()
         assert move is not None
-        await chat.memory.follow()
-        await chat.scopes.linking.carry_out(move)
-        await chat.memory.follow()
+        await chat.memory.update_home()
+        await chat.scopes.identity_linker.apply_move(move)
+        await chat.memory.update_home()
         return chat
 
     await at_every_moment(prepared, "part", "person:other:9")

@@ -6,10 +6,16 @@ import re
 
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelRequest, estimate_tokens
-from bot.memory.spoken import LOOP_STEP
+from bot.memory.conversation_entries import LOOP_STEP
 from bot.tape.entries import TapeEntry
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, saves, says
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 
 WINDOW = 3_000
 WIRE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -20,7 +26,7 @@ def _small(request: ModelRequest):
     size = sum(estimate_tokens(str(message["content"])) for message in request.messages)
     if size > WINDOW:
         raise ContextOverflow(f"maximum context length is {WINDOW} tokens")
-    return says("a summary" if request.purpose == "summary" else "ok")
+    return text_reply("a summary" if request.purpose == "summary" else "ok")
 
 
 async def test_a_window_smaller_than_was_thought_costs_no_message(tmp_path):
@@ -35,7 +41,7 @@ async def test_a_window_smaller_than_was_thought_costs_no_message(tmp_path):
 
 
 async def test_a_tool_that_the_model_invented_has_a_name_that_providers_take(tmp_path):
-    model = ScriptedModel([calls(("no such tool!", {})), says("sorry")])
+    model = ScriptedModel([tool_call_reply(("no such tool!", {})), text_reply("sorry")])
     async with session_host(tmp_path, model) as host:
         assert await host.channel.ask("hi") == "sorry"
     [asked] = [m for m in model.requests[1].messages if m.get("tool_calls")]
@@ -45,8 +51,8 @@ async def test_a_tool_that_the_model_invented_has_a_name_that_providers_take(tmp
 
 async def test_no_user_message_stands_right_behind_a_tools_result(tmp_path):
     """A save shows at the end of the tool's message, and a follow-up behind an assistant's word."""
-    save = calls(saves("Ada likes tea."))
-    model = ScriptedModel([save, says("saved"), says("ok")])
+    save = tool_call_reply(memory_save_call("Ada likes tea."))
+    model = ScriptedModel([save, text_reply("saved"), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I like tea")
         await host.channel.ask("and now?")
@@ -60,7 +66,7 @@ async def test_no_user_message_stands_right_behind_a_tools_result(tmp_path):
 
 async def test_a_change_that_names_another_facts_number_takes_nothing_away(tmp_path):
     drops = ("memory_save", {"changes": [{"op": "change", "fact": 1, "text": "Ada likes jazz."}]})
-    model = ScriptedModel([says("a"), calls(drops), says("c")])
+    model = ScriptedModel([text_reply("a"), tool_call_reply(drops), text_reply("c")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("Remember that my code is 4711")
         await host.channel.ask("I like jazz")
@@ -74,9 +80,9 @@ async def test_a_window_too_small_for_a_portion_is_consolidated_in_smaller_ones(
 
     def answer(request: ModelRequest):
         if request.purpose != "consolidation":
-            return says("ok")
+            return text_reply("ok")
         _small(request)
-        return consolidates("They talked.")
+        return consolidation_reply("They talked.")
 
     model = ScriptedModel(answer, consolidation=answer)
     async with session_host(tmp_path, model) as host:
@@ -86,12 +92,12 @@ async def test_a_window_too_small_for_a_portion_is_consolidated_in_smaller_ones(
 
 
 async def test_a_tool_call_from_elsewhere_that_names_no_calls_wedges_nothing(tmp_path):
-    model = ScriptedModel([says("a"), calls(("memory_show", {})), says("b")])
+    model = ScriptedModel([text_reply("a"), tool_call_reply(("memory_show", {})), text_reply("b")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("hi")
-        await host.until_pending(0)
+        await host.wait_for_pending(0)
         for payload in ({}, {"calls": None}, {"calls": ["x", {}]}):
             await host.store.append("fake:1", TapeEntry(0, "tool_call", payload))
     async with session_host(tmp_path, model) as host:
         asked = await host.channel.send("and now?", message_id="another")
-        assert await host.channel.answer_to(asked) == "b"
+        assert await host.channel.wait_for_answer(asked) == "b"

@@ -9,23 +9,29 @@ import pytest
 
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.snapshot import HISTORY
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, consolidates, learns, says
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    fact_operation,
+    text_reply,
+)
 
 FAILED = "Memory archival failed, session not cleared. Please try again."
-SMALL = Bounds(window=10)
-HOME = learns("The user lives in Oslo.", "I live in Oslo")
-TOLD = consolidates("[2026-02-10 10:00] Ada said that she lives in Oslo.", HOME)
+SMALL = HostLimits(window=10)
+HOME = fact_operation("The user lives in Oslo.", "I live in Oslo")
+TOLD = consolidation_reply("[2026-02-10 10:00] Ada said that she lives in Oslo.", HOME)
 
 
 def model_of(*consolidation) -> ScriptedModel:
-    return ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
+    return ScriptedModel(lambda _: text_reply("ok"), consolidation=consolidation)
 
 
 def _unchanged(_: ModelRequest) -> ModelReply:
-    return consolidates("[2026-02-10 10:00] Ada counted.")
+    return consolidation_reply("[2026-02-10 10:00] Ada counted.")
 
 
 async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
@@ -40,7 +46,7 @@ async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
         assert "I live in Oslo" in {e.payload.get("content") for e in await host.tape()}
         [segment] = await host.store.segments("fake:1")
         assert segment.last_id < boundary.id
-    system, *history = model.asked()[-1].messages
+    system, *history = model.requests_for()[-1].messages
     assert "- [1] The user lives in Oslo." in system["content"]
     assert "summary: [2026-02-10 10:00] Ada said that she lives in Oslo." in system["content"]
     assert len(history) == 1
@@ -48,27 +54,27 @@ async def test_new_keeps_what_was_said_then_hands_it_on(tmp_path):
 
 async def test_only_boundary_anchors_cut_the_view(tmp_path):
     """Saves and consolidations write anchors too; the conversation stays in the prompt."""
-    model = ScriptedModel(lambda _: says("ok"), consolidation=_unchanged)
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=_unchanged)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for number in range(6):
             await host.channel.ask(f"number {number}.")
             await host.channel.ask(f"/memory add fact {number}")
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         await host.channel.ask("and?")
-        shown = str(model.asked()[-1].messages[1:])
+        shown = str(model.requests_for()[-1].messages[1:])
         assert "number 5." in shown
         assert "number 4." in shown
         await host.channel.ask("/new")
         await host.channel.ask("hm")
-    assert "number 5." not in str(model.asked()[-1].messages[1:])
+    assert "number 5." not in str(model.requests_for()[-1].messages[1:])
 
 
 @pytest.mark.parametrize(
     "step",
     [
         TransientModelError("down"),
-        says("I saved it!"),
-        consolidates(""),
+        text_reply("I saved it!"),
+        consolidation_reply(""),
     ],
     ids=["error", "prose", "empty"],
 )
@@ -84,44 +90,44 @@ async def test_a_new_that_cannot_archive_says_so_first_and_changes_nothing(tmp_p
         assert await host.store.segments("fake:1") == []
         assert "failed" in await host.channel.ask("/status")
         await host.channel.ask("where do I live?")
-        assert "I live in Oslo" in str(model.asked()[-1].messages)
+        assert "I live in Oslo" in str(model.requests_for()[-1].messages)
         assert await host.channel.ask("/new") == "New session started."
 
 
 async def test_a_new_that_takes_too_long_says_so_and_changes_nothing(tmp_path):
-    model = model_of(Held(TOLD))
-    async with session_host(tmp_path, model, bounds=Bounds(archive_timeout=0.05)) as host:
+    model = model_of(PausedStep(TOLD))
+    async with session_host(tmp_path, model, bounds=HostLimits(archive_timeout=0.05)) as host:
         await host.channel.ask("I live in Oslo")
         told = await host.channel.ask("/new")
         assert told.startswith(FAILED)
         assert "took over 0.05 s" in told
         assert await host.events(SESSION_NEW) == []
         await host.channel.ask("where do I live?")
-    assert "I live in Oslo" in str(model.asked()[-1].messages)
+    assert "I live in Oslo" in str(model.requests_for()[-1].messages)
 
 
 async def test_new_now_begins_at_once_and_the_rest_is_consolidated_later(tmp_path):
-    held = Held(TOLD)
+    held = PausedStep(TOLD)
     model = model_of(held)
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I live in Oslo")
         assert await host.channel.ask("/new now") == "New session started."
         assert await host.channel.ask("hello") == "ok"
-        first = str(model.asked()[-1].messages)
+        first = str(model.requests_for()[-1].messages)
         assert "The last words were" in first
         held.release.set()
-        [history] = await host.until_event(HISTORY)
+        [history] = await host.wait_for_event(HISTORY_EVENT)
         [boundary] = await host.events(SESSION_NEW)
         assert history.data["range"][1] < boundary.id
         await host.channel.ask("and now?")
-    last = model.asked()[-1].messages
+    last = model.requests_for()[-1].messages
     assert "- [1] The user lives in Oslo." in last[0]["content"]
     assert "hello" in str(last[1:])
 
 
 async def test_new_during_a_running_consolidation_covers_each_message_once(tmp_path):
     """The running one is given up; what it would have said never hides a later message."""
-    held = Held(consolidates("[2026-02-10 10:00] Stale."))
+    held = PausedStep(consolidation_reply("[2026-02-10 10:00] Stale."))
     model = model_of(held, TOLD)
     async with session_host(tmp_path, model, bounds=SMALL) as host:
         for number in range(5):
@@ -132,25 +138,25 @@ async def test_new_during_a_running_consolidation_covers_each_message_once(tmp_p
         held.release.set()
         await host.channel.ask("after")
         await anyio.wait_all_tasks_blocked()
-        [history] = await host.events(HISTORY)
+        [history] = await host.events(HISTORY_EVENT)
         [cursor] = await host.events(MEMORY_CONSOLIDATED)
         [boundary] = await host.events(SESSION_NEW)
         assert "Stale" not in history.data["entry"]
         assert cursor.data["through"] < boundary.id
         await host.channel.ask("again")
-    assert "after" in str(model.asked()[-1].messages)
+    assert "after" in str(model.requests_for()[-1].messages)
 
 
 async def test_new_waits_for_the_turn_before_it(tmp_path):
-    held = Held(says("late answer"))
+    held = PausedStep(text_reply("late answer"))
     steps = iter([held])
-    model = ScriptedModel(lambda _: next(steps, says("ok")), consolidation=[TOLD])
+    model = ScriptedModel(lambda _: next(steps, text_reply("ok")), consolidation=[TOLD])
     async with session_host(tmp_path, model) as host:
         said = await host.channel.send("I live in Oslo")
         await held.entered.wait()
         new = await host.channel.send("/new")
         held.release.set()
-        assert await host.channel.answer_to(new) == "New session started."
+        assert await host.channel.wait_for_answer(new) == "New session started."
         assert [a.reply_to for a in host.channel.answers] == [said.id, new.id]
 
 
@@ -163,7 +169,7 @@ async def test_new_on_an_empty_session_asks_the_model_nothing(tmp_path):
 
 
 async def test_ids_never_restart_over_many_sessions(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: TOLD)
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: TOLD)
     async with session_host(tmp_path, model) as host:
         for number in range(4):
             await host.channel.ask(f"number {number}")
@@ -176,23 +182,23 @@ async def test_ids_never_restart_over_many_sessions(tmp_path):
 
 async def _evidence_holds(host: Host) -> None:
     """Each history entry's range still holds what it tells of."""
-    for number, history in enumerate(await host.events(HISTORY)):
+    for number, history in enumerate(await host.events(HISTORY_EVENT)):
         first, last = history.data["range"]
         said = [e.payload.get("content") for e in await host.store.read("fake:1", first, last)]
         assert f"number {number}" in said
 
 
 async def test_new_asks_for_a_long_conversation_in_portions_that_fit(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: TOLD)
-    bounds = Bounds(context_tokens=1_500)
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=lambda _: TOLD)
+    bounds = HostLimits(context_tokens=1_500)
     async with session_host(tmp_path, model, bounds=bounds) as host:
         for number in range(6):
             await host.channel.ask(f"number {number} " + "word " * 100)
         assert await host.channel.ask("/new") == "New session started."
-        ranges = [e.data["range"] for e in await host.events(HISTORY)]
+        ranges = [e.data["range"] for e in await host.events(HISTORY_EVENT)]
     assert len(ranges) > 1
     assert all(b[0] == a[1] + 1 for a, b in pairwise(ranges))
-    said = "".join(str(r.messages[1]["content"]) for r in model.asked("consolidation"))
+    said = "".join(str(r.messages[1]["content"]) for r in model.requests_for("consolidation"))
     assert [said.count(f"number {n} ") for n in range(6)] == [1] * 6
 
 
@@ -201,8 +207,8 @@ async def test_new_asks_for_a_long_conversation_in_portions_that_fit(tmp_path):
 )
 async def test_a_line_of_underscores_is_kept_like_any_other_word(tmp_path, said):
     """It is read for hidden orders, of which an underscore could be a letter or what is between them."""
-    learned = learns(f"The user's signature is {'_' * 100}Name.", said)
-    model = model_of(consolidates(f"[2026-02-10 10:00] Ada said: {said}", learned))
+    learned = fact_operation(f"The user's signature is {'_' * 100}Name.", said)
+    model = model_of(consolidation_reply(f"[2026-02-10 10:00] Ada said: {said}", learned))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask(said)
         assert await host.channel.ask("/new") == "New session started."

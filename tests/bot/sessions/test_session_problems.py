@@ -11,18 +11,18 @@ from waiting import until
 from bot.agent.views.registry import context_builder
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelRequest
-from bot.memory.load import load_fold
-from bot.memory.snapshot import HISTORY
+from bot.memory.fold_loader import load_fold
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import CONTEXT_OVERFLOW, MEMORY_CONSOLIDATED, SESSION_NEW, TapeEntry
-from bot.tape.search import GENERAL, problem_of
+from bot.tape.search import GENERAL_PROBLEM, problem_of
 from bot.tape.service import TapeService
-from bot.testing.host import Bounds, Host, session_host
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
-    Held,
+    PausedStep,
     ScriptedModel,
-    calls,
-    consolidates,
-    says,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
 )
 
 SECRET = "xylophone"
@@ -34,12 +34,12 @@ def shown(request: ModelRequest) -> str:
 
 
 def last(model: ScriptedModel) -> str:
-    return shown(model.asked()[-1])
+    return shown(model.requests_for()[-1])
 
 
 async def settled(host: Host) -> None:
     """Wait until nothing accepted is owed anything."""
-    await host.until_pending(0)
+    await host.wait_for_pending(0)
 
 
 async def fold_of(host: Host, session: str = "fake:1") -> Any:
@@ -56,9 +56,9 @@ async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder)
 
     def step(request: ModelRequest) -> Any:
         if request.messages[-1]["role"] == "tool":
-            return says("looked up")
+            return text_reply("looked up")
         if "look it up" in str(request.messages[-1]["content"]):
-            return calls(
+            return tool_call_reply(
                 ("memory_recall", {"query": wanted[0]}),
                 ("memory_recall", {}),
                 ("memory_recall", {"query": wanted[0], "kind": "messages"}),
@@ -67,7 +67,7 @@ async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder)
                 ("memory_recall", {"kind": "phases"}),
                 ("memory_show", {}),
             )
-        return says("I see")
+        return text_reply("I see")
 
     model = ScriptedModel(step)
     async with session_host(tmp_path, model, builder=context_builder(builder)) as host:
@@ -79,11 +79,11 @@ async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder)
         await ask(f"/problem note ask where is the {SECRET}?")
         await ask(f"/problem note draft letter Dear {SECRET}")
         await ask(f"look it up, the {SECRET}")
-        asked, wanted[0] = len(model.asked()), "who mends, where, broken, letter, touch"
+        asked, wanted[0] = len(model.requests_for()), "who mends, where, broken, letter, touch"
         await ask("/problem new Taxes")
         for text in ("What is due?", "Who mends it?", "My instrument is broken", "look it up"):
             await ask(text)
-        later = model.asked()[asked:]
+        later = model.requests_for()[asked:]
         assert len(later) >= 5
         for request in later:
             assert SECRET not in shown(request)
@@ -96,7 +96,7 @@ async def test_no_prompt_of_a_problem_holds_a_word_of_another(tmp_path, builder)
 
 
 async def test_the_summary_of_another_problem_is_told_when_it_is_asked_for_by_name(tmp_path):
-    steps = iter([calls(("problem_note", {"kind": "list"})), says("there are two")])
+    steps = iter([tool_call_reply(("problem_note", {"kind": "list"})), text_reply("there are two")])
     model = ScriptedModel(lambda _: next(steps))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/problem new Music")
@@ -104,7 +104,7 @@ async def test_the_summary_of_another_problem_is_told_when_it_is_asked_for_by_na
         await host.channel.ask("/problem new Taxes")
         await host.channel.ask("/problem note must be done by May")
         await host.channel.ask("What else is there?")
-    listed = str(model.asked()[-1].messages[-1]["content"])
+    listed = str(model.requests_for()[-1].messages[-1]["content"])
     assert f"open: where is the {SECRET}?" in listed
     assert "must: be done by May" in listed
 
@@ -112,7 +112,7 @@ async def test_the_summary_of_another_problem_is_told_when_it_is_asked_for_by_na
 async def test_on_the_way_back_the_summary_stands_before_the_messages_and_the_notes_behind(
     tmp_path,
 ):
-    model = ScriptedModel(lambda _: says("noted"))
+    model = ScriptedModel(lambda _: text_reply("noted"))
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
         await ask("/problem new Music")
@@ -123,7 +123,7 @@ async def test_on_the_way_back_the_summary_stands_before_the_messages_and_the_no
         await ask("something else")
         await ask("/problem switch music")
         await ask("where were we?")
-        messages = model.asked()[-1].messages
+        messages = model.requests_for()[-1].messages
         assert "decided: by train (it is quiet)" in str(messages[0]["content"])
         words = [str(one["content"]).rpartition("] ")[2] for one in messages[1:-1]]
         assert words == ["music 0", "noted", "music 1", "noted", "music 2", "noted"]
@@ -134,7 +134,7 @@ async def test_on_the_way_back_the_summary_stands_before_the_messages_and_the_no
 
 
 async def test_what_ended_by_time_alone_is_told_in_short_until_a_boundary_tells_it(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/problem new Music")
         await host.channel.ask("/problem note must be quiet")
@@ -150,7 +150,7 @@ async def test_what_ended_by_time_alone_is_told_in_short_until_a_boundary_tells_
 
 
 async def test_a_prompt_repeats_the_one_before_while_the_problem_stays(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/problem new Music")
         await host.channel.ask("one")
@@ -159,7 +159,7 @@ async def test_a_prompt_repeats_the_one_before_while_the_problem_stays(tmp_path)
         for number in range(3):
             await host.channel.ask(f"/problem note ask what of {number}?")
             await host.channel.ask(f"two {number}")
-    first, *rest = [list(request.messages) for request in model.asked()[1:]]
+    first, *rest = [list(request.messages) for request in model.requests_for()[1:]]
     for later in rest:
         assert later[: len(first) - 1] == first[:-1]
         first = later
@@ -169,8 +169,8 @@ async def test_a_prompt_repeats_the_one_before_while_the_problem_stays(tmp_path)
 
 
 async def test_a_switch_waits_for_the_running_turn_and_lists_and_notes_do_not(tmp_path):
-    held = Held(says("done"))
-    model = ScriptedModel([held, says("of music")])
+    held = PausedStep(text_reply("done"))
+    model = ScriptedModel([held, text_reply("of music")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("/problem new Music")
         await host.channel.ask("/problem switch general")
@@ -180,31 +180,35 @@ async def test_a_switch_waits_for_the_running_turn_and_lists_and_notes_do_not(tm
         # Behind a command that waits everything does; before it nothing had to.
         listing = await host.channel.send("/problem list")
         held.release.set()
-        assert await host.channel.answer_to(running) == "done"
-        assert "You are on “Music” now" in await host.channel.answer_to(switching)
-        assert "Music: you are on it" in await host.channel.answer_to(listing)
+        assert await host.channel.wait_for_answer(running) == "done"
+        assert "You are on “Music” now" in await host.channel.wait_for_answer(switching)
+        assert "Music: you are on it" in await host.channel.wait_for_answer(listing)
         assert await host.channel.ask("now?") == "of music"
     assert "think" not in last(model)
 
 
 @pytest.mark.parametrize("form", ["", "list", "show", "note ask why?", "priority 1 7", "nonsense"])
 async def test_what_switches_nothing_is_answered_while_a_turn_runs(tmp_path, form):
-    held = Held(says("done"))
+    held = PausedStep(text_reply("done"))
     async with session_host(tmp_path, ScriptedModel([held])) as host:
         await host.channel.ask("/problem new Music")
         running = await host.channel.send("think")
         await held.entered.wait()
         assert await host.channel.ask(f"/problem {form}")
         held.release.set()
-        assert await host.channel.answer_to(running) == "done"
+        assert await host.channel.wait_for_answer(running) == "done"
 
 
 async def test_what_came_during_a_turn_that_wants_another_problem_is_answered_in_the_old_one(
     tmp_path,
 ):
-    held = Held(says("opened"))
+    held = PausedStep(text_reply("opened"))
     steps = iter(
-        [calls(("problem_note", {"kind": "open", "text": "Taxes"})), held, says("still here")]
+        [
+            tool_call_reply(("problem_note", {"kind": "open", "text": "Taxes"})),
+            held,
+            text_reply("still here"),
+        ]
     )
     model = ScriptedModel(lambda _: next(steps))
     async with session_host(tmp_path, model) as host:
@@ -214,12 +218,12 @@ async def test_what_came_during_a_turn_that_wants_another_problem_is_answered_in
         second = await host.channel.send("wait, one more thing")
         await settled_messages(host, 2)
         held.release.set()
-        await host.channel.answer_to(first)
-        assert await host.channel.answer_to(second) == "still here"
-        await host.until_event("problem/p1")
+        await host.channel.wait_for_answer(first)
+        assert await host.channel.wait_for_answer(second) == "still here"
+        await host.wait_for_event("problem/p1")
         entries = await host.tape()
     said = [e for e in entries if e.kind == "message"]
-    assert {problem_of(one) for one in said} == {GENERAL}
+    assert {problem_of(one) for one in said} == {GENERAL_PROBLEM}
     boundary = next(e for e in entries if e.name == "problem/p1")
     assert boundary.id > max(one.id for one in said)
 
@@ -235,8 +239,8 @@ async def settled_messages(host: Host, count: int) -> None:
 
 
 async def test_what_was_overheard_in_one_problem_is_taken_in_by_no_turn_of_another(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
-    async with session_host(tmp_path, model, bounds=Bounds(group_context=5)) as host:
+    model = ScriptedModel(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model, bounds=HostLimits(group_context=5)) as host:
 
         async def say(text: str, *, asks: bool = True) -> None:
             await host.channel.send(text, private=False, asks=asks)
@@ -260,12 +264,12 @@ async def test_what_was_overheard_in_one_problem_is_taken_in_by_no_turn_of_anoth
 
 
 async def test_an_edit_of_another_problems_message_is_told_there_and_not_here(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
         await ask("/problem new Music")
         original = await host.channel.send("I play the trumpet")
-        await host.channel.answer_to(original)
+        await host.channel.wait_for_answer(original)
         await ask("/problem switch general")
         await host.channel.send(f"I play the {SECRET}", edits=original.id)
         await settled(host)
@@ -275,15 +279,15 @@ async def test_an_edit_of_another_problems_message_is_told_there_and_not_here(tm
         assert problem_of(edit) == "p1"
         await ask("/problem switch music")
         await ask("what do I play?")
-        assert f"I play the {SECRET}" in str(model.asked()[-1].messages[1]["content"])
+        assert f"I play the {SECRET}" in str(model.requests_for()[-1].messages[1]["content"])
         assert "trumpet" not in last(model)
         # Left and come back to again, it is the same; so is it after a restart.
         await ask("/problem switch general")
         await ask("/problem switch music")
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("and now?", message_id="later")
-        await host.channel.answer_to(sent)
-    assert f"I play the {SECRET}" in str(model.asked()[-1].messages[1]["content"])
+        await host.channel.wait_for_answer(sent)
+    assert f"I play the {SECRET}" in str(model.requests_for()[-1].messages[1]["content"])
     assert "trumpet" not in last(model)
 
 
@@ -297,9 +301,9 @@ async def test_a_hand_off_inside_a_problem_keeps_the_problem_and_drops_what_came
         if "too much" in shown(request) and not tripped:
             tripped.append(1)
             return ContextOverflow("too long")
-        return says("ok")
+        return text_reply("ok")
 
-    model = ScriptedModel(step, summary=lambda _: says("summed up"))
+    model = ScriptedModel(step, summary=lambda _: text_reply("summed up"))
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
         await ask("general talk")
@@ -311,7 +315,7 @@ async def test_a_hand_off_inside_a_problem_keeps_the_problem_and_drops_what_came
         await ask("too much")
         [boundary] = await host.events(CONTEXT_OVERFLOW)
         assert problem_of(boundary) == "p1"
-        summarised = "".join(shown(one) for one in model.asked("summary"))
+        summarised = "".join(shown(one) for one in model.requests_for("summary"))
         assert "music 0" in summarised
         assert "general talk" not in summarised
         assert "summed up" in last(model)
@@ -328,7 +332,8 @@ async def test_a_hand_off_inside_a_problem_keeps_the_problem_and_drops_what_came
 
 async def test_new_inside_a_problem_begins_it_anew_and_leaves_the_others_alone(tmp_path):
     model = ScriptedModel(
-        lambda _: says("ok"), consolidation=lambda r: consolidates(f"history of {words(r)}")
+        lambda _: text_reply("ok"),
+        consolidation=lambda r: consolidation_reply(f"history of {words(r)}"),
     )
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
@@ -343,17 +348,17 @@ async def test_new_inside_a_problem_begins_it_anew_and_leaves_the_others_alone(t
         await ask("what now?")
         assert "general talk" not in last(model)
         assert "must: be quiet" in last(model)
-        assert "music talk" not in str(model.asked()[-1].messages[1:])
+        assert "music talk" not in str(model.requests_for()[-1].messages[1:])
         await ask("/problem switch general")
         await ask("and here?")
         # It came back from the sealed part of the tape.
         assert "general talk" in last(model)
         assert "music talk" not in last(model)
         fold = await fold_of(host)
-        entries = [e for e in await host.tape() if e.name == HISTORY]
-    assert fold.problem == GENERAL
+        entries = [e for e in await host.tape() if e.name == HISTORY_EVENT]
+    assert fold.problem == GENERAL_PROBLEM
     assert [(told_in(e), problem_of(e)) for e in entries] == [
-        ("history of general talk", GENERAL),
+        ("history of general talk", GENERAL_PROBLEM),
         ("history of music talk", "p1"),
     ]
 
@@ -374,9 +379,10 @@ async def test_each_portion_of_a_consolidation_is_of_one_problem_and_none_is_lef
     tmp_path, last_problem
 ):
     model = ScriptedModel(
-        lambda _: says("ok"), consolidation=lambda r: consolidates(f"history of {words(r)}")
+        lambda _: text_reply("ok"),
+        consolidation=lambda r: consolidation_reply(f"history of {words(r)}"),
     )
-    bounds = Bounds(window=1_000)
+    bounds = HostLimits(window=1_000)
     async with session_host(tmp_path, model, bounds=bounds) as host:
         ask = host.channel.ask
         await ask("/problem new Music")
@@ -387,10 +393,10 @@ async def test_each_portion_of_a_consolidation_is_of_one_problem_and_none_is_lef
             await ask(talk[name])
         await ask("/new")
         fold = await fold_of(host)
-        entries = [e for e in await host.tape() if e.name == HISTORY]
+        entries = [e for e in await host.tape() if e.name == HISTORY_EVENT]
     told = [(told_in(e), problem_of(e)) for e in entries]
     wanted = {
-        "history of general talk": GENERAL,
+        "history of general talk": GENERAL_PROBLEM,
         "history of music talk": "p1",
         "history of tax talk": "p2",
     }
@@ -402,7 +408,8 @@ async def test_each_portion_of_a_consolidation_is_of_one_problem_and_none_is_lef
 
 async def test_in_the_background_what_was_left_behind_is_consolidated_once_it_is_enough(tmp_path):
     model = ScriptedModel(
-        lambda _: says("ok"), consolidation=lambda r: consolidates(f"history of {words(r)}")
+        lambda _: text_reply("ok"),
+        consolidation=lambda r: consolidation_reply(f"history of {words(r)}"),
     )
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
@@ -415,12 +422,12 @@ async def test_in_the_background_what_was_left_behind_is_consolidated_once_it_is
         await ask("general talk")
         await ask("/problem switch music")
         await ask("music talk")
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         await settled(host)
-        entries = [e for e in await host.tape() if e.name == HISTORY]
+        entries = [e for e in await host.tape() if e.name == HISTORY_EVENT]
         fold = await fold_of(host)
     # A few messages that were left elsewhere are worth no call.
-    assert [problem_of(e) for e in entries] == [GENERAL]
+    assert [problem_of(e) for e in entries] == [GENERAL_PROBLEM]
     assert fold.window.unconsolidated == 6
 
 
@@ -429,9 +436,9 @@ async def test_what_came_back_is_not_consolidated_twice(tmp_path):
 
     def consolidation(request: ModelRequest) -> Any:
         asked.append(shown(request))
-        return consolidates("history")
+        return consolidation_reply("history")
 
-    model = ScriptedModel(lambda _: says("ok"), consolidation=consolidation)
+    model = ScriptedModel(lambda _: text_reply("ok"), consolidation=consolidation)
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
         await ask("/problem new Music")
@@ -439,7 +446,7 @@ async def test_what_came_back_is_not_consolidated_twice(tmp_path):
             await ask(f"melody-{number}")
         await ask("/problem switch general")
         await ask("something else")
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         await ask("/problem switch music")
         await ask("melody-5")
         await ask("/new")
@@ -450,7 +457,7 @@ async def test_what_came_back_is_not_consolidated_twice(tmp_path):
 
 
 async def test_a_fork_goes_on_with_the_problem_that_it_was_made_in(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"))
+    model = ScriptedModel(lambda _: text_reply("ok"))
     async with session_host(tmp_path, model) as host:
         ask = host.channel.ask
         await ask("general talk")
@@ -481,8 +488,10 @@ async def test_a_fork_goes_on_with_the_problem_that_it_was_made_in(tmp_path):
 async def test_a_fork_from_a_place_inside_a_problem_stays_in_that_problem(tmp_path):
     def step(request: ModelRequest) -> Any:
         if "part two" in str(request.messages[-1]["content"]):
-            return calls(("tape_handoff", {"name": "part/two", "summary": "part one is over"}))
-        return says("ok")
+            return tool_call_reply(
+                ("tape_handoff", {"name": "part/two", "summary": "part one is over"})
+            )
+        return text_reply("ok")
 
     model = ScriptedModel(step)
     async with session_host(tmp_path, model) as host:
@@ -496,7 +505,7 @@ async def test_a_fork_from_a_place_inside_a_problem_stays_in_that_problem(tmp_pa
         await parent.fork_session("fake:2", from_anchor="part/two")
         await host.channel.ask("and louder?", chat="2")
         assert "second movement" in last(model)
-        assert "part one" not in str(model.asked()[-1].messages[1:])
+        assert "part one" not in str(model.requests_for()[-1].messages[1:])
         await host.channel.ask("even louder?", chat="2")
         assert "and louder?" in last(model)
         await host.channel.ask("/problem new Other", chat="2")
@@ -507,20 +516,25 @@ async def test_a_fork_from_a_place_inside_a_problem_stays_in_that_problem(tmp_pa
 
 
 async def test_a_fork_of_what_was_consolidated_in_a_problem_goes_on_with_it(tmp_path):
-    model = ScriptedModel(lambda _: says("ok"), consolidation=lambda _: consolidates("history"))
-    async with session_host(tmp_path, model, bounds=Bounds(window=8)) as host:
+    model = ScriptedModel(
+        lambda _: text_reply("ok"), consolidation=lambda _: consolidation_reply("history")
+    )
+    async with session_host(tmp_path, model, bounds=HostLimits(window=8)) as host:
         await host.channel.ask("/problem new Music")
         await host.channel.ask("/memory add I like tea")
         for number in range(4):
             await host.channel.ask(f"music {number}")
-        await host.until_event(MEMORY_CONSOLIDATED)
+        await host.wait_for_event(MEMORY_CONSOLIDATED)
         await host.channel.ask("more music")
         parent = TapeService(host.store, "fake:1")
         await parent.fork_session("fake:2")
         # Where the end of a turn tells of what is not on the copy, the copy is read whole.
         fold = await fold_of(host, "fake:2")
         assert fold.window.problem == "p1"
-        assert [e.payload["content"] for e in fold.window.spoken()][-2:] == ["more music", "ok"]
+        assert [e.payload["content"] for e in fold.window.conversation()][-2:] == [
+            "more music",
+            "ok",
+        ]
         await host.channel.ask("and louder?", chat="2")
         assert "more music" in last(model)
         await host.channel.ask("even louder?", chat="2")

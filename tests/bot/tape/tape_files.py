@@ -10,8 +10,8 @@ from typing import Any
 from bot.tape.entries import TapeEntry, message
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
-from bot.tape.stores.packing import pack
-from bot.tape.stores.parity import CHUNK, Layout, protected_length
+from bot.tape.stores.parity import CHUNK, ParityLayout, protected_length
+from bot.tape.stores.segment_packer import pack
 
 LOCATOR = 40
 
@@ -65,6 +65,6 @@ def protected_bytes(path: Path) -> int:
 def spoil(path: Path, *offsets: int) -> None:
     """Damage a packed file at these bytes, and the parity of each, so that nothing mends them."""
     end = protected_bytes(path)
-    layout = Layout(end)
+    layout = ParityLayout(end)
     groups = {offset // CHUNK % layout.groups for offset in offsets}
     flip(path, *offsets, *(end + LOCATOR + layout.record(group) + 9 for group in groups))

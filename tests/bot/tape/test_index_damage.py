@@ -198,7 +198,7 @@ async def test_an_index_of_another_version_is_made_anew(
     folder, expected = stores[how]
     copy = tmp_path / "tapes"
     shutil.copytree(folder, copy)
-    monkeypatch.setattr(database, "VERSION", database.VERSION + step)
+    monkeypatch.setattr(database, "SCHEMA_VERSION", database.SCHEMA_VERSION + step)
     for _ in range(2):
         caplog.clear()
         async with opened(copy) as store:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from index_talk import index_files, opened
 
-from bot.tape.chain import START
-from bot.tape.codec import decode, encode_chained
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import decode_line, encode_chained
 from bot.tape.entries import TapeEntry, anchor, event, message
-from bot.tape.index import scope, searching
-from bot.tape.index.ranking import Row, read_row
-from bot.tape.search import GENERAL, SearchQuery
+from bot.tape.index import full_text_search as searching
+from bot.tape.index import search_filter as scope
+from bot.tape.index.ranking import IndexRow, read_row
+from bot.tape.search import GENERAL_PROBLEM, SearchQuery
 from bot.tape.stores.memory import MemoryTapeStore
 
 TAPE = "telegram:42"
@@ -38,7 +39,7 @@ async def test_the_few_of_a_problem_are_found_by_a_word_that_very_many_have(monk
     for words in ("project", "project plan", "plan project zebra"):
         hits = await store.search(SearchQuery(words, problem="p1", limit=100))
         assert {hit.entry.id for hit in hits} == {2, 3}
-    hits = await store.search(SearchQuery("project", problem=GENERAL, limit=5))
+    hits = await store.search(SearchQuery("project", problem=GENERAL_PROBLEM, limit=5))
     assert len(hits) == 5
     assert not {2, 3} & {hit.entry.id for hit in hits}
 
@@ -67,7 +68,7 @@ async def test_without_words_only_what_has_the_labels_is_looked_at(monkeypatch):
     await store.search(SearchQuery())
     read = 0
 
-    def counted(*arguments: Any) -> Row:
+    def counted(*arguments: Any) -> IndexRow:
         nonlocal read
         read += 1
         return read_row(*arguments)
@@ -108,9 +109,9 @@ async def test_what_was_written_on_an_entry_is_in_no_byte_of_the_index_once_it_i
 async def edited(folder: Path, number: int, problem: str) -> None:
     """Give an entry another problem behind the index's back; its words stay."""
     [path] = folder.glob("*.jsonl")
-    entries = [line.entry for line in map(decode, path.read_bytes().splitlines()) if line]
+    entries = [line.entry for line in map(decode_line, path.read_bytes().splitlines()) if line]
     entries[number - 1].meta["problem"] = problem
-    path.write_bytes(encode_chained(entries, START)[0])
+    path.write_bytes(encode_chained(entries, CHAIN_START)[0])
 
 
 @pytest.mark.parametrize("text", ["tea", ""])

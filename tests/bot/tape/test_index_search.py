@@ -18,14 +18,15 @@ import pytest
 from index_talk import opened
 
 from bot.core.errors import TapeError
-from bot.memory.recall import recall
-from bot.memory.snapshot import MemorySnapshot
-from bot.runtime.app.asking import _search
-from bot.runtime.control import call_control, serve_control
+from bot.memory.recall import recall_passages
+from bot.memory.zone_snapshot import MemorySnapshot
+from bot.runtime.app.control_commands import _search
+from bot.runtime.control_socket import call_control, serve_control
 from bot.tape.entries import TapeEntry, event, message, tool_call
-from bot.tape.index import TapeIndex, searching
-from bot.tape.index import index as index_module
-from bot.tape.index.database import Database
+from bot.tape.index import TapeIndex
+from bot.tape.index import full_text_search as searching
+from bot.tape.index import tape_index as index_module
+from bot.tape.index.database import IndexDatabase
 from bot.tape.index.documents import documents_of
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.stores.memory import MemoryTapeStore
@@ -103,13 +104,13 @@ async def test_nearly_equal_words_of_other_tapes_hide_none_of_this_one():
 
 async def test_what_nobody_spelt_so_is_guessed_for_some_words_of_a_long_question_only(monkeypatch):
     asked: list[str] = []
-    looked = searching.near
+    looked = searching.similar_terms
 
     def counted(connection: Any, term: str, **options: Any) -> dict[str, float]:
         asked.append(term)
         return looked(connection, term, **options)
 
-    monkeypatch.setattr(searching, "near", counted)
+    monkeypatch.setattr(searching, "similar_terms", counted)
     store = await stored(a=[said("kestrel")])
     unknown = " ".join(f"unknown{number:03}x" for number in range(300))
     assert words_of(await store.search(SearchQuery(f"{unknown} kestrel"))) == ["kestrel"]
@@ -275,15 +276,15 @@ async def test_an_index_that_is_begun_anew_while_it_is_read_hides_nothing(tmp_pa
     index = TapeIndex(tmp_path / "index.db", store)
     await index.search(SearchQuery("owl", tapes=("a",)))
     reached, may_go_on = threading.Event(), threading.Event()
-    reader = Database.reader
+    reader = IndexDatabase.reader
 
-    def waiting(database: Database) -> AbstractContextManager[sqlite3.Connection]:
+    def waiting(database: IndexDatabase) -> AbstractContextManager[sqlite3.Connection]:
         if not reached.is_set():
             reached.set()
             assert may_go_on.wait(10)
         return reader(database)
 
-    monkeypatch.setattr(Database, "reader", waiting)
+    monkeypatch.setattr(IndexDatabase, "reader", waiting)
     async with anyio.create_task_group() as tasks:
 
         @tasks.start_soon
@@ -355,7 +356,7 @@ class _Session:
 @pytest.mark.parametrize("words", ["jumiper", "juniper", "January 1"])
 async def test_recall_finds_what_is_spelt_a_little_differently_and_what_has_the_date(words):
     store = await stored(a=[said("the juniper blooms"), said("what is asked now", 48)])
-    found = await recall(
+    found = await recall_passages(
         _Session(store, "a"),  # type: ignore[arg-type]
         MemorySnapshot(),
         words,

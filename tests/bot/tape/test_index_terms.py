@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from bot.tape.index.terms import terms_of
+from bot.tape.index.terms import tokenize
 
 ENDS = "ational izations fulness iveness edly ability ously ements".split()
 
@@ -25,6 +25,6 @@ def test_a_word_has_the_same_term_whatever_other_threads_do(hurried_threads):
         "".join(random.choices("aeioubdglmnprst", k=7)) + random.choice(ENDS) for _ in range(8_000)
     ]
     with ThreadPoolExecutor(4) as threads:
-        together = list(threads.map(terms_of, [f"a{end}" for end in ends]))
+        together = list(threads.map(tokenize, [f"a{end}" for end in ends]))
     # The same term, but not the same word: that of a word is remembered.
-    assert together == [terms_of(f"á{end}") for end in ends]
+    assert together == [tokenize(f"á{end}") for end in ends]

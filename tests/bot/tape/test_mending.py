@@ -9,22 +9,22 @@ from tape_files import opened
 
 from bot.cli.tape_repair import repair_tapes
 from bot.runtime.settings import Settings
-from bot.tape.chain import START
-from bot.tape.codec import encode, encode_chained
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import encode_chained, encode_entries
 from bot.tape.entries import TapeEntry, message
-from bot.tape.mending import mend_line, mend_lines
+from bot.tape.line_repair import repair_line, repair_lines
 
 ENTRIES = [
     TapeEntry(number, "message", message("user", text).payload, {"ts": "then"})
     for number, text in enumerate(["Grüße", "a dog called Rex", '{"id":3}'], start=1)
 ]
-DATA = encode_chained(ENTRIES, START)[0]
+DATA = encode_chained(ENTRIES, CHAIN_START)[0]
 
 
 def mended(data: bytes) -> bytes:
     """A file's lines as they are after mending."""
     *lines, rest = data.split(b"\n")
-    return b"".join(line + b"\n" for _, line, _ in mend_lines(lines)) + rest
+    return b"".join(line + b"\n" for _, line, _ in repair_lines(lines)) + rest
 
 
 def flipped(data: bytes, bit: int) -> bytes:
@@ -47,17 +47,17 @@ def test_each_bit_that_flips_in_a_file_is_flipped_back():
 
 def test_what_is_whole_or_beyond_proof_stays_as_it_is():
     assert mended(DATA) == DATA
-    assert [was for _, _, was in mend_lines(DATA.split(b"\n")[:-1])] == [False] * 3
+    assert [was for _, _, was in repair_lines(DATA.split(b"\n")[:-1])] == [False] * 3
     two_wrong = flipped(flipped(DATA, 900), 1300)
     assert mended(two_wrong) == two_wrong or mended(two_wrong) == DATA
-    old = encode(ENTRIES)
+    old = encode_entries(ENTRIES)
     damaged = flipped(old, 8)
     assert mended(damaged) == damaged
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff" * 50, b'{"id":1', b"x" * 100_000])
 def test_what_is_no_line_is_not_mended(raw):
-    assert mend_line(raw) is None
+    assert repair_line(raw) is None
 
 
 async def test_the_command_mends_a_live_file_byte_for_byte(tmp_path, capsys):

@@ -16,7 +16,8 @@ from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeUnavailable
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_result
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.stores.postgres import PostgresTapeStore, search_words
+from bot.tape.stores.postgres import PostgresTapeStore
+from bot.tape.stores.postgres import term_weights as search_words
 
 TAPE = "telegram:42"
 

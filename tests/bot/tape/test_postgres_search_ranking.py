@@ -14,11 +14,12 @@ from databases import drop, fresh_database
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_result
-from bot.tape.index import searching
+from bot.tape.index import full_text_search as searching
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.tape.stores.postgres import PostgresTapeStore, search_documents
+from bot.tape.stores.postgres import PostgresTapeStore
+from bot.tape.stores.postgres import document_search as search_documents
 
 TAPES = ("telegram:1", "discord:2", "console:3")
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)

@@ -16,7 +16,7 @@ from postgres_tapes import opened
 from waiting import until
 
 from bot.core.database.connections import Database
-from bot.core.database.schema import migrate
+from bot.core.database.migrations import migrate
 from bot.tape.store import TapeStore
 from testkit.postgres import PostgresServer
 

@@ -20,8 +20,8 @@ from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
-from bot.tape.stores.postgres.upkeep import Upkeep
-from bot.transfer.verifying import verify_tape
+from bot.tape.stores.postgres.maintenance import TapeMaintenance
+from bot.transfer.tape_verification import verify_tape
 from testkit.wire_cutter import WireCutter
 
 TAPE = "telegram:42"
@@ -168,7 +168,7 @@ async def test_keys_of_writes_are_forgotten_after_a_day(store, url, workspace):
             f"update tapebot.tape_write {older} where last_id = 2 and {ours}".encode(),
             [workspace.encode()],
         )
-        await Upkeep(store._database, store._wakeups).forget()
+        await TapeMaintenance(store._database, store._wakeups).delete_old_keys()
         cursor = await connection.execute(
             f"select last_id from tapebot.tape_write where {ours}".encode(), [workspace.encode()]
         )
@@ -340,7 +340,7 @@ async def _erased_and_cleaned(store: PostgresTapeStore, url: str) -> None:
         erased = [*(entry.payload["content"] for entry in few), "zyxwvuts", "qponmlkj", "jklmnopq"]
         assert await _holders(connection, erased)
         await store.erase(TAPE, tombstones)
-        await Upkeep(store._database, store._wakeups).clean()
+        await TapeMaintenance(store._database, store._wakeups).clean()
         assert await _holders(connection, erased) == []
         assert await _holders(connection, ["zqxjvkwp0123"])
         cursor = await connection.execute("select count(*) from tapebot.vacuum_wanted")

@@ -12,12 +12,12 @@ from tape_files import opened, says
 from waiting import until
 
 from bot.tape import chain
-from bot.tape.chain import START
-from bot.tape.codec import content_of, decode, encode, encode_chained
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import decode_line, digest_content, encode_chained, encode_entries
 from bot.tape.entries import TapeEntry, message
-from bot.tape.store import HEADER, REPAIR, header
-from bot.tape.stores.examine import examine
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, header_entry
 from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder_verification import verify_folder
 
 TAPE = "telegram:42"
 
@@ -44,7 +44,7 @@ async def read_all(folder: Path) -> list[TapeEntry]:
 
 
 def wrong(folder: Path) -> list[str]:
-    return [str(problem) for problem in examine(folder, "", None).problems]
+    return [str(problem) for problem in verify_folder(folder, "", None).problems]
 
 
 async def flips_are_found(folder: Path, work: Path, count: int) -> None:
@@ -64,7 +64,7 @@ async def flips_are_found(folder: Path, work: Path, count: int) -> None:
         # Also where the one that reads may repair.
         async with opened(path.parent) as store:
             await store.append(TAPE, says("goes on"))
-            found = [one for one in await store.read(TAPE) if one.name != REPAIR]
+            found = [one for one in await store.read(TAPE) if one.name != REPAIR_EVENT]
         assert [one.payload for one in found[-1:]] == [says("goes on").payload]
         lost = [one for one in entries if one not in found]
         assert len(lost) <= 1, f"bit {bit} of line {here} cost {[one.id for one in lost]}"
@@ -94,12 +94,12 @@ async def test_a_tape_that_was_cut_is_noticed_when_it_is_opened_and_goes_on(tmp_
         assert added.id > entries[-1].id
         found = await store.read(TAPE)
         assert found[:lines] == entries[:lines]
-        [note] = [one for one in found if one.name == REPAIR]
+        [note] = [one for one in found if one.name == REPAIR_EVENT]
         assert note.data["missing"] == entries[-1].id
         assert await store.list_tapes() == [TAPE]
     async with opened(tmp_path) as store:
         # It is told once.
-        assert len([one for one in await store.read(TAPE) if one.name == REPAIR]) == 1
+        assert len([one for one in await store.read(TAPE) if one.name == REPAIR_EVENT]) == 1
 
 
 async def test_a_tape_whose_file_was_taken_away_never_gives_an_id_again(tmp_path):
@@ -109,7 +109,7 @@ async def test_a_tape_whose_file_was_taken_away_never_gives_an_id_again(tmp_path
     async with opened(tmp_path) as store:
         await store.create_tape(TAPE)
         head, note = await store.read(TAPE)
-        assert (head.name, note.name) == (HEADER, REPAIR)
+        assert (head.name, note.name) == (HEADER_EVENT, REPAIR_EVENT)
         assert (head.id, note.data["missing"]) == (entries[-1].id + 1, entries[-1].id)
 
 
@@ -121,11 +121,11 @@ async def test_an_older_copy_in_the_place_of_a_tape_is_noticed(tmp_path):
     path = live_file(tmp_path)
     path.write_bytes(older)
     async with opened(tmp_path) as store:
-        assert [e.data.get("missing") for e in await store.read(TAPE) if e.name == REPAIR] == [
-            recorded.id
-        ]
+        assert [
+            e.data.get("missing") for e in await store.read(TAPE) if e.name == REPAIR_EVENT
+        ] == [recorded.id]
     # Another entry of the same id is none of this tape, though its own digest is right.
-    other = older + encode_chained([TapeEntry(recorded.id, "message", {}, {})], START)[0]
+    other = older + encode_chained([TapeEntry(recorded.id, "message", {}, {})], CHAIN_START)[0]
     path.write_bytes(other)
     for heads in tmp_path.glob("*.heads"):
         heads.unlink()
@@ -142,7 +142,7 @@ async def test_a_kill_right_after_an_append_leaves_nothing_to_complain_of(tmp_pa
         await store.append(TAPE, says("one more"))
     heads.write_bytes(before)
     async with opened(tmp_path) as store:
-        assert not [one for one in await store.read(TAPE) if one.name == REPAIR]
+        assert not [one for one in await store.read(TAPE) if one.name == REPAIR_EVENT]
     assert wrong(tmp_path) == []
 
 
@@ -163,20 +163,20 @@ async def test_what_was_erased_leaves_no_digest_by_which_a_guess_could_be_checke
     # The chain through it is the same; the salt without which its digest says nothing is not there.
     assert after[secret.id].value == before[secret.id].value
     assert before[secret.id].salt not in b"".join(one.to_bytes() for one in after.values())
-    assert not any(one.covers(content_of(secret)) for one in after.values())
+    assert not any(one.covers(digest_content(secret)) for one in after.values())
 
 
 def links(path: Path) -> list[chain.ChainLink]:
-    lines = map(decode, path.read_bytes().splitlines())
+    lines = map(decode_line, path.read_bytes().splitlines())
     return [line.link for line in lines if line is not None and line.link is not None]
 
 
 async def test_a_tape_from_before_the_chain_opens_and_gets_its_chain_at_the_next_seal(tmp_path):
     store = FileTapeStore(tmp_path, sync=False)
     path = store._folder.live_path(TAPE)
-    old = [header(TAPE, None), says("hello"), says("there")]
+    old = [header_entry(TAPE, None), says("hello"), says("there")]
     entries = [TapeEntry(n, e.kind, e.payload, {"ts": "x"}) for n, e in enumerate(old, 1)]
-    path.write_bytes(b"".join(encode([one]) for one in entries))
+    path.write_bytes(b"".join(encode_entries([one]) for one in entries))
     await store.close()
     async with opened(tmp_path) as store:
         assert await store.read(TAPE) == entries
@@ -186,7 +186,7 @@ async def test_a_tape_from_before_the_chain_opens_and_gets_its_chain_at_the_next
         await store.append(TAPE, says("with"))
         assert len(links(live_file(tmp_path))) == 2
         assert len(await store.read(TAPE)) == 6
-    report = examine(tmp_path, "", None)
+    report = verify_folder(tmp_path, "", None)
     assert (report.problems, report.unchained) == ([], 4)
 
 
@@ -198,7 +198,7 @@ async def test_the_chain_goes_on_over_seals_forks_and_resets(tmp_path):
         await store.archive(TAPE, [says("carried")])
         await store.append(TAPE, says("live"))
         await store.append(TAPE, says("more"))
-    report = examine(tmp_path, "", None)
+    report = verify_folder(tmp_path, "", None)
     assert (report.problems, report.unchained) == ([], 0)
     [sealed] = tmp_path.glob(f"{live_file_of(tmp_path)}.*-*.jsonl")
     lines = sealed.read_bytes().splitlines(keepends=True)

@@ -10,23 +10,23 @@ from tape_files import opened, says
 from waiting import until
 
 from bot.core.errors import TapeExists
-from bot.memory.fold import SessionFold, mark_entry
-from bot.memory.load import load_fold
-from bot.memory.window import WindowFold
+from bot.memory.context_window import WindowFold
+from bot.memory.fold_loader import load_fold
+from bot.memory.session_fold import SessionFold, session_mark_entry
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, anchor, event, message
 from bot.tape.service import TapeService
-from bot.tape.stores.examine import examine
+from bot.tape.stores.folder_verification import verify_folder
 from bot.testing import scripted_model
 from bot.testing.host import session_host
-from bot.testing.scripted_model import Held, ScriptedModel
+from bot.testing.scripted_model import PausedStep, ScriptedModel
 
 TAPE = "fake:1"
 CHILD = "fake:2"
 
 
 async def test_a_served_child_answers_its_own_messages_alone(tmp_path):
-    held = Held(scripted_model.says("late"))
-    model = ScriptedModel([held, *map(scripted_model.says, ("own", "own again", "queued"))])
+    held = PausedStep(scripted_model.text_reply("late"))
+    model = ScriptedModel([held, *map(scripted_model.text_reply, ("own", "own again", "queued"))])
     async with session_host(tmp_path, model) as host:
         asked = await host.channel.send("work on this")
         await held.entered.wait()
@@ -42,11 +42,11 @@ async def test_a_served_child_answers_its_own_messages_alone(tmp_path):
         # What only the parent was asked leaves nothing in the child that were to be consolidated.
         assert await host.events(MEMORY_CONSOLIDATED, CHILD) == []
         held.release.set()
-        assert await host.channel.answer_to(asked) == "late"
-        assert await host.channel.answer_to(queued) == "queued"
+        assert await host.channel.wait_for_answer(asked) == "late"
+        assert await host.channel.wait_for_answer(queued) == "queued"
         ends = [set(e.data["inbound"]) for e in await host.events("turn.end", CHILD)]
         assert not {asked.id, queued.id} & set().union(*ends)
-    assert examine(tmp_path / "tapes", "").problems == []
+    assert verify_folder(tmp_path / "tapes", "").problems == []
 
 
 async def load(tape: TapeService, most: int = 200) -> SessionFold:
@@ -68,8 +68,8 @@ async def test_what_waits_in_the_parent_counts_for_nothing_in_a_child(tmp_path):
         fold = await load(await tape.fork_session(CHILD))
         only = SessionFold(WindowFold(200, 100_000))
         only.apply(says("a"))
-        assert fold.window.waiting() == []
-        assert fold.window.mark().unconsolidated == fold.window.messages == 1
+        assert fold.window.waiting_messages() == []
+        assert fold.window.position().unconsolidated == fold.window.messages == 1
         assert fold.window.tokens == fold.window.unconsolidated_tokens == only.window.tokens
 
 
@@ -81,9 +81,9 @@ async def test_a_child_of_more_than_a_view_holds_is_the_same_after_it_is_opened_
             await tape.append_many([says(str(number)), event("turn.start", {"turn": str(number)})])
         child = await tape.fork_session(CHILD)
         whole = await folded_whole(child, most=10)
-        assert len(whole.window.spoken()) <= 10
-        await child.append(mark_entry(whole))
-        assert (await load(child, most=10)).window.spoken() == whole.window.spoken()
+        assert len(whole.window.conversation()) <= 10
+        await child.append(session_mark_entry(whole))
+        assert (await load(child, most=10)).window.conversation() == whole.window.conversation()
 
 
 async def test_what_was_left_behind_does_not_wait_again_after_a_later_phase(tmp_path):
@@ -100,11 +100,11 @@ async def test_what_was_left_behind_does_not_wait_again_after_a_later_phase(tmp_
         await child.append_many([event("delivery", {"turn": "none"})] * 200)
         await child.append(anchor("auto_handoff/full", {"keep_from": begun.id}))
         whole = await folded_whole(child)
-        await child.append(mark_entry(whole))
+        await child.append(session_mark_entry(whole))
         restored = await load(child)
-        assert restored.window.spoken() == whole.window.spoken() != []
-        assert restored.window.waiting() == whole.window.waiting() == []
-        assert restored.window.overheard() == whole.window.overheard() == []
+        assert restored.window.conversation() == whole.window.conversation() != []
+        assert restored.window.waiting_messages() == whole.window.waiting_messages() == []
+        assert restored.window.overheard_messages() == whole.window.overheard_messages() == []
 
 
 async def test_a_child_cut_short_by_a_kill_is_finished_when_it_is_asked_for_again(tmp_path):

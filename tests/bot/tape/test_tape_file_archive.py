@@ -16,7 +16,7 @@ from tape_files import opened, says
 
 from bot.core.errors import TapeNotFound, TapeWriteError
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER
+from bot.tape.store import HEADER_EVENT
 
 TAPE = "telegram:42"
 
@@ -225,6 +225,6 @@ async def test_kills_at_random_points_of_archiving_cost_no_acknowledged_entry(tm
         assert {number: by_id[number] for number in acknowledged} == {
             number: str(said) for number, said in acknowledged.items()
         }
-        heads = [entry.id for entry in found if entry.name == HEADER]
+        heads = [entry.id for entry in found if entry.name == HEADER_EVENT]
         assert heads == [segment.first_id for segment in segments] + heads[-1:]
     assert not list(tmp_path.glob("*.next"))

@@ -11,7 +11,7 @@ from tape_files import killed_before, opened, says
 
 from bot.core.errors import TapeError
 from bot.tape.entries import TapeEntry
-from bot.tape.store import REPAIR
+from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ def live_file(folder: Path) -> Path:
 
 def counted(entries: list[TapeEntry]) -> list[TapeEntry]:
     """The entries that somebody appended: no notes of repair."""
-    return [entry for entry in entries if entry.name != REPAIR]
+    return [entry for entry in entries if entry.name != REPAIR_EVENT]
 
 
 async def both_ways(store: FileTapeStore) -> list[TapeEntry]:
@@ -132,7 +132,7 @@ async def test_a_torn_last_line_never_costs_the_next_good_entry(tmp_path):
         found = await agreed(store)
         assert [entry.name or entry.payload["content"] for entry in found[1:]] == [
             "a",
-            REPAIR,
+            REPAIR_EVENT,
             "good",
         ]
         assert found[2].data == {"torn_bytes": 20, "void": 0, "damaged": 0}

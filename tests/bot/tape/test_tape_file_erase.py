@@ -22,14 +22,14 @@ from tape_files import opened, pack_all, says, spoil
 from waiting import until
 
 from bot.core.errors import InvalidEntry, TapeWriteError
-from bot.tape.codec import CANCEL, Line, encode, settle
+from bot.tape.codec import CANCEL, TapeLine, committed_lines, encode_entries
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
-from bot.tape.stores import erasing
-from bot.tape.stores.examine import examine
+from bot.tape.stores import erasure as erasing
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.rewriting import Survey
-from bot.tape.stores.scan import FileBytes
+from bot.tape.stores.folder_verification import verify_folder
+from bot.tape.stores.line_scan import FileSource
+from bot.tape.stores.part_rewrite import PartScan
 
 TAPE = "telegram:42"
 SECRET = "xylographqzw"
@@ -67,7 +67,7 @@ def traces(folder: Path, word: str = SECRET) -> list[str]:
 
 
 def problems(folder: Path) -> list[str]:
-    return [str(problem) for problem in examine(folder, "").problems]
+    return [str(problem) for problem in verify_folder(folder, "").problems]
 
 
 async def secrets(store: FileTapeStore) -> list[TapeEntry]:
@@ -222,7 +222,11 @@ async def test_torn_void_and_unreadable_lines_go_and_no_id_is_given_anew(tmp_pat
     good = live.read_bytes().splitlines(keepends=True)
     bad = f'{{"id": 6, "kind": "message" {SECRET}\xff'.encode("latin-1") + b"\n"
     void = [TapeEntry(10 + n, "message", {"content": SECRET}) for n in range(3)]
-    torn = b"".join(encode(void).splitlines(keepends=True)[:2]) + b'{"id":12,"' + SECRET.encode()
+    torn = (
+        b"".join(encode_entries(void).splitlines(keepends=True)[:2])
+        + b'{"id":12,"'
+        + SECRET.encode()
+    )
     live.write_bytes(b"".join([*good[:5], bad, *good[6:]]) + torn)
     async with opened(tmp_path) as store:
         before = await store.read(TAPE)
@@ -275,7 +279,7 @@ async def test_an_entry_that_cannot_be_read_cannot_be_erased_by_its_id(tmp_path)
             await store.erase(TAPE, [replace(says(""), id=4)])
 
 
-@pytest.mark.parametrize("step", ["rewrite", "put_packed", "rename"])
+@pytest.mark.parametrize("step", ["rewrite_part", "put_packed", "rename"])
 async def test_where_the_storage_refuses_nothing_is_lost_and_erasing_again_completes(
     tmp_path, monkeypatch, step
 ):
@@ -315,7 +319,7 @@ async def test_an_index_whose_place_is_full_is_removed_and_made_anew(tmp_path, m
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         with monkeypatch.context() as patch:
-            patch.setattr("bot.tape.index.erasing._finish", refuse)
+            patch.setattr("bot.tape.index.erasure._finish", refuse)
             assert await erase_all(store) > 80
         assert traces(tmp_path) == []
         assert not list(tmp_path.glob("*.index.db*"))
@@ -496,7 +500,7 @@ def _word(number: int, place: int) -> str:
 
 
 lines = st.builds(
-    lambda number, more: Line(TapeEntry(number, "event", {"name": "n"}), more),
+    lambda number, more: TapeLine(TapeEntry(number, "event", {"name": "n"}), more),
     st.integers(1, 12),
     st.integers(0, 4),
 )
@@ -505,14 +509,14 @@ lines = st.builds(
 @given(st.lists(st.none() | lines, max_size=20))
 @settings(max_examples=examples(300))
 def test_what_counts_for_erasing_is_what_counts_for_reading(given_lines):
-    survey = Survey()
+    survey = PartScan()
     for offset, line in enumerate(given_lines):
         if line is None:
             survey.damaged += 1
         else:
             survey.take(offset, line, range(100))
     survey.finish()
-    kept = [line.entry for line in settle(given_lines)]
+    kept = [line.entry for line in committed_lines(given_lines)]
     assert [given_lines[offset].entry for offset in survey.offsets] == kept
     assert {number: line.entry for number, (_, line) in survey.held.items()} == {
         entry.id: entry for entry in kept
@@ -521,11 +525,11 @@ def test_what_counts_for_erasing_is_what_counts_for_reading(given_lines):
 
 async def test_a_source_that_is_shorter_than_it_was_costs_no_endless_loop(tmp_path):
     """The copy of what came since ends where the file does."""
-    from bot.tape.stores.rewriting import take_place
+    from bot.tape.stores.part_rewrite import swap_file
 
     old, fresh = tmp_path / "old", tmp_path / "fresh"
     old.write_bytes(b"abc")
     fresh.write_bytes(b"x")
     with old.open("rb") as file:
-        take_place(tmp_path / "live", fresh, FileBytes(file.fileno(), 10), 1)
+        swap_file(tmp_path / "live", fresh, FileSource(file.fileno(), 10), 1)
     assert (tmp_path / "live").read_bytes() == b"xbc"

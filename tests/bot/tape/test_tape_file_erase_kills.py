@@ -18,7 +18,7 @@ from nursery import nursery
 from tape_files import opened
 
 from bot.tape.search import SearchQuery
-from bot.tape.stores.examine import examine
+from bot.tape.stores.folder_verification import verify_folder
 
 HOST = Path(__file__).with_name("kill_erase_host.py")
 TAPE = "telegram:42"
@@ -84,7 +84,7 @@ def _bytes(path: Path) -> bytes:
 
 async def check(folder: Path, account: Account) -> None:
     """What holds after any kill, at once, after the next start, and once it is completed."""
-    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert [str(problem) for problem in verify_folder(folder, "").problems] == []
     assert account.left(folder) == []
     async with opened(folder) as store:
         assert not list(folder.glob("*.new*"))
@@ -117,7 +117,7 @@ async def check(folder: Path, account: Account) -> None:
             [first, *_] = await store.search(SearchQuery(f'"{account.words[number]}"'))
             assert first.entry.id == number
         assert account.left(folder) == []
-    assert [str(problem) for problem in examine(folder, "").problems] == []
+    assert [str(problem) for problem in verify_folder(folder, "").problems] == []
     assert account.left(folder) == []
 
 

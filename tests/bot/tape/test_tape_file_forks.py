@@ -12,9 +12,9 @@ from waiting import until
 import bot.core.files
 from bot.core.errors import TapeError, TapeExists, TapeNotFound, TapeWriteError
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER
-from bot.tape.stores.examine import examine
+from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.folder_verification import verify_folder
 
 TAPE = "telegram:42"
 CHILD = "telegram:42:child"
@@ -46,7 +46,7 @@ async def test_a_fork_holds_what_its_parent_held_from_there_on(tmp_path, first):
             return
         assert await store.fork(TAPE, CHILD, from_entry=first, title="Child") == CHILD
         head, *copied = await store.read(CHILD)
-        assert head.name == HEADER
+        assert head.name == HEADER_EVENT
         start = first or 50
         assert head.id == max(1, start - 1)
         assert head.data["parent"] == {"tape": TAPE, "first": start, "last": 2155}
@@ -60,7 +60,7 @@ async def test_a_fork_holds_what_its_parent_held_from_there_on(tmp_path, first):
     async with opened(tmp_path) as store:
         assert (await store.read(CHILD))[:-1] == whole
         assert await store.get_title(CHILD) == "Child"
-    assert examine(tmp_path, "").problems == []
+    assert verify_folder(tmp_path, "").problems == []
 
 
 async def test_a_fork_can_begin_at_an_anchor(tmp_path):
@@ -68,7 +68,7 @@ async def test_a_fork_can_begin_at_an_anchor(tmp_path):
         await store.create_tape(TAPE)
         await store.append_many(TAPE, [says("a"), says("b"), says("c")])
         made = await store.create_anchor(TAPE, "plan", 3, {"why": "a plan"})
-        assert (made.at, made.entry_id, made.cuts) == (5, 3, False)
+        assert (made.at, made.entry_id, made.is_boundary) == (5, 3, False)
         await store.fork(TAPE, CHILD, from_anchor="plan")
         assert [entry.id for entry in await store.read(CHILD)] == [2, 3, 4, 5]
         assert await store.resolve_anchor(CHILD, "plan") == 3
@@ -159,7 +159,7 @@ async def test_a_fork_that_is_cancelled_is_not_there(tmp_path, monkeypatch):
 async def test_a_fork_that_the_disk_refuses_is_not_there(tmp_path):
     async with opened(tmp_path) as store:
         await store.create_tape(TAPE)
-        fresh = store._folder.fresh_path(CHILD, 1)
+        fresh = store._folder.temporary_path(CHILD, 1)
         fresh.mkdir()
         with pytest.raises(TapeWriteError, match=CHILD):
             await store.fork(TAPE, CHILD)
@@ -172,7 +172,7 @@ async def test_a_fork_cut_short_by_a_kill_is_not_there(tmp_path):
         found = await long_tape(store)
         await store.fork(TAPE, CHILD)
         child = store._folder.live_path(CHILD)
-        half = store._folder.fresh_path(CHILD, 1)
+        half = store._folder.temporary_path(CHILD, 1)
     half.write_bytes(child.read_bytes()[:5000])
     child.unlink()
     async with opened(tmp_path) as store:

@@ -20,9 +20,9 @@ from tape_files import LOCATOR, flip, opened, pack_all, protected_bytes, says, s
 from bot.cli.main import main
 from bot.memory.forgetting.tombstones import tombstone
 from bot.tape.entries import TapeEntry
-from bot.tape.stores.examine import examine
-from bot.tape.stores.parity import CHUNK, Layout
-from bot.tape.stores.repairing import repair
+from bot.tape.stores.folder_repair import repair_folder
+from bot.tape.stores.folder_verification import verify_folder
+from bot.tape.stores.parity import CHUNK, ParityLayout
 
 TAPE = "telegram:42"
 
@@ -48,7 +48,7 @@ async def read(folder: Path) -> list[TapeEntry]:
 
 
 def problems(folder: Path) -> list[str]:
-    return [str(problem) for problem in examine(folder, "").problems]
+    return [str(problem) for problem in verify_folder(folder, "").problems]
 
 
 def restore(path: Path, data: bytes) -> None:
@@ -76,10 +76,10 @@ async def check_damaged(folder: Path, found: list[TapeEntry], packed: Path, whol
     assert await read(folder) == found
     assert problems(folder)
     damaged = packed.read_bytes()
-    [told] = repair(folder, "", dry_run=True).damaged
+    [told] = repair_folder(folder, "", dry_run=True).damaged
     assert told.mendable
     assert packed.read_bytes() == damaged
-    [told] = repair(folder, "").damaged
+    [told] = repair_folder(folder, "").damaged
     assert told.mendable
     assert packed.read_bytes() == whole
 
@@ -125,7 +125,7 @@ async def test_thousands_of_flipped_bits_and_bursts_cost_nothing_and_are_all_fou
         assert await read(tmp_path) == found
         assert problems(tmp_path)
         if turn % 10 == 0:
-            assert [told.mendable for told in repair(tmp_path, "").damaged] == [True]
+            assert [told.mendable for told in repair_folder(tmp_path, "").damaged] == [True]
             assert packed.read_bytes() == whole
         restore(packed, whole)
     assert problems(tmp_path) == []
@@ -170,7 +170,7 @@ async def test_two_damaged_places_of_one_group_cost_only_their_blocks(tmp_path):
     blocks = json.loads(gzip.decompress(whole).splitlines()[-1])["segment"]["blocks"]
     assert len(blocks) > 2
     first = blocks[1][1] // CHUNK + 2
-    groups = Layout(protected_bytes(packed)).groups
+    groups = ParityLayout(protected_bytes(packed)).groups
     # Both in the second block; a third place, in the first block, is mended all the same.
     flip(packed, first * CHUNK + 9, (first + groups) * CHUNK + 9, (first + 1) % groups * CHUNK + 99)
     damaged = packed.read_bytes()
@@ -179,7 +179,7 @@ async def test_two_damaged_places_of_one_group_cost_only_their_blocks(tmp_path):
     assert any(
         f"entries {blocks[1][0]} to {blocks[2][0] - 1} are lost" in p for p in problems(tmp_path)
     )
-    [told] = repair(tmp_path, "").damaged
+    [told] = repair_folder(tmp_path, "").damaged
     assert not told.mendable
     assert f"entries {blocks[1][0]} to {blocks[2][0] - 1} are lost" in told.what
     assert packed.read_bytes() == damaged
@@ -206,7 +206,7 @@ async def test_a_file_of_zeros_or_cut_in_its_blocks_is_told_and_left(tmp_path, s
     assert [entry for entry in found if entry in left] == left
     assert left[-1] == found[-1]
     assert problems(tmp_path)
-    [told] = repair(tmp_path, "").damaged
+    [told] = repair_folder(tmp_path, "").damaged
     assert not told.mendable
     assert packed.read_bytes() == state
 
@@ -225,11 +225,11 @@ async def test_a_segment_packed_before_there_was_parity_reads_as_it_did(tmp_path
     restore(packed, old)
     assert await read(tmp_path) == found
     assert problems(tmp_path) == []
-    assert repair(tmp_path, "").damaged == []
+    assert repair_folder(tmp_path, "").damaged == []
     flip(packed, 700)
     assert len(await read(tmp_path)) < len(found)
     assert problems(tmp_path)
-    assert [told.mendable for told in repair(tmp_path, "").damaged] == [False]
+    assert [told.mendable for told in repair_folder(tmp_path, "").damaged] == [False]
     flip(packed, 700)
     assert packed.read_bytes() == old
 
@@ -293,8 +293,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from bot.tape.stores.folder import TapeFolder
-from bot.tape.stores.packing import pack
-from bot.tape.stores.repairing import repair
+from bot.tape.stores.segment_packer import pack
+from bot.tape.stores.folder_repair import repair_folder
 
 left = int(sys.argv[3])
 
@@ -311,7 +311,7 @@ if sys.argv[4] == "pack":
     for segment in folder.raw_segments():
         pack(folder, segment, lambda: None)
 else:
-    repair(Path(sys.argv[1]), "")
+    repair_folder(Path(sys.argv[1]), "")
 """
 
 
@@ -338,7 +338,7 @@ async def test_a_kill_at_any_step_leaves_the_old_file_or_the_new_one(tmp_path, w
             assert await store.read(TAPE) == found
         assert not list(folder.glob("*.new"))
         pack_all(folder)
-        repair(folder, "")
+        repair_folder(folder, "")
         assert problems(folder) == []
         assert (folder / packed.name).read_bytes() == whole
         if done.returncode == 0:

@@ -21,9 +21,9 @@ from bot.core.errors import VersionConflict
 from bot.tape.entries import TapeEntry
 from bot.tape.search import SearchQuery
 from bot.tape.store import Segment
-from bot.tape.stores.examine import examine
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
+from bot.tape.stores.folder_verification import verify_folder
 
 TAPE = "telegram:42"
 SECRET = "zqxjvkwp"
@@ -105,7 +105,7 @@ async def test_a_reset_that_is_killed_at_any_step_is_as_never_done_or_done(tmp_p
         shutil.copytree(tmp_path / "tapes", folder)
         died = dies_at(folder, steps).returncode
         # What is left over of the files is no part of the tape, also before they are removed.
-        assert examine(folder, "").problems == []
+        assert verify_folder(folder, "").problems == []
         async with opened(folder) as store:
             held = await store.read(TAPE)
             done = held[-1].payload.get("content") == "carried"
@@ -120,7 +120,7 @@ async def test_a_reset_that_is_killed_at_any_step_is_as_never_done_or_done(tmp_p
             assert len(await found(store, SECRET)) == (0 if done else 150)
             assert (await store.append(TAPE, says("on"))).id == held[-1].id + 1
         assert not done or traces(folder) == []
-        assert examine(folder, "").problems == []
+        assert verify_folder(folder, "").problems == []
     assert outcomes == {(-signal.SIGKILL, False), (-signal.SIGKILL, True), (0, True)}
 
 
@@ -188,7 +188,7 @@ async def test_a_check_beside_a_reset_finds_nothing_wrong(tmp_path, reset_before
     await sealed_and_live(tmp_path)
     async with opened(tmp_path) as writer:
         reset_before_segments_are(writer, tmp_path)
-        report = await anyio.to_thread.run_sync(examine, tmp_path, "")
+        report = await anyio.to_thread.run_sync(verify_folder, tmp_path, "")
     assert (report.problems, report.entries, report.files) == ([], 1, 1)
 
 

@@ -21,10 +21,10 @@ from waiting import until
 
 from bot.core.errors import TapeError, TapeWriteError
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER
+from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
-from bot.tape.stores.packing import pack
+from bot.tape.stores.segment_packer import pack
 
 TAPE = "telegram:42"
 MEMBER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
@@ -352,7 +352,7 @@ async def test_a_segment_that_was_taken_away_costs_its_entries_alone(tmp_path, c
         assert first.name in caplog.text
     async with opened(tmp_path) as store:
         assert await store.read(TAPE) == left
-        assert left[0].name == HEADER
+        assert left[0].name == HEADER_EVENT
 
 
 async def test_a_small_read_unpacks_no_more_than_the_blocks_it_needs(tmp_path):

@@ -13,10 +13,10 @@ import pytest
 from tape_files import opened, says
 
 from bot.core.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
-from bot.memory.fold import SessionFold, mark_entry
-from bot.memory.load import load_fold
-from bot.memory.snapshot import MemorySnapshot, zone_entries
-from bot.tape.codec import decode
+from bot.memory.fold_loader import load_fold
+from bot.memory.session_fold import SessionFold, session_mark_entry
+from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
+from bot.tape.codec import decode_line
 from bot.tape.entries import (
     MEMORY_OPEN,
     MEMORY_SEAL,
@@ -28,7 +28,7 @@ from bot.tape.entries import (
 )
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService
-from bot.tape.store import HEADER
+from bot.tape.store import HEADER_EVENT
 from bot.tape.stores.memory import MemoryTapeStore
 
 TAPE = "telegram:42"
@@ -100,7 +100,7 @@ async def test_a_merge_is_one_append(tmp_path):
                 await fork.append(says(text))
             await tape.append(says("meanwhile"))
     [path] = tmp_path.glob("*.jsonl")
-    lines = [decode(raw) for raw in path.read_bytes().splitlines()]
+    lines = [decode_line(raw) for raw in path.read_bytes().splitlines()]
     assert [line.more for line in lines if line is not None][-5:] == [0, 3, 2, 1, 0]
 
 
@@ -154,7 +154,7 @@ async def test_a_named_anchor_points_at_its_entry_after_the_merge(tape):
         await tape.append_many([says("meanwhile"), says("meanwhile")])
     new = await tape.store.get_anchor(TAPE, "new")
     assert names(await tape.read_entries(new.entry_id, new.entry_id)) == ["c"]
-    assert (new.state, new.cuts) == ({"n": 1}, False)
+    assert (new.state, new.is_boundary) == ({"n": 1}, False)
     assert await tape.store.resolve_anchor(TAPE, "old") == 3
 
 
@@ -320,7 +320,7 @@ async def test_inside_a_fork_tape_and_fork_are_one_tape(tape):
         written = await fork.append_many([says("c"), says("d")])
         assert ids(written) == [5, 6]
         whole = await fork.read_entries()
-        assert names(whole) == [HEADER, SESSION_START, "a", "b", "c", "d"]
+        assert names(whole) == [HEADER_EVENT, SESSION_START, "a", "b", "c", "d"]
         assert ids(whole) == [1, 2, 3, 4, 5, 6]
         for first in (None, -1, 1, 3, 4, 5, 6, 7):
             for last in (None, 0, 1, 4, 5, 6, 99):
@@ -514,7 +514,7 @@ async def test_a_child_begins_at_the_last_boundary_with_a_tape_of_its_own(tape):
     child = await tape.fork_session(CHILD, intention="find a plumber")
     assert child.name == CHILD
     found = await child.read_entries()
-    assert names(found) == [HEADER, "problem/7", "c", SESSION_FORK]
+    assert names(found) == [HEADER_EVENT, "problem/7", "c", SESSION_FORK]
     assert ids(found) == [4, 5, 6, 7]
     assert found[1:3] == await tape.read_entries(5)
     assert found[0].data["parent"] == {"tape": TAPE, "first": 5, "last": 6}
@@ -607,7 +607,7 @@ async def test_a_child_remembers_what_its_parent_remembers(tape, after_boundary,
     child = await tape.fork_session(CHILD, intention="find a plumber")
     fold = await fold_of(child)
     assert fold.zone.snapshot == (await fold_of(tape)).zone.snapshot == remembered()
-    assert fold.frozen == remembered()
+    assert fold.prompt_snapshot == remembered()
     assert await view(child) == ["c"]
     assert fold.boundary is not None
     assert fold.boundary.name == SESSION_FORK
@@ -615,7 +615,11 @@ async def test_a_child_remembers_what_its_parent_remembers(tape, after_boundary,
 
 async def test_a_child_has_its_parents_newest_memory_and_none_before_it(tape):
     old = MemorySnapshot().with_long_term("Ada likes coffee.")
-    for snapshot in (old, old.emptied(), old.emptied().with_long_term("Ada likes tea.")):
+    for snapshot in (
+        old,
+        old.without_own_memory(),
+        old.without_own_memory().with_long_term("Ada likes tea."),
+    ):
         await tape.append_many(zone_entries(snapshot, NOW))
     await tape.handoff("problem/7")
     child = await tape.fork_session(CHILD)
@@ -642,10 +646,10 @@ async def test_a_childs_memory_versions_go_on_from_its_parents(tape):
 async def test_pointers_of_the_parent_do_not_mislead_a_child(tape):
     """They name entries that were not copied; folded whole, the child says the same."""
     await tape.append_many(zone_entries(remembered(), NOW))
-    await tape.append(mark_entry(await fold_of(tape)))
+    await tape.append(session_mark_entry(await fold_of(tape)))
     await tape.handoff("problem/7", {"summary": "s"})
     await tape.append(says("c"))
-    await tape.append(mark_entry(await fold_of(tape)))
+    await tape.append(session_mark_entry(await fold_of(tape)))
     await tape.append(says("d"))
     child = await tape.fork_session(CHILD)
     from_pointers = await fold_of(child)
@@ -655,7 +659,7 @@ async def test_pointers_of_the_parent_do_not_mislead_a_child(tape):
     assert from_pointers.pointers() == whole.pointers()
     assert from_pointers.window.entries == whole.window.entries
     assert await view(child) == ["c", "d"]
-    assert from_pointers.frozen == remembered()
+    assert from_pointers.prompt_snapshot == remembered()
 
 
 async def test_a_child_owes_nobody_what_its_parent_owes(tape):
@@ -663,9 +667,9 @@ async def test_a_child_owes_nobody_what_its_parent_owes(tape):
     await tape.append_many(
         [message("user", "c", inbound="i1"), event("turn.start", {"turn": "t1", "inbound": ["i1"]})]
     )
-    assert (await fold_of(tape)).turns.open is not None
+    assert (await fold_of(tape)).turns.open_turn is not None
     child = await tape.fork_session(CHILD)
     turns = (await fold_of(child)).turns
-    assert turns.open is None
-    assert turns.unsettled == {}
+    assert turns.open_turn is None
+    assert turns.unanswered == {}
     assert turns.undelivered == {}

@@ -8,7 +8,7 @@ from bot.core.errors import TapeNotFound, VersionConflict
 from bot.tape.entries import MEMORY_SEAL, SESSION_START, TapeEntry, event, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeInfo, TapeService
-from bot.tape.store import HEADER, REPAIR
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
@@ -35,7 +35,7 @@ async def test_a_tape_begins_with_one_session_start_however_often_it_is_bootstra
     await tape.append(says("hi"))
     await tape.ensure_bootstrap_anchor()
     found = await tape.read_entries()
-    assert names(found) == [HEADER, SESSION_START, "hi"]
+    assert names(found) == [HEADER_EVENT, SESSION_START, "hi"]
     assert found[1].data == {"owner": "human"}
 
 
@@ -51,7 +51,7 @@ async def test_a_kill_during_the_first_anchor_leaves_a_tape_that_still_gets_one(
         store = FileTapeStore(tmp_path, sync=False)
         service = TapeService(store, TAPE)
         await service.ensure_bootstrap_anchor()
-        assert names(await service.read_entries()) == [HEADER, REPAIR, SESSION_START]
+        assert names(await service.read_entries()) == [HEADER_EVENT, REPAIR_EVENT, SESSION_START]
         await store.close()
 
 
@@ -66,9 +66,9 @@ async def test_observers_see_every_entry_once_in_the_order_of_ids(tape):
     assert [entry.id for entry in seen] == list(range(3, await tape.version() + 1))
     assert names(seen) == [
         *["a", "b", "turn.start"],
-        *[HEADER, "carried"],
-        *[HEADER, SESSION_START, "again"],
-        *[HEADER, SESSION_START],
+        *[HEADER_EVENT, "carried"],
+        *[HEADER_EVENT, SESSION_START, "again"],
+        *[HEADER_EVENT, SESSION_START],
     ]
 
 
@@ -104,7 +104,7 @@ async def test_what_follows_an_anchor_is_found_by_its_name_across_segments(tape)
     await tape.append(says("a"))
     await tape.archive()
     await tape.append(says("b"))
-    assert names(await tape.after_anchor("tea")) == ["a", HEADER, "b"]
+    assert names(await tape.after_anchor("tea")) == ["a", HEADER_EVENT, "b"]
     assert names(await tape.after_anchor("tea", {"message"})) == ["a", "b"]
     await tape.handoff("tea")
     assert await tape.after_anchor("tea") == []
@@ -126,8 +126,8 @@ async def test_an_anchor_that_is_not_there_is_named(tape):
     await tape.handoff("end")
     with pytest.raises(TapeNotFound, match="tea"):
         await tape.after_anchor("tea")
-    with pytest.raises(TapeNotFound, match=HEADER):
-        await tape.after_anchor(HEADER)
+    with pytest.raises(TapeNotFound, match=HEADER_EVENT):
+        await tape.after_anchor(HEADER_EVENT)
     with pytest.raises(TapeNotFound, match="start"):
         await tape.between_anchors("start", "end")
     with pytest.raises(TapeNotFound, match="nowhere"):
@@ -148,12 +148,12 @@ async def test_reset_begins_again_at_session_start_and_archives_if_asked(tape):
     assert names(await tape.from_last_anchor()) == [SESSION_START]
     info = await tape.info()
     assert (info.entries, info.segments, info.anchors, info.since_boundary) == (5, 1, 2, 0)
-    assert names(await tape.read_entries(1, 3)) == [HEADER, SESSION_START, "a"]
+    assert names(await tape.read_entries(1, 3)) == [HEADER_EVENT, SESSION_START, "a"]
     await tape.append(says("b"))
     await tape.reset()
     info = await tape.info()
     assert (info.entries, info.segments, info.anchors, info.since_boundary) == (8, 0, 1, 0)
-    assert names(await tape.read_entries(1)) == [HEADER, SESSION_START]
+    assert names(await tape.read_entries(1)) == [HEADER_EVENT, SESSION_START]
 
 
 async def test_system_prompts_and_events_are_entries_like_any_other(tape):

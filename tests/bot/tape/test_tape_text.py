@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.core.text import normalized, split_quotations
+from bot.core.text import normalize_unicode, split_quotations
 
 _QUOTATION = re.compile(r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』")
 
@@ -23,11 +23,11 @@ def test_a_quotation_is_what_stands_between_two_marks_of_a_kind(text: str) -> No
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC"])
 @given(text=st.text(max_size=60))
 def test_a_text_of_any_language_has_the_normal_form_that_unicode_gives_it(form, text) -> None:
-    assert normalized(form, text) == unicodedata.normalize(form, text)
+    assert normalize_unicode(form, text) == unicodedata.normalize(form, text)
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0f73", "\uff9e\u0316", "\u0344\u0323"])
 def test_a_heap_of_marks_is_sorted_a_few_at_a_time(marks: str) -> None:
-    heap = normalized("NFKC", "a" + marks * 500_000)
+    heap = normalize_unicode("NFKC", "a" + marks * 500_000)
     assert unicodedata.is_normalized("NFKC", heap[:10_000])
     assert not re.search(r"[^\u034f\w]{40}", heap[1:10_000])

@@ -15,13 +15,13 @@ from tape_files import flip, killed_before, opened, pack_all, says, spoil
 
 from bot.cli.tape_verify import verify
 from bot.core.errors import SettingsError, TapeNotFound
-from bot.memory.snapshot import MemorySnapshot, zone_entries
+from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
 from bot.runtime.settings import Settings
-from bot.tape.codec import decode, encode
+from bot.tape.codec import decode_line, encode_entries
 from bot.tape.entries import TapeEntry, anchor, event, message
-from bot.tape.store import HEADER, REPAIR, header, named_anchor
-from bot.tape.stores.examine import examine
-from bot.tape.verify import Part, TapeCheck
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, header_entry, named_anchor_entry
+from bot.tape.stores.folder_verification import verify_folder
+from bot.tape.verification import TapePart, TapeVerifier
 
 TAPE = "telegram:42"
 TS = "2026-02-10T10:00:00.000+00:00"
@@ -38,12 +38,12 @@ def lines(*appends: list[TapeEntry], first: int = 1) -> Lines:
             for place, one in enumerate(batch)
         ]
         first += len(batch)
-        found += encode(stamped).splitlines(keepends=True)
+        found += encode_entries(stamped).splitlines(keepends=True)
     return found
 
 
 def begin(**data: Any) -> TapeEntry:
-    return event(HEADER, {"session": TAPE, "format": 1, **data})
+    return event(HEADER_EVENT, {"session": TAPE, "format": 1, **data})
 
 
 def says_(*texts: str) -> list[TapeEntry]:
@@ -58,19 +58,21 @@ def zone(version: int, sealed: int | None = None) -> list[TapeEntry]:
 
 def judged(*parts: Lines, last: dict[int, int] | None = None) -> list[str]:
     """What is wrong with a tape of these files, the last of them live."""
-    check = TapeCheck(TAPE)
+    check = TapeVerifier(TAPE)
     for number, part in enumerate(parts):
         sealed = number < len(parts) - 1
-        ids = [line.entry.id for line in map(decode, part) if line is not None]
-        check.begin(
-            Part(f"part{number}", (ids[0], (last or {}).get(number, ids[-1])) if sealed else None)
+        ids = [line.entry.id for line in map(decode_line, part) if line is not None]
+        check.begin_part(
+            TapePart(
+                f"part{number}", (ids[0], (last or {}).get(number, ids[-1])) if sealed else None
+            )
         )
         data, offset = b"".join(part), 0
         *whole, rest = data.split(b"\n")
         for raw in whole:
-            check.line(offset, raw)
+            check.check_line(offset, raw)
             offset += len(raw) + 1
-        check.end(cut=bool(rest))
+        check.end_part(cut=bool(rest))
     check.finish()
     return [str(problem) for problem in check.problems]
 
@@ -88,7 +90,7 @@ def test_a_tape_as_it_is_written_has_nothing_wrong():
 
 def test_what_a_kill_cut_short_and_a_repair_closed_is_not_wrong():
     lost = lines(says_("x", "y", "z"), first=7)
-    note = lines([event(REPAIR, {})], says_("next"), first=7)
+    note = lines([event(REPAIR_EVENT, {})], says_("next"), first=7)
     torn = lost[2][:20] + b"\x18\n"
     assert judged(GOOD + lost[:2]) == []
     assert judged([*GOOD, *lost[:2], lost[2][:20]]) == []
@@ -113,7 +115,7 @@ def test_what_a_kill_cut_short_and_a_repair_closed_is_not_wrong():
         (lambda: [*GOOD[:4], GOOD[3], *GOOD[4:]], ["entry 4 is there twice"]),
         (lambda: GOOD[1:], ["does not begin with a header"]),
         (lambda: [b"\xff\n", *GOOD[1:]], ["line 1 (byte 0): the line cannot be read"]),
-        (lambda: lines([header("discord:7", None)]), ["another session: 'discord:7'"]),
+        (lambda: lines([header_entry("discord:7", None)]), ["another session: 'discord:7'"]),
         (lambda: lines([begin(previous="part0")], first=9), ["goes on from the segment part0"]),
         (lambda: [b"junk\n"], ["no line of it can be read"]),
         (
@@ -128,7 +130,7 @@ def test_what_a_kill_cut_short_and_a_repair_closed_is_not_wrong():
         (lambda: GOOD + lines(zone(2, sealed=3), first=7), ["version 2 is sealed as 3"]),
         (lambda: GOOD + lines(zone(3), zone(2), first=7), ["falls from 3 to 2"]),
         (
-            lambda: GOOD + lines([named_anchor("tea", 99, None)], first=7),
+            lambda: GOOD + lines([named_anchor_entry("tea", 99, None)], first=7),
             ["anchor tea of entry 7 points at entry 99"],
         ),
     ],
@@ -168,9 +170,11 @@ def test_parts_that_do_not_continue_one_another_are_wrong(sealed, live, said):
 def test_a_fork_has_the_gaps_of_its_parent_at_its_seams_and_anchors_that_reach_behind_it():
     parent = {"tape": "telegram:7", "first": 5, "last": 40}
     head = lines([begin(parent=parent)], first=4)
-    copied = lines([named_anchor("tea", 2, None), anchor("memory/seal", {"version": 4})], first=5)
+    copied = lines(
+        [named_anchor_entry("tea", 2, None), anchor("memory/seal", {"version": 4})], first=5
+    )
     # The parent's own header, behind what a reset dropped there.
-    seam = lines([header("telegram:7", None)], says_("a"), zone(5), first=30)
+    seam = lines([header_entry("telegram:7", None)], says_("a"), zone(5), first=30)
     own = lines(says_("own"), first=30 + len(seam))
     assert judged(head + copied + seam + own) == []
     assert judged(head + copied + seam[1:] + own)
@@ -179,12 +183,12 @@ def test_a_fork_has_the_gaps_of_its_parent_at_its_seams_and_anchors_that_reach_b
 
 def test_an_anchor_may_point_at_what_a_reset_dropped_and_at_nothing_else_that_is_missing():
     """It was on its way when the reset came: in a fork that was merged after it."""
-    dropped = lines([begin()], [named_anchor("tea", 4, None)], first=6)
+    dropped = lines([begin()], [named_anchor_entry("tea", 4, None)], first=6)
     assert judged(dropped) == []
-    assert judged(GOOD, lines([begin()], [named_anchor("tea", 8, None)], first=9)) == []
-    [problem] = judged(lines([begin()], says_("a"), [named_anchor("tea", 9, None)], first=6))
+    assert judged(GOOD, lines([begin()], [named_anchor_entry("tea", 8, None)], first=9)) == []
+    [problem] = judged(lines([begin()], says_("a"), [named_anchor_entry("tea", 9, None)], first=6))
     assert "points at entry 9, which is not there" in problem
-    goes_on = lines([begin(previous="part0")], [named_anchor("tea", 8, None)], first=9)
+    goes_on = lines([begin(previous="part0")], [named_anchor_entry("tea", 8, None)], first=9)
     assert any("points at entry 8" in problem for problem in judged(GOOD, goes_on))
 
 
@@ -248,7 +252,7 @@ async def test_verifying_works_beside_a_running_store_and_writes_nothing(tmp_pat
         done = anyio.Event()
         tasks.start_soon(write)
         while not done.is_set():
-            report = await anyio.to_thread.run_sync(examine, tmp_path, "")
+            report = await anyio.to_thread.run_sync(verify_folder, tmp_path, "")
             assert report.problems == []
         tasks.cancel_scope.cancel()
 
@@ -262,7 +266,7 @@ def first_packed(folder: Path) -> Path:
 
 
 async def wrong(folder: Path) -> list[str]:
-    report = await anyio.to_thread.run_sync(examine, folder, "")
+    report = await anyio.to_thread.run_sync(verify_folder, folder, "")
     return [str(problem) for problem in report.problems]
 
 
@@ -351,7 +355,7 @@ async def test_a_file_that_the_storage_does_not_give_back_is_named_and_the_other
     away.mkdir()
     async with opened(folder) as store:
         await store.create_tape("discord:7")
-    report = examine(folder, "")
+    report = verify_folder(folder, "")
     name = away.name.removesuffix(".gz")
     assert [p.file for p in report.problems if "does not give it back" in p.what] == [name]
     assert report.tapes == 3

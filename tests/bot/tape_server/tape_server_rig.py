@@ -14,14 +14,14 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
-from bot.core.serving import Server
+from bot.core.http_server import Server
+from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.server.app import build_app
-from bot.tape.server.serve import configuration, listening
-from bot.tape.server.tokens import TokenBook
+from bot.tape.server.server import bind_socket, uvicorn_config
+from bot.tape.server.tokens import TokenStore
 from bot.tape.store import TapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
-from bot.tape.wire import NDJSON
 
 TAPE = "telegram:42"
 ROOT = Path(__file__).parents[3]
@@ -30,11 +30,11 @@ WITHIN = 20.0
 # As bot/cli/main.py does it: errors meant for people are one line.
 PROGRAM = """
 import sys
-from bot.cli.tape_server import tape_server
+from bot.cli.tape_server import run_tape_server
 from bot.core.errors import TapebotError
 from bot.runtime.settings import load_settings
 try:
-    sys.exit(tape_server(load_settings()))
+    sys.exit(run_tape_server(load_settings()))
 except TapebotError as error:
     sys.exit(f"tapebot: {error}")
 """
@@ -50,7 +50,7 @@ class Rig:
         tokens: What it takes; ``token`` makes one.
     """
 
-    def __init__(self, app: FastAPI, url: str, store: TapeStore, tokens: TokenBook) -> None:
+    def __init__(self, app: FastAPI, url: str, store: TapeStore, tokens: TokenStore) -> None:
         self.app = app
         self.url = url
         self.store = store
@@ -74,17 +74,17 @@ async def serving(
     home: Path,
     store: TapeStore | None = None,
     *,
-    tokens: TokenBook | None = None,
+    tokens: TokenStore | None = None,
     listen: str = "127.0.0.1:0",
     **options: object,
 ) -> AsyncIterator[Rig]:
     """Serve a store, by default one in memory."""
     store = store or MemoryTapeStore()
-    tokens = tokens or TokenBook(home / "tape-tokens.json")
+    tokens = tokens or TokenStore(home / "tape-tokens.json")
     stopping = anyio.Event()
     app = build_app(store, tokens, stopping=stopping, **options)
-    server = Server(configuration(app))
-    with listening(listen) as bound:
+    server = Server(uvicorn_config(app))
+    with bind_socket(listen) as bound:
         bound.listen(100)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [bound])
@@ -107,7 +107,7 @@ async def put(client: httpx.AsyncClient, body: bytes, **headers: str) -> httpx.R
         "/v1/tapes/entries",
         params={"tape": TAPE},
         content=body,
-        headers={"Content-Type": NDJSON, **headers},
+        headers={"Content-Type": NDJSON_MEDIA_TYPE, **headers},
     )
 
 
@@ -116,7 +116,7 @@ class Program:
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.home = folder / "home"
-        self.tokens = TokenBook(self.home / "tape-tokens.json")
+        self.tokens = TokenStore(self.home / "tape-tokens.json")
         self.url = ""
         self.process: subprocess.Popen[str] | None = None
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.core.errors import SettingsError
-from bot.runtime.app.tapes import build_tape_store
+from bot.runtime.app.tape_stores import build_tape_store
 from bot.runtime.settings import load_settings
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore

@@ -8,7 +8,7 @@ import pytest
 from tape_server_rig import TAPE, serving
 
 from bot.cli import doctor_tapes
-from bot.cli.doctor import examine, exit_code
+from bot.cli.doctor import exit_code, run_checks
 from bot.runtime.settings import PREFIX, load_settings
 
 
@@ -26,7 +26,7 @@ async def ready() -> str:
 
 
 async def found(probe=None, **settings):
-    findings = await examine(load_settings(home="home", **settings), probe=probe)
+    findings = await run_checks(load_settings(home="home", **settings), probe=probe)
     [one] = [each for each in findings if each.area == "tapes"]
     assert exit_code(findings) == int(one.level == "bad")
     return one.level, f"{one.text} {one.remedy}"

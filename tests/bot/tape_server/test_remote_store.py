@@ -17,12 +17,12 @@ from waiting import until
 
 from bot.core.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
 from bot.tape.entries import event, message
-from bot.tape.server import receipts
-from bot.tape.server.receipts import Receipts
-from bot.tape.server.serve import configuration
-from bot.tape.stores import asking
+from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
+from bot.tape.server import idempotency as receipts
+from bot.tape.server.idempotency import IdempotentAppender
+from bot.tape.server.server import uvicorn_config
+from bot.tape.stores import http_client as asking
 from bot.tape.stores.remote import RemoteTapeStore
-from bot.tape.wire import NDJSON
 from testkit.ports import kept_port
 
 
@@ -123,13 +123,13 @@ async def test_a_change_that_may_have_been_done_is_not_asked_for_again(rig, line
 async def test_a_key_is_known_to_a_server_that_was_started_anew(rig):
     """From the newest entries of the tape, beyond which nobody asks again."""
     entries = [message("user", "a"), message("user", "b")]
-    written = await Receipts(rig.store).append(TAPE, entries, key="k")
+    written = await IdempotentAppender(rig.store).append(TAPE, entries, key="k")
     await rig.store.append_many(TAPE, [event("later")] * (receipts.LOOK_BACK - 2))
-    assert await Receipts(rig.store).append(TAPE, entries, key="k", expect=1) == written
+    assert await IdempotentAppender(rig.store).append(TAPE, entries, key="k", expect=1) == written
     copied = [replaced.with_meta() for replaced in written]
     await rig.store.append_many(TAPE, copied)
     await rig.store.append_many(TAPE, [event("later")] * receipts.LOOK_BACK)
-    assert len(await Receipts(rig.store).append(TAPE, entries, key="k")) == 2
+    assert len(await IdempotentAppender(rig.store).append(TAPE, entries, key="k")) == 2
     assert (await rig.store.read(TAPE))[-1].payload["content"] == "b"
 
 
@@ -267,7 +267,7 @@ async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(rig, monkey
 
 
 async def test_the_client_lets_idle_connections_go_before_the_server_does(rig):
-    assert configuration(rig.app).timeout_keep_alive > asking._KEPT
+    assert uvicorn_config(rig.app).timeout_keep_alive > asking._KEPT
 
 
 async def test_what_a_token_does_not_allow_is_told_with_what_would(rig):
@@ -363,7 +363,7 @@ async def test_more_requests_at_once_than_are_answered_at_once_wait_for_their_tu
 
 def test_the_client_loads_only_when_a_tape_server_is_used():
     code = (
-        "import sys, bot.runtime.app.tapes, bot.cli.tape_server; "
+        "import sys, bot.runtime.app.tape_stores, bot.cli.tape_server; "
         "print([m for m in ('httpx', 'fastapi', 'uvicorn') if m in sys.modules])"
     )
     run = subprocess.run(
@@ -372,7 +372,7 @@ def test_the_client_loads_only_when_a_tape_server_is_used():
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("kind", [NDJSON, "application/json"])
+@pytest.mark.parametrize("kind", [NDJSON_MEDIA_TYPE, "application/json"])
 @pytest.mark.parametrize("more", [b"", b"Content-Encoding: gzip\r\n"])
 async def test_an_answer_without_end_is_given_up_and_never_held(kind, more):
     async with _endless(kind, more) as url, _asking(url) as store:

@@ -13,9 +13,9 @@ from tape_server_rig import TAPE, Rig, serving
 
 from bot.core.errors import SettingsError
 from bot.tape.entries import message
-from bot.tape.server.api import SCHEME
-from bot.tape.server.tokens import SCOPES, TokenBook
-from bot.tape.wire import NDJSON
+from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
+from bot.tape.server.api import AUTH_SCHEME
+from bot.tape.server.tokens import SCOPES, TokenStore
 
 OPEN = {"/health"}
 NAMELESS = {"/v1/tapes", "/v1/search", "/v1/statistics"}
@@ -23,8 +23,8 @@ NAMELESS = {"/v1/tapes", "/v1/search", "/v1/statistics"}
 
 BODIES = {
     "/v1/tapes": (b"{}", "application/json"),
-    "/v1/tapes/entries": (b'{"kind":"event","payload":{}}\n', NDJSON),
-    "/v1/tapes/erase": (b'{"id":2,"kind":"message","payload":{},"meta":{}}\n', NDJSON),
+    "/v1/tapes/entries": (b'{"kind":"event","payload":{}}\n', NDJSON_MEDIA_TYPE),
+    "/v1/tapes/erase": (b'{"id":2,"kind":"message","payload":{},"meta":{}}\n', NDJSON_MEDIA_TYPE),
     "/v1/tapes/fork": (b'{"new_tape":"telegram:43"}', "application/json"),
     "/v1/tapes/anchors": (b'{"name":"here"}', "application/json"),
     "/v1/search": (b"{}", "application/json"),
@@ -51,7 +51,7 @@ def routes(rig: Rig):
 
 
 async def ask(rig: Rig, token: str | None, method: str, path: str, tape: str = TAPE):
-    body, kind = BODIES.get(path, (b"", NDJSON))
+    body, kind = BODIES.get(path, (b"", NDJSON_MEDIA_TYPE))
     asked = {"tape": tape} if path not in NAMELESS or method == "POST" else {}
     asked |= {"name": "here"} if path.startswith("/v1/tapes/anchors/") else {}
     async with (
@@ -75,8 +75,8 @@ async def test_every_route_declares_one_scope_or_is_known_to_be_open(rig):
             assert security == []
         else:
             [needed] = security
-            assert list(needed) == [SCHEME], (method, path)
-            assert needed[SCHEME][0] in SCOPES, (method, path)
+            assert list(needed) == [AUTH_SCHEME], (method, path)
+            assert needed[AUTH_SCHEME][0] in SCOPES, (method, path)
 
 
 async def test_every_route_takes_the_tokens_that_it_should_and_no_other(rig):
@@ -88,7 +88,7 @@ async def test_every_route_takes_the_tokens_that_it_should_and_no_other(rig):
         if path in OPEN:
             assert (await ask(rig, None, method, path)).status_code == 200, where
             continue
-        needed = security[0][SCHEME][0]
+        needed = security[0][AUTH_SCHEME][0]
         for wrong in (None, "tape_wrong", "x", "ü" * 3):
             answer = await ask(rig, wrong, method, path)
             assert answer.status_code == 401, where
@@ -206,19 +206,19 @@ async def test_no_request_goes_through_a_thread_for_what_it_carries(rig):
 
 def test_a_token_is_kept_as_its_hash_in_a_private_file(tmp_path):
     path = tmp_path / "deep" / "tokens.json"
-    token = TokenBook(path).add("bot", "append", ["telegram:*", "🍳*"])
+    token = TokenStore(path).add("bot", "append", ["telegram:*", "🍳*"])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert token not in path.read_text()
     assert len(token) >= 43
-    grant = TokenBook(path).find(token)
+    grant = TokenStore(path).find(token)
     assert (grant.name, grant.scope, grant.tapes) == ("bot", "append", ("telegram:*", "🍳*"))
-    assert TokenBook(path).find(token[:-1]) is None
-    assert TokenBook(path).find("") is None
+    assert TokenStore(path).find(token[:-1]) is None
+    assert TokenStore(path).find("") is None
 
 
 def test_a_change_of_the_tokens_holds_at_once(tmp_path):
     path = tmp_path / "tokens.json"
-    held, other = TokenBook(path), TokenBook(path)
+    held, other = TokenStore(path), TokenStore(path)
     assert held.find("x") is None
     token = other.add("bot", "read", ["*"])
     assert held.find(token).name == "bot"
@@ -231,7 +231,7 @@ def test_a_change_of_the_tokens_holds_at_once(tmp_path):
 
 def test_a_damaged_file_of_tokens_allows_nothing_and_is_told(tmp_path, caplog):
     path = tmp_path / "tokens.json"
-    book = TokenBook(path)
+    book = TokenStore(path)
     token = book.add("bot", "read", ["*"])
     for damage in ("{", "[1]", '[{"name":"a","scope":"root","tapes":["*"],"sha256":"x"}]'):
         path.write_text(damage)
@@ -243,7 +243,7 @@ def test_a_damaged_file_of_tokens_allows_nothing_and_is_told(tmp_path, caplog):
 
 
 def test_a_name_stands_for_one_token(tmp_path):
-    book = TokenBook(tmp_path / "tokens.json")
+    book = TokenStore(tmp_path / "tokens.json")
     book.add("bot", "read", ["*"])
     with pytest.raises(SettingsError, match="bot already"):
         book.add("bot", "admin", ["*"])

@@ -15,10 +15,10 @@ import httpx
 import pytest
 from tape_server_rig import ROOT, TAPE, Program, serving
 
-from bot.core.serving import MOST_SILENT
+from bot.core.http_server import MOST_SILENT
 from bot.tape.entries import message
-from bot.tape.server import serve
-from bot.tape.server.health import LEAST_FREE
+from bot.tape.server import server as serve
+from bot.tape.server.health import MIN_FREE_BYTES
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 
@@ -123,7 +123,7 @@ def test_tokens_are_made_listed_and_removed_at_the_command_line(program):
 
 async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, monkeypatch):
     """However many; the oldest of those on which nothing was asked go first."""
-    monkeypatch.setattr(serve, "CONNECTIONS", 4)
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
     async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
         assert (await client.get("/v1/tapes")).status_code == 200
         host, port = rig.url.removeprefix("http://").split(":")
@@ -143,7 +143,7 @@ async def test_connections_that_are_only_held_open_shut_out_nobody(tmp_path, mon
 async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(serve, "CONNECTIONS", 2)
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 2)
     async with serving(tmp_path) as rig, rig.client() as client, AsyncExitStack() as held:
         await client.post("/v1/tapes", params={"tape": TAPE})
         for _ in range(2):
@@ -160,7 +160,7 @@ async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
 )
 async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
     """Also where a part of it comes now and then."""
-    monkeypatch.setattr("bot.core.serving.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("bot.core.http_server.HEAD_SECONDS", 0.2)
     async with serving(tmp_path) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         async with (
@@ -236,7 +236,7 @@ async def test_health_says_that_the_disk_takes_no_more(tmp_path):
 
 
 async def test_health_says_that_the_disk_is_almost_full(tmp_path, monkeypatch):
-    usage = shutil.disk_usage(tmp_path)._replace(free=LEAST_FREE - 1)
+    usage = shutil.disk_usage(tmp_path)._replace(free=MIN_FREE_BYTES - 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
     async with serving(tmp_path, folder=tmp_path) as rig, rig.client(None) as client:
         answer = await client.get("/health")

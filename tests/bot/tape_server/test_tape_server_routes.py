@@ -11,8 +11,8 @@ import pytest
 from tape_server_rig import TAPE, entry_line, put, serving
 
 from bot.tape.entries import anchor, event, message
+from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.wire import NDJSON
 
 HOSTILE = [
     "",
@@ -225,7 +225,7 @@ async def test_what_is_no_entry_is_refused_whole(client):
             f"/v1/tapes/{path}",
             params={"tape": TAPE},
             content=body,
-            headers={"Content-Type": NDJSON},
+            headers={"Content-Type": NDJSON_MEDIA_TYPE},
         )
         case = f"{path}: {body[:60]!r}"
         assert (answer.status_code, answer.json()["error"]) == (400, "invalid_entry"), case

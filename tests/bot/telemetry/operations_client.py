@@ -10,7 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import until
 
-from bot.core.telemetry.operations import Operations
+from bot.core.telemetry.monitoring import MonitoringServer
 
 
 class Series(dict):
@@ -65,7 +65,7 @@ class Client:
 
 
 @asynccontextmanager
-async def running(operations: Operations):
+async def running(operations: MonitoringServer):
     async with anyio.create_task_group() as tasks:
 
         async def run(*, task_status):

@@ -13,12 +13,13 @@ from operations_client import running
 from waiting import until
 
 from bot.core.database.connections import Database
+from bot.core.database.health_checks import database_check, lease_samples
 from bot.core.database.leases import Leases
-from bot.core.database.observed import lease_readings, usable
-from bot.core.database.schema import migrate
+from bot.core.database.migrations import migrate
 from bot.core.database.wakeups import Wakeups
-from bot.core.telemetry import checks, instruments
-from bot.core.telemetry.operations import Operations
+from bot.core.telemetry import health as checks
+from bot.core.telemetry import instruments
+from bot.core.telemetry.monitoring import MonitoringServer
 from testkit.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
@@ -35,11 +36,11 @@ async def opened(url: str) -> AsyncIterator[Database]:
         await one.close()
 
 
-def watching(database: Database) -> Operations:
+def watching(database: Database) -> MonitoringServer:
     """Return the operations of a process that needs a database."""
-    made = Operations("gateway")
+    made = MonitoringServer("gateway")
     made.set_unready(None)
-    made.check("database", usable(database), seconds=0.5)
+    made.check("database", database_check(database), seconds=0.5)
     return made
 
 
@@ -54,7 +55,7 @@ async def database():
 @pytest.fixture
 def operations(database):
     yield watching(database[0])
-    instruments.switch_off()
+    instruments.disable_metrics()
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ async def test_it_is_not_ready_while_the_server_is_down_and_ready_again_after_it
             assert (await client.get("/healthz"))[0] == 200
             await anyio.to_thread.run_sync(own_server.start)
             await client.until("/readyz", 200)
-    instruments.switch_off()
+    instruments.disable_metrics()
 
 
 async def test_it_is_not_ready_while_the_database_does_not_answer(operations, database):
@@ -114,7 +115,7 @@ async def test_it_is_not_ready_on_a_database_of_another_version(operations, data
 async def test_leases_are_seen_in_numbers(operations, database):
     one, _ = database
     leases = Leases(one, Wakeups(one), "gateway 1")
-    operations.sample("leases", lease_readings(leases), every=0.02)
+    operations.sample("leases", lease_samples(leases), every=0.02)
     async with running(operations) as client, anyio.create_task_group() as tasks:
 
         async def job(_: int) -> None:

@@ -15,7 +15,7 @@ from waiting import until
 
 from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.bus import Address
-from bot.bus.observed import ObservedBus
+from bot.bus.instrumented import InstrumentedBus
 from bot.core.errors import (
     DatabaseUnavailable,
     ModelRejected,
@@ -24,20 +24,26 @@ from bot.core.errors import (
     VersionConflict,
 )
 from bot.core.telemetry import instruments, metrics
-from bot.core.telemetry.instruments import Reading, Sampled
-from bot.core.telemetry.operations import Operations
-from bot.llm.observed import observed
-from bot.memory.fold import CONSOLIDATION_FAILED
-from bot.memory.snapshot import HISTORY
+from bot.core.telemetry.instruments import MetricSample, SampledMetric
+from bot.core.telemetry.monitoring import MonitoringServer
+from bot.llm.instrumented import instrumented
+from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.testing.fake_channel import FakeChannel
-from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, says
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 SECRET = "sk-test-0123456789abcdef"
 
 
 class Observed(ScriptedModel):
-    complete = observed(ScriptedModel.complete)
+    complete = instrumented(ScriptedModel.complete)
 
 
 class NoArguments(BaseModel):
@@ -54,24 +60,26 @@ LOOK = Tool("look", "Looks.", NoArguments, _look)
 
 @pytest.fixture
 def operations():
-    made = Operations("both")
+    made = MonitoringServer("both")
     made.set_unready(None)
     yield made
-    instruments.switch_off()
+    instruments.disable_metrics()
 
 
 async def test_a_scrape_shows_the_turns_calls_tokens_and_tools_of_what_was_asked(
     operations, tmp_path
 ):
-    model = Observed([calls(("look", {}), ("made_up_by_the_model", {})), says("Blue, dear Ada.")])
+    model = Observed(
+        [tool_call_reply(("look", {}), ("made_up_by_the_model", {})), text_reply("Blue, dear Ada.")]
+    )
     async with (
-        session_host(tmp_path, model, tools=[LOOK], over=ObservedBus) as host,
+        session_host(tmp_path, model, tools=[LOOK], over=InstrumentedBus) as host,
         running(operations) as client,
     ):
         inbound = await host.channel.send(
             "Which colour is the zebra?", chat="chat4711", message_id="m1"
         )
-        await host.channel.answer_to(inbound)
+        await host.channel.wait_for_answer(inbound)
         await host.channel.send("Which colour is the zebra?", chat="chat4711", message_id="m1")
         await host.channel.ask("once more", chat="chat4712")
         text, found = await client.text(), await client.series()
@@ -99,36 +107,36 @@ async def test_an_answer_shown_elsewhere_than_in_its_chat_is_timed_to_its_last_w
     operations, tmp_path
 ):
     async with (
-        session_host(tmp_path, Observed(), over=ObservedBus) as host,
+        session_host(tmp_path, Observed(), over=InstrumentedBus) as host,
         running(operations) as client,
     ):
-        desk = FakeChannel(ObservedBus(host.bus).channel("web"), "web")
+        desk = FakeChannel(InstrumentedBus(host.bus).channel("web"), "web")
         asked = await host.channel.send("/status", via=Address("web", "desk.1"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(desk.run)
-            await desk.answer_to(asked)
-            await host.until_pending(0)
+            await desk.wait_for_answer(asked)
+            await host.wait_for_pending(0)
             tasks.cancel_scope.cancel()
         assert (await client.series())["tapebot_delivery_seconds_count", "web", "delivered"] == 1
 
 
 async def test_a_message_that_a_kill_left_is_counted_as_redelivered(operations, tmp_path):
-    async with session_host(tmp_path, Observed(), over=ObservedBus) as host:
+    async with session_host(tmp_path, Observed(), over=InstrumentedBus) as host:
         host.channel.reports = False
         await host.channel.ask("hello")
     async with (
-        session_host(tmp_path, Observed(), over=ObservedBus) as host,
+        session_host(tmp_path, Observed(), over=InstrumentedBus) as host,
         running(operations) as client,
     ):
-        await host.until(lambda: bool(host.channel.answers))
+        await host.wait_until(lambda: bool(host.channel.answers))
         assert (await client.series())["tapebot_inbound_redelivered_total",] == 1
 
 
 async def test_the_bus_and_the_sessions_are_seen_in_numbers(operations, tmp_path):
-    async with session_host(tmp_path, Observed([says("one")]), over=ObservedBus) as host:
-        bus = ObservedBus(host.bus)
-        operations.sample("bus", bus.readings)
-        operations.sample("sessions", host.supervisor.readings)
+    async with session_host(tmp_path, Observed([text_reply("one")]), over=InstrumentedBus) as host:
+        bus = InstrumentedBus(host.bus)
+        operations.sample("bus", bus.metric_samples)
+        operations.sample("sessions", host.supervisor.metric_samples)
         host.channel.reports = False
         await host.channel.ask("hello")
         async with running(operations) as client:
@@ -164,14 +172,14 @@ async def test_no_label_makes_more_series_than_its_bound(operations):
 
 
 async def test_what_cannot_be_asked_for_is_left_out_until_it_can(operations):
-    depth = Sampled("tapebot_test_depth", "Depth.", ("queue",))
+    depth = SampledMetric("tapebot_test_depth", "Depth.", ("queue",))
     well = True
 
-    async def ask() -> list[Reading]:
+    async def ask() -> list[MetricSample]:
         await anyio.lowlevel.checkpoint()
         if not well:
             raise DatabaseUnavailable("the database is away")
-        return [Reading(depth, 3, ("a",))]
+        return [MetricSample(depth, 3, ("a",))]
 
     operations.sample("queues", ask, every=0.02)
     async with running(operations) as client:
@@ -265,7 +273,7 @@ async def test_an_answer_counts_for_a_second_and_not_longer(operations):
 
 
 async def test_it_is_not_ready_while_it_starts_or_drains_and_lives_all_the_same():
-    operations = Operations()
+    operations = MonitoringServer()
     async with running(operations) as client:
         assert await client.get("/readyz") == (503, {"program": "it is starting"})
         operations.set_unready(None)
@@ -278,7 +286,7 @@ async def test_it_is_not_ready_while_it_starts_or_drains_and_lives_all_the_same(
 async def test_it_does_not_live_once_one_of_its_own_tasks_has_ended(operations):
     end = anyio.Event()
     async with running(operations) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(operations.watched, "supervisor", end.wait)
+        tasks.start_soon(operations.run_critical, "supervisor", end.wait)
         await anyio.wait_all_tasks_blocked()
         assert await client.get("/healthz") == (200, {"supervisor": "ok"})
         end.set()
@@ -290,8 +298,8 @@ async def test_a_task_that_ends_while_it_drains_is_no_reason_to_kill_it(operatio
     end = anyio.Event()
     async with running(operations) as client:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(operations.watched, "supervisor", end.wait)
-            tasks.start_soon(operations.watched, "bus", anyio.sleep_forever)
+            tasks.start_soon(operations.run_critical, "supervisor", end.wait)
+            tasks.start_soon(operations.run_critical, "bus", anyio.sleep_forever)
             await anyio.wait_all_tasks_blocked()
             operations.set_unready("it is draining")
             end.set()
@@ -331,8 +339,8 @@ _NOTHING = """
 import sys
 for name in ("prometheus_client", "opentelemetry", "starlette", "uvicorn", "requests", "google.protobuf"):
     sys.modules[name] = None
-import bot.runtime.sessions.supervisor, bot.bus.observed, bot.llm.gguf, bot.core.telemetry.operations
-from bot.core.telemetry import exporting, metrics, tracing
+import bot.runtime.sessions.supervisor, bot.bus.instrumented, bot.llm.gguf, bot.core.telemetry.monitoring
+from bot.core.telemetry import otlp as exporting, metrics, tracing
 metrics.TURN_SECONDS.observe(1.0, "ok")
 metrics.REDELIVERED.add(1)
 with tracing.span("turn", turn="1") as here:
@@ -340,7 +348,7 @@ with tracing.span("turn", turn="1") as here:
 assert tracing.current_traceparent() is None
 from bot.core.errors import SettingsError
 try:
-    bot.core.telemetry.operations.Operations()
+    bot.core.telemetry.monitoring.MonitoringServer()
 except SettingsError as error:
     assert "pip install 'tapebot[operate]'" in str(error)
 else:
@@ -356,30 +364,30 @@ def test_without_the_extra_everything_else_works_and_it_says_what_to_install():
 
 
 async def test_consolidations_are_counted_and_how_long_they_are_due_is_seen(operations, tmp_path):
-    held = Held(consolidates("They greeted each other."))
-    model = Observed(lambda _: says("hello"), consolidation=[ModelRejected("no"), held])
-    bounds = Bounds(window=4)
+    held = PausedStep(consolidation_reply("They greeted each other."))
+    model = Observed(lambda _: text_reply("hello"), consolidation=[ModelRejected("no"), held])
+    bounds = HostLimits(window=4)
     async with (
         session_host(tmp_path, model, bounds=bounds) as host,
         running(operations) as client,
     ):
         for _ in range(2):
             await host.channel.ask("hello")
-        await host.until_event(CONSOLIDATION_FAILED)
+        await host.wait_for_event(CONSOLIDATION_FAILED_EVENT)
         found = await client.series()
         assert found["tapebot_consolidations_total", "failed"] == 1
         assert found["tapebot_errors_total", "consolidation", "ModelRejected"] == 1
-        await host.clock.until_sleeping()
+        await host.clock.wait_for_sleepers()
         host.clock.advance(60)
         await held.entered.wait()
-        (due, messages, lag) = await metrics.LAG.readings()
+        (due, messages, lag) = await metrics.CONSOLIDATION_BACKLOG.metric_samples()
         assert (due.value, messages.value) == (1, 4)
         assert lag.value > 0
         held.release.set()
-        await host.until_event(HISTORY)
+        await host.wait_for_event(HISTORY_EVENT)
         # It is on the tape before it is counted.
         found = await client.until_series(("tapebot_consolidations_total", "kept"))
         assert found["tapebot_consolidations_total", "kept"] == 1
         assert found["tapebot_consolidation_seconds_count", "made"] == 1
         assert found["tapebot_consolidation_seconds_count", "failed"] == 1
-    assert [one.value for one in await metrics.LAG.readings()] == [0, 0, 0]
+    assert [one.value for one in await metrics.CONSOLIDATION_BACKLOG.metric_samples()] == [0, 0, 0]

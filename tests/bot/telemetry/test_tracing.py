@@ -19,14 +19,14 @@ from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from bot.bus import Address, Answer, Inbound, Sender
-from bot.bus.journal import JournalState, Record, encode_in
+from bot.bus.instrumented import InstrumentedBus
+from bot.bus.journal import AcceptedMessage, JournalState, encode_in
 from bot.bus.local import LocalBus
-from bot.bus.observed import ObservedBus
 from bot.core.errors import ModelRejected
 from bot.core.telemetry import tracing
-from bot.core.telemetry.exporting import exporting, wanted
+from bot.core.telemetry.otlp import export_enabled, export_traces
 from bot.testing.host import session_host
-from bot.testing.scripted_model import Held, ScriptedModel, says
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 
 HOST = Path(__file__).with_name("trace_host.py")
 PLACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -115,7 +115,7 @@ async def test_one_trace_goes_from_the_gateway_over_the_worker_to_the_shown_answ
 async def test_of_a_failure_only_its_kind_is_sent(monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker", seconds=60.0):
+        async with export_traces("worker", seconds=60.0):
             with pytest.raises(ModelRejected), tracing.span("turn"):
                 raise ModelRejected("Ada's zebra")
     (span,) = collector.spans
@@ -127,7 +127,7 @@ async def test_of_a_failure_only_its_kind_is_sent(monkeypatch):
 async def test_what_a_cut_off_process_left_is_no_failure(monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker", seconds=60.0):
+        async with export_traces("worker", seconds=60.0):
             with anyio.move_on_after(0), tracing.span("turn"):
                 await anyio.sleep_forever()
     (span,) = collector.spans
@@ -173,16 +173,16 @@ def test_traces_are_sent_where_opentelemetrys_own_variables_say_so(monkeypatch, 
         monkeypatch.delenv(name)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert wanted() is on
+    assert export_enabled() is on
 
 
 def test_where_they_are_asked_for_without_the_extra_the_program_goes_on_and_says_so():
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "import anyio\n"
-        "from bot.core.telemetry.exporting import exporting\n"
+        "from bot.core.telemetry.otlp import export_traces\n"
         "async def main():\n"
-        "    async with exporting():\n"
+        "    async with export_traces():\n"
         "        print('goes on')\n"
         "anyio.run(main)\n"
     )
@@ -198,9 +198,9 @@ def test_where_they_are_asked_for_without_the_extra_the_program_goes_on_and_says
     assert "pip install 'tapebot[operate]'" in done.stderr
 
 
-def message(trace: str | None) -> Record:
+def message(trace: str | None) -> AcceptedMessage:
     now = datetime(2026, 2, 10, tzinfo=UTC)
-    return Record(
+    return AcceptedMessage(
         1, now, Inbound(Address("fake", "1"), "m1", Sender("7", "Ada"), "hi", now, trace=trace)
     )
 
@@ -227,7 +227,7 @@ def test_the_same_message_is_the_same_wherever_it_is_traced():
 async def test_a_place_that_is_none_begins_a_trace_of_its_own(monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker", seconds=60.0):
+        async with export_traces("worker", seconds=60.0):
             for place in (None, "", "zebra", f"{PLACE}-more", PLACE.replace("0af7", "zzzz"), PLACE):
                 with tracing.span("turn", place):
                     pass
@@ -244,19 +244,19 @@ async def test_a_place_that_is_none_begins_a_trace_of_its_own(monkeypatch):
 async def test_what_is_noted_is_bounded(monkeypatch):
     async with collecting() as (_, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker", seconds=60.0):
+        async with export_traces("worker", seconds=60.0):
             for number in range(10_001):
-                tracing.note("fake:1", f"m{number}", PLACE)
-            assert tracing.noted("fake:1", "m0") is None
-            assert tracing.noted("fake:1", None, "m0", "m10000") == PLACE
-        assert tracing.noted("fake:1", "m10000") is None
+                tracing.save_traceparent("fake:1", f"m{number}", PLACE)
+            assert tracing.find_traceparent("fake:1", "m0") is None
+            assert tracing.find_traceparent("fake:1", None, "m0", "m10000") == PLACE
+        assert tracing.find_traceparent("fake:1", "m10000") is None
 
 
 async def test_an_answer_shown_elsewhere_goes_on_in_the_trace_of_its_command(tmp_path, monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        async with exporting("worker", seconds=60.0):
-            bus = ObservedBus(LocalBus(tmp_path / "bus", session_limit=9, sync=False))
+        async with export_traces("worker", seconds=60.0):
+            bus = InstrumentedBus(LocalBus(tmp_path / "bus", session_limit=9, sync=False))
             desk = Address("web", "desk.1")
             asked = replace(message(None).inbound, text="/memory", via=desk)
             await bus.channel("web").publish(asked)
@@ -271,13 +271,13 @@ async def test_an_answer_shown_elsewhere_goes_on_in_the_trace_of_its_command(tmp
 async def test_a_turn_that_a_kill_cut_off_goes_on_in_the_same_trace(tmp_path, monkeypatch):
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
-        held = Held(says("never said"))
-        async with exporting("worker", seconds=60.0):
-            async with session_host(tmp_path, ScriptedModel([held]), over=ObservedBus) as host:
+        held = PausedStep(text_reply("never said"))
+        async with export_traces("worker", seconds=60.0):
+            async with session_host(tmp_path, ScriptedModel([held]), over=InstrumentedBus) as host:
                 await host.channel.send("Which colour is the zebra?")
                 await held.entered.wait()
-            model = ScriptedModel([says("blue")])
-            async with session_host(tmp_path, model, over=ObservedBus) as host:
-                await host.until(lambda: bool(host.channel.answers))
+            model = ScriptedModel([text_reply("blue")])
+            async with session_host(tmp_path, model, over=InstrumentedBus) as host:
+                await host.wait_until(lambda: bool(host.channel.answers))
     assert len({one.trace_id for one in collector.spans}) == 1
     assert Counter(one.name for one in collector.spans) == {"publish": 1, "turn": 2, "deliver": 1}

@@ -15,17 +15,17 @@ from pydantic import BaseModel
 
 from bot.agent.tools.registry import Tool, ToolOutcome
 from bot.bus import Address, Inbound, Sender
+from bot.bus.instrumented import InstrumentedBus
 from bot.bus.local import LocalBus
-from bot.bus.observed import ObservedBus
-from bot.core.telemetry.exporting import exporting
+from bot.core.telemetry.otlp import export_traces
 from bot.core.telemetry.tracing import span
-from bot.llm.observed import observed
+from bot.llm.instrumented import instrumented
 from bot.testing.host import session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 
 class Observed(ScriptedModel):
-    complete = observed(ScriptedModel.complete)
+    complete = instrumented(ScriptedModel.complete)
 
 
 class NoArguments(BaseModel):
@@ -38,7 +38,7 @@ async def _look(_: BaseModel, __: object) -> ToolOutcome:
 
 
 async def publish(folder: Path) -> None:
-    bus = ObservedBus(LocalBus(folder / "bus", session_limit=100))
+    bus = InstrumentedBus(LocalBus(folder / "bus", session_limit=100))
     for number, chat in enumerate(("4711", "4712"), 1):
         sender, now = Sender("7", "Ada"), datetime.now(UTC)
         await bus.channel("fake").publish(
@@ -50,21 +50,21 @@ async def publish(folder: Path) -> None:
 async def serve(folder: Path) -> None:
     model = Observed(
         lambda request: (
-            says("Blue, dear Ada.")
+            text_reply("Blue, dear Ada.")
             if any(one["role"] == "tool" for one in request.messages)
-            else calls(("look", {}))
+            else tool_call_reply(("look", {}))
         )
     )
     tool = Tool("look", "Looks.", NoArguments, _look)
-    async with session_host(folder, model, tools=[tool], over=ObservedBus) as host:
-        await host.until(lambda: not host.bus._journal.state.pending, within=30)
+    async with session_host(folder, model, tools=[tool], over=InstrumentedBus) as host:
+        await host.wait_until(lambda: not host.bus._journal.state.pending, within=30)
 
 
 async def main() -> None:
     what, folder = sys.argv[1], Path(sys.argv[2])
     # What is there to be seen may take its time; what hangs is not waited for.
     seconds = 1.0 if what == "hang" else 60.0
-    async with exporting("gateway" if what == "publish" else "worker", seconds=seconds):
+    async with export_traces("gateway" if what == "publish" else "worker", seconds=seconds):
         if what == "hang":
             with span("turn"):
                 pass

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio
 
+from bot.core.telemetry.active_work import track_work
 from bot.core.telemetry.watchdog import RECORD, Watchdog
-from bot.core.telemetry.work import working_on
 
 
 def _hang(how: str) -> None:
@@ -27,9 +27,9 @@ def _hang(how: str) -> None:
 
 async def main(how: str) -> None:
     watchdog = Watchdog(Path.cwd(), stalled=0.75, ended=60.0 if how == "a while" else 3.0)
-    async with watchdog.watching():
+    async with watchdog.watch():
         await anyio.wait_all_tasks_blocked()  # the loop has given a sign of life
-        with working_on("fake:1", lambda: ["m1"]):
+        with track_work("fake:1", lambda: ["m1"]):
             _hang(how)
         while Path(RECORD).exists():
             await anyio.sleep(0.05)

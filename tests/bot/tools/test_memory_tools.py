@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bot.agent.tools.registry import MAX_RESULT
-from bot.memory.snapshot import MemorySnapshot, zone_entries
-from bot.testing.host import Bounds, Host, session_host
+from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
+from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 
 def add(*texts: str) -> list[dict[str, Any]]:
@@ -31,11 +31,11 @@ class Chat:
 
     def __init__(self) -> None:
         self.steps: list[Any] = []
-        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else says("ok"))
+        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else text_reply("ok"))
         self.host: Host
 
     async def tool(self, name: str, said: str = "do it", /, **arguments: Any) -> str:
-        self.steps = [calls((name, arguments))]
+        self.steps = [tool_call_reply((name, arguments))]
         await self.host.channel.ask(said)
         results = [e for e in await self.host.tape() if e.kind == "tool_result"]
         return results[-1].payload["content"]
@@ -52,7 +52,7 @@ class Chat:
 @pytest.fixture
 async def chat(tmp_path):
     chat = Chat()
-    bounds = Bounds(retention_days=3)
+    bounds = HostLimits(retention_days=3)
     async with session_host(tmp_path, chat.model, bounds=bounds) as chat.host:
         yield chat
 
@@ -132,7 +132,9 @@ async def test_facts_stand_in_the_prompt_with_their_numbers_and_days(chat):
     await chat.save("I live in Rome.", *add("I live in Rome"))
     await chat.host.channel.ask("/new now")
     await chat.host.channel.ask("hi")
-    assert "- [1] I live in Rome (2026-02-10)" in chat.model.asked()[-1].messages[0]["content"]
+    assert (
+        "- [1] I live in Rome (2026-02-10)" in chat.model.requests_for()[-1].messages[0]["content"]
+    )
 
 
 async def test_a_fact_that_nobody_took_back_is_not_ended_or_changed_by_another_number(chat):
@@ -249,11 +251,11 @@ async def test_of_a_call_that_is_refused_as_a_whole_nothing_is_kept(chat):
 
 async def test_of_a_call_that_a_member_may_not_make_nothing_is_kept(chat):
     concluded = {"op": "conclusion", "text": "Walks help Bo"}
-    chat.steps = [calls(("memory_save", {"changes": [concluded, *end(1)]}))]
+    chat.steps = [tool_call_reply(("memory_save", {"changes": [concluded, *end(1)]}))]
     sent = await chat.host.channel.send("Walks help me, says Bo.", private=False, role="member")
-    await chat.host.channel.answer_to(sent)
+    await chat.host.channel.wait_for_answer(sent)
     shown = await chat.host.channel.send("/memory beliefs", private=False, role="owner")
-    assert "Walks" not in await chat.host.channel.answer_to(shown)
+    assert "Walks" not in await chat.host.channel.wait_for_answer(shown)
 
 
 async def test_very_many_conclusions_are_refused_before_each_is_compared(chat):
@@ -284,9 +286,9 @@ async def test_tidying_up_drops_and_changes_nothing_that_was_said(chat, tidied):
 async def test_a_member_of_a_group_adds_and_changes_nothing(chat):
     await chat.save("I live in Rome.", *add("I live in Rome"))
     for one in (change(1, "I live in Oslo"), *end(1)):
-        chat.steps = [calls(("memory_save", {"changes": [one]}))]
+        chat.steps = [tool_call_reply(("memory_save", {"changes": [one]}))]
         sent = await chat.host.channel.send("I live in Oslo now", private=False, role="member")
-        await chat.host.channel.answer_to(sent)
+        await chat.host.channel.wait_for_answer(sent)
         results = [e for e in await chat.host.tape() if e.kind == "tool_result"]
         assert "only an owner may change or end facts" in results[-1].payload["content"]
 
@@ -326,7 +328,10 @@ async def test_a_save_of_what_is_there_already_makes_no_new_version(chat):
 
 async def test_a_telephone_number_is_found_and_tapebot_asks_with_buttons(chat):
     await chat.host.channel.ask("My number is 0151 2345678.")
-    chat.steps = [calls(("memory_forget", {"what": "0151 2345678"})), says("I found it.")]
+    chat.steps = [
+        tool_call_reply(("memory_forget", {"what": "0151 2345678"})),
+        text_reply("I found it."),
+    ]
     told = await chat.host.channel.ask("Please forget my number.")
     assert told.startswith("I found it.\n\nThis would be erased for good:")
     assert "0151 2345678" in told
@@ -342,7 +347,7 @@ async def test_one_thing_to_be_forgotten_is_asked_at_a_time(chat):
     await chat.host.channel.ask("My cat is Miso.")
     await chat.host.channel.ask("My car is a Skoda.")
     forget = [("memory_forget", {"what": one}) for one in ("Miso", "Skoda", "Skoda")]
-    chat.steps = [calls(*forget[:2]), calls(forget[2])]
+    chat.steps = [tool_call_reply(*forget[:2]), tool_call_reply(forget[2])]
     told = await chat.host.channel.ask("Please forget my cat and my car.")
     assert "Miso" in told
     assert "Skoda" not in told
@@ -353,7 +358,7 @@ async def test_one_thing_to_be_forgotten_is_asked_at_a_time(chat):
 
 async def test_tools_that_cannot_be_used_now_are_not_offered(chat, tmp_path):
     await chat.host.channel.ask("hi")
-    names = {tool.name for tool in chat.model.asked()[-1].tools}
+    names = {tool.name for tool in chat.model.requests_for()[-1].tools}
     assert len(names) == 8
     assert names.isdisjoint({"problem_note", "skill_read"})
     await chat.host.channel.ask("/problem new Taxes")
@@ -362,7 +367,7 @@ async def test_tools_that_cannot_be_used_now_are_not_offered(chat, tmp_path):
     (folder / "SKILL.md").write_text("---\nname: cooking\ndescription: Cooks.\n---\nStir.")
     chat.host.clock.advance(3_600)
     await chat.host.channel.ask("hi")
-    assert {tool.name for tool in chat.model.asked()[-1].tools} - names == {
+    assert {tool.name for tool in chat.model.requests_for()[-1].tools} - names == {
         "problem_note",
         "skill_read",
     }
@@ -411,8 +416,10 @@ async def test_a_skill_that_does_not_exist_comes_back_as_an_error(chat):
 async def test_very_many_changes_are_refused_before_each_is_compared(tmp_path):
     items = [f"item {number}" for number in range(400)]
     lines = "\n".join(f"- {one}" for one in items)
-    wanted = calls(("memory_save", {"changes": add(*items)}), ("memory_daily", {"content": lines}))
-    model = ScriptedModel([wanted, says("x")])
+    wanted = tool_call_reply(
+        ("memory_save", {"changes": add(*items)}), ("memory_daily", {"content": lines})
+    )
+    model = ScriptedModel([wanted, text_reply("x")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("save all that")
         results = [e.payload["content"] for e in await host.tape() if e.kind == "tool_result"]
@@ -423,25 +430,27 @@ async def test_very_many_changes_are_refused_before_each_is_compared(tmp_path):
 async def test_tomorrow_is_counted_from_the_day_where_the_person_is(tmp_path):
     """At ten in the evening in London it is the next day in Tokyo."""
     save = {"changes": add("The user's exam is on 2026-02-12")}
-    model = ScriptedModel([calls(("memory_save", save)), says("ok")])
+    model = ScriptedModel([tool_call_reply(("memory_save", save)), text_reply("ok")])
     clock = ManualClock(datetime(2026, 2, 10, 22, tzinfo=UTC))
-    bounds = Bounds(timezone="Asia/Tokyo")
+    bounds = HostLimits(timezone="Asia/Tokyo")
     async with session_host(tmp_path, model, bounds=bounds, clock=clock) as host:
         await host.channel.ask("My exam is tomorrow.")
         assert "exam is on 2026-02-12" in await host.channel.ask("/memory")
 
 
 async def test_a_zone_that_an_earlier_version_wrote_is_read_and_its_facts_get_numbers(tmp_path):
-    model = ScriptedModel([calls(("memory_save", {"changes": add("I live in Rome")})), says("ok")])
+    model = ScriptedModel(
+        [tool_call_reply(("memory_save", {"changes": add("I live in Rome")})), text_reply("ok")]
+    )
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("I live in Rome.")
         before = zone_entries(MemorySnapshot(9, "- I live in Rome"), "2026-02-10T10:00:00+00:00")
         await host.store.append_many("fake:1", before)
-    model = ScriptedModel([says("hi")])
+    model = ScriptedModel([text_reply("hi")])
     async with session_host(tmp_path, model) as host:
         sent = await host.channel.send("hello", message_id="later")
-        await host.channel.answer_to(sent)
-    asked = str(model.asked()[-1].messages)
+        await host.channel.wait_for_answer(sent)
+    asked = str(model.requests_for()[-1].messages)
     assert "- [1] I live in Rome (2026-02-10)" in asked
 
 

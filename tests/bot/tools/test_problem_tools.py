@@ -9,13 +9,13 @@ from typing import Any
 import anyio
 import pytest
 
-from bot.agent.tools.problem import PROBLEM
+from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.bus import Sender
 from bot.llm.base import estimate_tokens
-from bot.memory.load import load_fold
+from bot.memory.fold_loader import load_fold
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 BOB = Sender("8", "Bob")
 DONE = {"paused": "pause", "background": "background", "completed": "complete"}
@@ -41,16 +41,16 @@ class Chat:
 
     def _step(self, request: Any) -> Any:
         planned, self.planned = self.planned, []
-        return calls(*planned) if planned else says("done")
+        return tool_call_reply(*planned) if planned else text_reply("done")
 
     async def call(self, *planned: tuple[str, dict[str, Any]], **more: Any) -> list[str]:
         """Let a turn call tools; return what they answered."""
         self.planned = list(planned)
         sent = await self.host.channel.send("do it", **more)
-        await self.host.channel.answer_to(sent)
+        await self.host.channel.wait_for_answer(sent)
         # What a turn wants is done before the next thing that it is asked.
         await self.host.channel.ask("/status")
-        results = [m for m in self.model.asked()[-1].messages if m["role"] == "tool"]
+        results = [m for m in self.model.requests_for()[-1].messages if m["role"] == "tool"]
         found = [str(one["content"]).partition("\n\n<records>")[0] for one in results]
         return found[-len(planned) :]
 
@@ -77,7 +77,7 @@ async def chat(tmp_path: Path):
 
 
 def test_it_costs_little_in_every_prompt():
-    spec = PROBLEM.spec()
+    spec = PROBLEM_TOOL.spec()
     told = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
     assert estimate_tokens(json.dumps(told)) <= 180
 
@@ -223,6 +223,6 @@ async def test_a_call_that_a_kill_cut_short_makes_and_wants_one_problem(tmp_path
     release.set()
     async with session_host(tmp_path, model) as host:
         chat.host = host
-        assert await host.channel.answer_to(sent) == "done"
-        assert len(await host.until_event("problem/p1")) == 1
+        assert await host.channel.wait_for_answer(sent) == "done"
+        assert len(await host.wait_for_event("problem/p1")) == 1
         assert await chat.states() == {"Taxes": "active", "general": "paused"}

@@ -10,12 +10,12 @@ import pytest
 from bot.agent.subtask import LONGEST_RESULT, TASK_RUN
 from bot.core.errors import TransientModelError
 from bot.llm.base import CapabilityProfile, ModelRequest, Usage
-from bot.memory.spoken import TURN_END
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import USAGE, Held, ScriptedModel, calls, says
+from bot.memory.conversation_entries import TURN_END
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import USAGE, PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 INSTRUCTIONS = "Find out who plays the cello."
-RUN = calls(("memory_recall", {"query": INSTRUCTIONS, "aside": True}))
+RUN = tool_call_reply(("memory_recall", {"query": INSTRUCTIONS, "aside": True}))
 
 
 def is_task(request: ModelRequest) -> bool:
@@ -29,13 +29,13 @@ async def results(host: Host) -> list[str]:
 async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_path):
     model = ScriptedModel(
         [
-            says("nice"),
+            text_reply("nice"),
             RUN,
-            calls(("memory_recall", {"query": "cello", "kind": "messages"})),
-            calls(("memory_recall", {"query": "cello"}), text="let me look"),
-            says("Beatrix does [#5]."),
-            says("Your sister Beatrix."),
-            says("You are welcome."),
+            tool_call_reply(("memory_recall", {"query": "cello", "kind": "messages"})),
+            tool_call_reply(("memory_recall", {"query": "cello"}), text="let me look"),
+            text_reply("Beatrix does [#5]."),
+            text_reply("Your sister Beatrix."),
+            text_reply("You are welcome."),
         ]
     )
     async with session_host(tmp_path, model) as host:
@@ -61,21 +61,21 @@ async def test_its_steps_do_not_reach_the_conversation_and_its_result_does(tmp_p
         "assistant",
         "tool",
     ]
-    assert "let me look" not in str(model.asked()[-1].messages)
-    assert '"kind"' not in str(model.asked()[-1].messages)
+    assert "let me look" not in str(model.requests_for()[-1].messages)
+    assert '"kind"' not in str(model.requests_for()[-1].messages)
 
 
 async def test_it_can_read_and_change_nothing(tmp_path):
     model = ScriptedModel(
         [
             RUN,
-            calls(
+            tool_call_reply(
                 ("memory_save", {"changes": [{"op": "add", "text": "owned"}]}),
                 ("tape_handoff", {"name": "phase", "summary": "x"}),
                 ("memory_recall", {"query": "again", "aside": True}),
             ),
-            says("done"),
-            says("ok"),
+            text_reply("done"),
+            text_reply("ok"),
         ]
     )
     async with session_host(tmp_path, model) as host:
@@ -93,7 +93,12 @@ async def test_it_can_read_and_change_nothing(tmp_path):
 
 async def test_what_it_used_is_counted_into_the_turn_and_told_on_the_tape(tmp_path):
     model = ScriptedModel(
-        [RUN, calls(("memory_recall", {"kind": "phases"})), says("done"), says("ok")]
+        [
+            RUN,
+            tool_call_reply(("memory_recall", {"kind": "phases"})),
+            text_reply("done"),
+            text_reply("ok"),
+        ]
     )
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("go")
@@ -113,11 +118,11 @@ async def test_what_it_used_is_counted_into_the_turn_and_told_on_the_tape(tmp_pa
 async def test_one_that_never_ends_is_bounded(tmp_path):
     def step(request: ModelRequest):
         if is_task(request):
-            return calls(("memory_recall", {"kind": "phases"}))
-        return RUN if request.messages[-1]["role"] == "user" else says("ok")
+            return tool_call_reply(("memory_recall", {"kind": "phases"}))
+        return RUN if request.messages[-1]["role"] == "user" else text_reply("ok")
 
     model = ScriptedModel(step)
-    async with session_host(tmp_path, model, bounds=Bounds(max_steps=4)) as host:
+    async with session_host(tmp_path, model, bounds=HostLimits(max_steps=4)) as host:
         assert await host.channel.ask("go") == "ok"
         assert await results(host) == ["The sub-task came to no result (model calls: 4)."]
         [audit] = await host.events(TASK_RUN)
@@ -128,7 +133,7 @@ async def test_one_that_never_ends_is_bounded(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "x" * (LONGEST_RESULT + 7)])
 async def test_a_result_is_never_empty_and_never_too_long(tmp_path, text):
-    model = ScriptedModel([RUN, says(text), says("ok")])
+    model = ScriptedModel([RUN, text_reply(text), text_reply("ok")])
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("go")
         [told] = await results(host)
@@ -140,9 +145,9 @@ async def test_a_models_error_is_the_result_and_what_was_spent_before_counts(tmp
     model = ScriptedModel(
         [
             RUN,
-            calls(("memory_recall", {"kind": "phases"})),
+            tool_call_reply(("memory_recall", {"kind": "phases"})),
             TransientModelError("down"),
-            says("sorry"),
+            text_reply("sorry"),
         ]
     )
     async with session_host(tmp_path, model) as host:
@@ -154,8 +159,10 @@ async def test_a_models_error_is_the_result_and_what_was_spent_before_counts(tmp
 
 
 async def test_stop_ends_it_and_leaves_nothing_of_it(tmp_path):
-    held = Held(says("never"))
-    model = ScriptedModel([RUN, calls(("memory_recall", {"kind": "phases"})), held, says("ok")])
+    held = PausedStep(text_reply("never"))
+    model = ScriptedModel(
+        [RUN, tool_call_reply(("memory_recall", {"kind": "phases"})), held, text_reply("ok")]
+    )
     async with session_host(tmp_path, model) as host:
         await host.channel.send("go")
         with anyio.fail_after(30):
@@ -175,12 +182,12 @@ import sys
 from pathlib import Path
 import anyio
 from bot.testing.host import session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 async def main():
-    held = Held(says("never"))
-    run = calls(("memory_recall", {"query": "Find out.", "aside": True}))
-    model = ScriptedModel([run, calls(("memory_recall", {"kind": "phases"})), held])
+    held = PausedStep(text_reply("never"))
+    run = tool_call_reply(("memory_recall", {"query": "Find out.", "aside": True}))
+    model = ScriptedModel([run, tool_call_reply(("memory_recall", {"kind": "phases"})), held])
     async with session_host(Path(sys.argv[1]), model) as host:
         await host.channel.send("go")
         await held.entered.wait()
@@ -198,9 +205,9 @@ async def test_a_kill_in_the_middle_leaves_nothing_of_it_and_it_is_run_again(tmp
             assert process.stdout is not None
             assert b"within the sub-task" in await process.stdout.receive()
             process.kill()
-    again = ScriptedModel([says("Beatrix."), says("It is Beatrix.")])
+    again = ScriptedModel([text_reply("Beatrix."), text_reply("It is Beatrix.")])
     async with session_host(tmp_path, again) as host:
-        await host.channel.until(lambda: bool(host.channel.answers))
+        await host.channel.wait_until(lambda: bool(host.channel.answers))
         assert host.channel.answers[-1].text == "It is Beatrix."
         assert await results(host) == ["Beatrix."]
         # The killed one had made a step of its own.
@@ -210,22 +217,22 @@ async def test_a_kill_in_the_middle_leaves_nothing_of_it_and_it_is_run_again(tmp
 
 
 async def test_after_a_kill_behind_it_it_is_not_run_again_and_its_cost_is_kept(tmp_path):
-    held = Held(says("never"))
-    model = ScriptedModel([RUN, says("Beatrix."), held])
+    held = PausedStep(text_reply("never"))
+    model = ScriptedModel([RUN, text_reply("Beatrix."), held])
     async with session_host(tmp_path, model) as host:
         await host.channel.send("go")
         with anyio.fail_after(30):
             await held.entered.wait()
-    again = ScriptedModel([says("It is Beatrix.")])
+    again = ScriptedModel([text_reply("It is Beatrix.")])
     async with session_host(tmp_path, again) as host:
-        [end] = await host.until_event(TURN_END)
+        [end] = await host.wait_for_event(TURN_END)
         assert end.data["usage"]["calls"] == 3
         assert len(await host.events(TASK_RUN)) == 1
     assert not any(is_task(one) for one in again.requests)
 
 
 async def test_a_small_model_is_not_given_it(tmp_path):
-    model = ScriptedModel([says("ok")], profile=CapabilityProfile(small=True))
+    model = ScriptedModel([text_reply("ok")], profile=CapabilityProfile(small=True))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("hi")
     [recall] = [tool for tool in model.requests[0].tools if tool.name == "memory_recall"]

@@ -9,7 +9,7 @@ import pytest
 
 from bot.bus.messages import Sender
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, says
+from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 
 
 class Chat:
@@ -17,11 +17,11 @@ class Chat:
 
     def __init__(self) -> None:
         self.steps: list[Any] = []
-        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else says("ok"))
+        self.model = ScriptedModel(lambda _: self.steps.pop(0) if self.steps else text_reply("ok"))
         self.host: Host
 
     async def tool(self, name: str, /, *, text: str = "do it", **arguments: Any) -> str:
-        self.steps = [calls((name, arguments))]
+        self.steps = [tool_call_reply((name, arguments))]
         await self.host.channel.ask(text)
         return await self.result()
 
@@ -114,12 +114,12 @@ async def test_a_handoff_by_name_sets_aside_what_was_said_before_the_running_tur
     }
     assert made.data["source"][0] <= await chat.number("We talk of the trip to Lisbon.")
     # The running turn is whole, and so are its calls.
-    system, *history = chat.model.asked()[-1].messages
+    system, *history = chat.model.requests_for()[-1].messages
     assert [m["role"] for m in history] == ["user", "assistant", "tool"]
     assert "now the garden" in history[0]["content"]
     assert "The trip is booked." in system["content"]
     await chat.host.channel.ask("and then?")
-    system, *history = chat.model.asked()[-1].messages
+    system, *history = chat.model.requests_for()[-1].messages
     assert "Lisbon" not in str(history)
     assert "now the garden" in str(history)
 
@@ -146,9 +146,9 @@ async def test_a_handoff_cannot_take_a_name_that_means_something_else(chat, name
 
 
 async def test_in_a_group_only_an_owner_sets_the_conversation_aside(chat):
-    chat.steps = [calls(("tape_handoff", {"name": "phase", "summary": "x"}))]
+    chat.steps = [tool_call_reply(("tape_handoff", {"name": "phase", "summary": "x"}))]
     said = await chat.host.channel.send("do it", private=False, role="member")
-    await chat.host.channel.answer_to(said)
+    await chat.host.channel.wait_for_answer(said)
     assert "only an owner" in await chat.result()
     assert await chat.host.events("phase") == []
 

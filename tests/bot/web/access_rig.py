@@ -13,12 +13,11 @@ import httpx
 from fastapi import APIRouter, FastAPI, Request, WebSocket
 from web_rig import open_web
 
-from bot.bus.access.door import Door, open_door
-from bot.core.errors import Refusal
-from bot.inspector.access.logins import Logins, Opened
+from bot.bus.access.control import AccessControl, open_access_control
+from bot.core.errors import HttpError
+from bot.inspector.access.logins import LoginService, NewLogin
 from bot.inspector.app import build_app
-from bot.inspector.context import Web
-from bot.inspector.guard import Member, Owner
+from bot.inspector.dependencies import Member, Owner, WebContext
 from bot.testing.host import Host
 from bot.testing.manual_clock import ManualClock
 
@@ -42,15 +41,15 @@ class Site:
     """
 
     app: FastAPI
-    logins: Logins
-    door: Door
+    logins: LoginService
+    door: AccessControl
     clock: ManualClock
     host: Host
-    web: Web
+    web: WebContext
     url: str
     stack: AsyncExitStack
 
-    async def browser(self, opened: Opened | None = None, url: str = "") -> httpx.AsyncClient:
+    async def browser(self, opened: NewLogin | None = None, url: str = "") -> httpx.AsyncClient:
         """Return a browser, logged in or not."""
         transport = httpx.ASGITransport(self.app)
         client = httpx.AsyncClient(transport=transport, base_url=url or self.url)
@@ -60,7 +59,7 @@ class Site:
 
     async def owner(self) -> httpx.AsyncClient:
         """Return a browser of whoever runs the program, which sends the CSRF token as our pages do."""
-        opened = await self.logins.open("local", "Ada")
+        opened = await self.logins.log_in("local", "Ada")
         client = await self.browser(opened)
         client.headers["X-CSRF-Token"] = opened.csrf
         return client
@@ -72,19 +71,19 @@ class Site:
             Refusal: It does.
         """
         found: list[Any] = []
-        refused: list[Refusal] = []
+        refused: list[HttpError] = []
 
         async def run() -> None:
             try:
                 found.append(await call)
-            except Refusal as refusal:
+            except HttpError as refusal:
                 refused.append(refusal)
 
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run)
-                before = len(self.clock.sleeping)
-                await self.clock.until_sleeping(before + 1)
+                before = len(self.clock.remaining_sleeps)
+                await self.clock.wait_for_sleepers(before + 1)
                 self.clock.advance(1)
         if refused:
             raise refused[0]
@@ -120,7 +119,7 @@ class Site:
         return told[0]
 
 
-def probes(logins: Logins) -> APIRouter:
+def probes(logins: LoginService) -> APIRouter:
     """Return routes that say who calls."""
     router = APIRouter()
 
@@ -130,7 +129,9 @@ def probes(logins: Logins) -> APIRouter:
 
     @router.post("/chat/uploads")
     async def upload(request: Request) -> int:
-        return 0 if await logins.callers.visitor(request) is None else len(await request.body())
+        return (
+            0 if await logins.authenticator.visitor(request) is None else len(await request.body())
+        )
 
     @router.get("/probe/owner")
     async def owners(visitor: Owner) -> dict[str, str]:
@@ -138,7 +139,7 @@ def probes(logins: Logins) -> APIRouter:
 
     @router.websocket("/probe/socket")
     async def talk(socket: WebSocket) -> None:
-        if await logins.callers.visitor(socket) is not None:
+        if await logins.authenticator.visitor(socket) is not None:
             await socket.accept()
         await socket.close()
 
@@ -159,9 +160,9 @@ async def open_site(
         clock = rig.host.clock
         assert isinstance(clock, ManualClock)
         door = await stack.enter_async_context(
-            open_door(folder / "door", owners=owners, allow=allow, clock=clock)
+            open_access_control(folder / "door", owners=owners, allow=allow, clock=clock)
         )
-        logins = Logins(rig.store, door, clock, url, rig.web.scopes)
+        logins = LoginService(rig.store, door, clock, url, rig.web.scopes)
         web = replace(rig.web, logins=logins, url=url)
         app = build_app(web, probes(logins))
         yield Site(app, logins, door, clock, rig.host, web, url, stack)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from access_rig import HTML, HTTPS, URL, open_site
 
-from bot.bus import Address, Knock, Sender
-from bot.inspector.access.entrance import csrf_of, local_path
+from bot.bus import AccessRequest, Address, Sender
+from bot.inspector.access.origin import csrf_token, local_path
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ async def test_nobody_gets_through_without_a_login_and_pages_lead_to_it(site):
 
 async def test_a_login_says_who_somebody_is_and_the_door_what_they_may_do(site):
     for visitor, role in (("local", "owner"), ("telegram.42", "owner"), ("telegram.8", "member")):
-        browser = await site.browser(await site.logins.open(visitor, "Ada"))
+        browser = await site.browser(await site.logins.log_in(visitor, "Ada"))
         assert (await browser.get("/probe")).json() == {"id": visitor, "role": role}
 
 
 async def test_a_member_gets_no_further_on_what_is_the_owners(site):
-    browser = await site.browser(await site.logins.open("telegram.8", "Ben"))
+    browser = await site.browser(await site.logins.log_in("telegram.8", "Ben"))
     refused = await browser.get("/probe/owner")
     assert (refused.status_code, refused.json()["error"]) == (403, "owners_only")
     page = await browser.get("/account", headers=HTML)
@@ -40,20 +40,20 @@ async def test_a_member_gets_no_further_on_what_is_the_owners(site):
 async def test_whoever_was_taken_off_is_out_with_the_next_request(tmp_path):
     async with open_site(tmp_path) as site:
         place = Address("telegram", "9")
-        knock = Knock(place, Sender("9", "Eve"), private=True, text="hello")
-        code = ((await site.door.admit(knock)).reply or "").split("/pair ")[1].split()[0]
+        knock = AccessRequest(place, Sender("9", "Eve"), private=True, text="hello")
+        code = ((await site.door.authorize(knock)).reply or "").split("/pair ")[1].split()[0]
         await site.door.approve(code)
-        browser = await site.browser(await site.logins.open("telegram.9", "Eve"))
+        browser = await site.browser(await site.logins.log_in("telegram.9", "Eve"))
         assert (await browser.get("/probe")).status_code == 200
         assert await site.door.remove("telegram:9") == "removed"
         assert (await browser.get("/probe")).status_code == 401
-        knock = Knock(place, Sender("9", "Eve"), private=True, text=None)
-        assert (await site.door.admit(knock)).reply is None
+        knock = AccessRequest(place, Sender("9", "Eve"), private=True, text=None)
+        assert (await site.door.authorize(knock)).reply is None
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 async def test_what_changes_something_brings_the_logins_own_csrf_token(site, method):
-    opened, other = [await site.logins.open("local", "Ada") for _ in range(2)]
+    opened, other = [await site.logins.log_in("local", "Ada") for _ in range(2)]
     browser = await site.browser(opened)
     for token in (None, "", other.csrf, "é".encode(), "x" * 10_000):
         headers = {} if token is None else {"X-CSRF-Token": token}
@@ -64,7 +64,7 @@ async def test_what_changes_something_brings_the_logins_own_csrf_token(site, met
 
 
 async def test_a_form_brings_the_token_in_a_field_and_no_other_body_does(site):
-    opened = await site.logins.open("local", "Ada")
+    opened = await site.logins.log_in("local", "Ada")
     browser = await site.browser(opened)
     assert (await browser.post("/probe", data={"csrf": opened.csrf})).status_code == 200
     assert (await browser.post("/probe", data={"csrf": "no"})).status_code == 403
@@ -100,7 +100,7 @@ async def test_a_request_of_this_origin_goes_through(site):
 
 
 async def test_a_socket_is_opened_for_pages_of_this_site_alone(site):
-    opened = await site.logins.open("local", "Ada")
+    opened = await site.logins.log_in("local", "Ada")
     cookie = f"{site.logins.cookie}={opened.secret}"
     assert await site.socket(cookie=cookie, origin=URL) == "websocket.accept"
     assert await site.socket(cookie=cookie, origin="http://127.0.0.1:9999") == "websocket.close"
@@ -110,7 +110,7 @@ async def test_a_socket_is_opened_for_pages_of_this_site_alone(site):
 
 
 async def test_a_cookie_of_another_site_is_no_login(site, tmp_path):
-    opened = await site.logins.open("local", "Ada")
+    opened = await site.logins.log_in("local", "Ada")
     browser = await site.browser()
     for cookie in (
         f"tapebot-8021={opened.secret}",
@@ -130,7 +130,7 @@ async def test_a_cookie_of_another_site_is_no_login(site, tmp_path):
 async def test_the_cookie_is_out_of_reach_of_pages_and_of_other_sites(tmp_path):
     for url, name in ((URL, "tapebot-8020"), (HTTPS, "__Host-tapebot")):
         async with open_site(tmp_path / name, url=url) as site:
-            link = await site.logins.offer_link("local", "Ada")
+            link = await site.logins.create_login_link("local", "Ada")
             browser = await site.browser()
             entered = await browser.post("/enter", data={"token": link})
             assert (entered.status_code, entered.headers["location"]) == (303, "/")
@@ -144,7 +144,7 @@ async def test_the_cookie_is_out_of_reach_of_pages_and_of_other_sites(tmp_path):
 
 async def test_a_program_calls_with_a_token_for_as_long_as_its_owner_owns_the_bot(tmp_path):
     async with open_site(tmp_path, owners=["telegram:42"], allow=["telegram:8"]) as site:
-        make, browser = site.logins.ledger.make_token, await site.browser()
+        make, browser = site.logins.login_store.make_token, await site.browser()
         for visitor, status in (("local", 200), ("telegram.42", 200), ("telegram.8", 401)):
             token = await make(visitor, visitor)
             given = {"Authorization": f"Bearer {token}"}
@@ -157,23 +157,23 @@ async def test_a_program_calls_with_a_token_for_as_long_as_its_owner_owns_the_bo
 
 
 async def test_a_token_that_was_ended_is_good_for_nothing(site):
-    token = await site.logins.ledger.make_token("local", "backup")
+    token = await site.logins.login_store.make_token("local", "backup")
     browser, given = await site.browser(), {"Authorization": f"Bearer {token}"}
     assert (await browser.get("/probe", headers=given)).status_code == 200
-    assert await site.logins.ledger.end_token("backup")
+    assert await site.logins.login_store.end_token("backup")
     assert (await browser.get("/probe", headers=given)).status_code == 401
-    assert not await site.logins.ledger.end_token("backup")
+    assert not await site.logins.login_store.end_token("backup")
 
 
 async def test_no_secret_is_on_the_tape(site):
-    opened = await site.logins.open("local", "Ada")
-    token = await site.logins.ledger.make_token("local", "backup")
-    link = await site.logins.offer_link("local", "Ada")
-    made = await site.logins.offer_code("telegram", "42", "Ada", "telegram:42")
+    opened = await site.logins.log_in("local", "Ada")
+    token = await site.logins.login_store.make_token("local", "backup")
+    link = await site.logins.create_login_link("local", "Ada")
+    made = await site.logins.create_login_code("telegram", "42", "Ada", "telegram:42")
     assert made is not None
     kept = repr(await site.host.store.read("workspace:web"))
     secrets = (opened.secret, opened.csrf, token, link.partition("#")[2], made.code)
-    for secret in (*secrets, made.code.replace("-", ""), csrf_of(opened.secret)):
+    for secret in (*secrets, made.code.replace("-", ""), csrf_token(opened.secret)):
         assert secret not in kept
 
 
@@ -195,7 +195,7 @@ async def test_no_secret_is_on_the_tape(site):
 )
 async def test_a_login_leads_to_a_page_of_this_site_and_nowhere_else(site, given, followed):
     assert local_path(given) == followed
-    made = await site.logins.offer_code("telegram", "42", "Ada", "telegram:42")
+    made = await site.logins.create_login_code("telegram", "42", "Ada", "telegram:42")
     assert made is not None
     browser = await site.browser()
     form = {"code": made.code, **({} if given is None else {"next": given})}

@@ -12,11 +12,11 @@ from access_rig import HTML, HTTPS, URL, open_site
 from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from bot.inspector import serving
-from bot.inspector.access.entrance import csrf_of
-from bot.inspector.access.headers import CSP, Headers
+from bot.inspector import server as serving
 from bot.inspector.access.limits import LARGEST, REQUESTS
-from bot.inspector.access.rates import CHANGES, READS, Rates
+from bot.inspector.access.middleware import CSP, SecurityMiddleware
+from bot.inspector.access.origin import csrf_token
+from bot.inspector.access.rate_limits import CHANGES, READS, RateLimiter
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ async def test_behind_a_proxy_it_answers_to_its_public_name(tmp_path):
             ("example.org", 421),
         ):
             assert (await browser.get("/login", headers={"Host": host})).status_code == status
-        opened = await site.logins.open("local", "Ada")
+        opened = await site.logins.log_in("local", "Ada")
         browser = await site.browser(opened)
         browser.headers["X-CSRF-Token"] = opened.csrf
         for origin, status in ((HTTPS, 200), ("http://bot.example.org", 403)):
@@ -125,7 +125,7 @@ async def test_a_route_may_allow_less_but_is_never_without():
         response = HTMLResponse("x", headers=own if scope["path"] == "/file" else None)
         await response(scope, receive, send)
 
-    transport = httpx.ASGITransport(Headers(app, URL))
+    transport = httpx.ASGITransport(SecurityMiddleware(app, URL))
     async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
         file = await client.get("/file")
         assert file.headers["content-security-policy"] == "default-src 'none'; sandbox"
@@ -135,8 +135,8 @@ async def test_a_route_may_allow_less_but_is_never_without():
 
 
 async def test_who_asks_too_much_is_told_when_to_come_again_and_nobody_else_is(site):
-    one = await site.browser(await site.logins.open("local", "Ada"))
-    other = await site.browser(await site.logins.open("telegram.42", "Ada"))
+    one = await site.browser(await site.logins.log_in("local", "Ada"))
+    other = await site.browser(await site.logins.log_in("telegram.42", "Ada"))
     for _ in range(READS):
         assert (await one.get("/probe")).status_code == 200
     refused = await one.get("/probe")
@@ -147,7 +147,7 @@ async def test_who_asks_too_much_is_told_when_to_come_again_and_nobody_else_is(s
 
 
 def test_changes_have_a_bound_of_their_own_and_counting_is_bounded():
-    rates = Rates()
+    rates = RateLimiter()
     for number in range(10_000):
         assert rates.take(f"v{number}", 0.0, changes=False) == 0
     assert len(rates._left) == 2_000
@@ -167,7 +167,7 @@ async def test_requests_beyond_the_bound_wait_and_are_then_told_to_come_again(mo
         await held.wait()
         await PlainTextResponse("done")(scope, receive, send)
 
-    transport = httpx.ASGITransport(Headers(app, URL))
+    transport = httpx.ASGITransport(SecurityMiddleware(app, URL))
     told: list[int] = []
     async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
 
@@ -216,7 +216,7 @@ async def test_files_come_in_as_long_as_their_route_takes_them(site, kind):
     del browser.headers["X-CSRF-Token"]
     csrf = browser.headers["Cookie"].partition("=")[2]
     # Nothing of it is read to find a form's field in it.
-    content = f"csrf={csrf_of(csrf)}&x=".encode() + content
+    content = f"csrf={csrf_token(csrf)}&x=".encode() + content
     sent = await browser.post("/chat/uploads", content=content, headers=headers)
     assert sent.json() == 0
 

@@ -8,12 +8,12 @@ import anyio
 import pytest
 from databases import drop, fresh_database
 
-from bot.bus.access.door import open_door
-from bot.bus.access.postgres_book import PostgresBook
+from bot.bus.access.control import open_access_control
+from bot.bus.access.postgres_store import PostgresAccessStore
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.core.errors import Refusal
-from bot.inspector.access.logins import Logins
+from bot.core.errors import HttpError
+from bot.inspector.access.logins import LoginService
 from bot.tape.stores.postgres import PostgresTapeStore
 from bot.testing.manual_clock import ManualClock
 
@@ -36,22 +36,22 @@ async def process(address: str):
     await database.open()
     try:
         store = PostgresTapeStore(database, Wakeups(database))
-        clock, book = ManualClock(), PostgresBook(database)
-        async with open_door(book, owners=["telegram:42"], clock=clock) as door:
-            yield Logins(store, door, clock, URL)
+        clock, book = ManualClock(), PostgresAccessStore(database)
+        async with open_access_control(book, owners=["telegram:42"], clock=clock) as door:
+            yield LoginService(store, door, clock, URL)
     finally:
         await database.close()
 
 
 async def test_a_link_of_one_process_is_used_once_in_all_and_a_logout_ends_it_in_all(address):
     async with process(address) as one, process(address) as other, process(address) as third:
-        link = await one.offer_link("telegram.42", "Ada")
+        link = await one.create_login_link("telegram.42", "Ada")
         told: list[str] = []
 
-        async def enter(logins: Logins) -> None:
+        async def enter(logins: LoginService) -> None:
             try:
-                told.append((await logins.enter_by_link(link.partition("#")[2])).secret)
-            except Refusal:
+                told.append((await logins.log_in_with_link(link.partition("#")[2])).secret)
+            except HttpError:
                 told.append("refused")
 
         with anyio.fail_after(60):
@@ -61,11 +61,11 @@ async def test_a_link_of_one_process_is_used_once_in_all_and_a_logout_ends_it_in
         assert told.count("refused") == 8
         [cookie] = [given for given in told if given != "refused"]
         for logins in (one, other, third):
-            assert await logins.ledger.login(cookie) is not None
-        token = await third.ledger.make_token("local", "backup")
-        assert await one.ledger.token(token) is not None
-        assert await other.ledger.end(lambda _: True) == 1
-        assert await other.ledger.end_token("backup")
+            assert await logins.login_store.login(cookie) is not None
+        token = await third.login_store.make_token("local", "backup")
+        assert await one.login_store.token(token) is not None
+        assert await other.login_store.end_logins(lambda _: True) == 1
+        assert await other.login_store.end_token("backup")
         for logins in (one, other, third):
-            assert await logins.ledger.login(cookie) is None
-            assert await logins.ledger.token(token) is None
+            assert await logins.login_store.login(cookie) is None
+            assert await logins.login_store.token(token) is None

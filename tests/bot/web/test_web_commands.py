@@ -9,7 +9,7 @@ import pytest
 from web_rig import Rig, open_web
 
 from bot.agent.commands.registry import Command, CommandRegistry
-from bot.bus import Address, Answer, Visitor
+from bot.bus import Address, Answer, WebUser
 from bot.inspector.api.commands import is_private
 from bot.tape.entries import message
 
@@ -20,7 +20,7 @@ PATH = "/api/v1/commands"
 async def rig() -> AsyncIterator[Rig]:
     async with open_web() as rig:
         secret = Command("secret", "For owners", (), None, owner_only=True)
-        known = CommandRegistry([*rig.web.commands.listed(), secret])
+        known = CommandRegistry([*rig.web.commands.visible_commands(), secret])
         rig.app.state.web = replace(rig.web, commands=known)
         yield rig
 
@@ -94,13 +94,13 @@ async def test_the_list_holds_what_whoever_asks_may_give(rig):
 
 async def test_what_takes_too_long_is_told_as_such(rig):
     class Slow:
-        async def ask(
-            self, session: Address, visitor: Visitor, text: str, **given: object
+        async def run(
+            self, session: Address, visitor: WebUser, text: str, **given: object
         ) -> Answer:
             raise TimeoutError
 
     await rig.talk("fake:1", "hello")
-    rig.app.state.web = replace(rig.web, desk=Slow())
+    rig.app.state.web = replace(rig.web, remote_commands=Slow())
     answer = await give(rig, "fake:1", "/memory")
     assert (answer.status_code, answer.json()["error"]) == (504, "timeout")
 

@@ -14,17 +14,17 @@ from access_rig import HTML, Site, open_site
 from starlette.requests import Request
 from web_rig import Rig, open_web
 
-from bot.bus.media.blobs import BlobStore
+from bot.bus.media.blobs import FolderBlobs
 from bot.inspector.access import limits
-from bot.inspector.access.entrance import FORM, fields
-from bot.inspector.access.headers import CSP
 from bot.inspector.access.limits import REQUESTS, UPLOADS
+from bot.inspector.access.middleware import CSP
+from bot.inspector.access.origin import FORM_CONTENT_TYPE, fields
 from bot.inspector.api import turns as api
 from bot.inspector.pages import turns as pages
-from bot.inspector.reading.diffs import compared
-from bot.inspector.rendering import markdown
-from bot.runtime.app.traces import Traces
-from channels.web.notices import MOST_KEPT, Notice, Notices
+from bot.inspector.reading.diffs import diff_lines
+from bot.inspector.rendering import render_markdown
+from bot.runtime.app.residual_files import ResidualFiles
+from channels.web.notices import MAX_NOTICES, Notice, NoticeStore
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def rig() -> AsyncIterator[Rig]:
 )
 def test_no_answer_is_so_written_that_showing_it_takes_long(text):
     began = time.thread_time()
-    html = markdown(text)
+    html = render_markdown(text)
     assert time.thread_time() - began < 2
     assert html.count("[") == text.count("[")
 
@@ -54,13 +54,13 @@ def test_no_answer_is_so_written_that_showing_it_takes_long(text):
 def test_a_very_long_answer_is_shown_whole_as_text():
     text = "<script>alert(1)</script> & " + "word " * 20_000
     assert (
-        markdown(text)
+        render_markdown(text)
         == f"<pre>{text.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</pre>"
     )
 
 
 def test_links_of_a_long_answer_with_many_are_links():
-    assert markdown("- [a](https://example.org/x), seen\n" * 1_000).count("<a ") == 1_000
+    assert render_markdown("- [a](https://example.org/x), seen\n" * 1_000).count("<a ") == 1_000
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_links_of_a_long_answer_with_many_are_links():
 )  # fmt: skip
 def test_no_two_versions_differ_so_that_comparing_them_takes_long(old, new):
     began = time.thread_time()
-    found = compared(old, new)
+    found = diff_lines(old, new)
     assert time.thread_time() - began < 15
     for side, text in (("old", old), ("new", new)):
         lines = [getattr(one, side) for one in found if getattr(one, side) is not None]
@@ -99,7 +99,7 @@ async def test_what_breaks_down_is_told_with_the_headers_of_every_answer(site):
 async def test_forms_that_never_come_keep_nobody_out_for_long(site, monkeypatch):
     monkeypatch.setattr(limits, "_BODY", 0.2)
     monkeypatch.setattr(limits, "_WAIT", 30.0)
-    slow = {"Content-Type": FORM, "Content-Length": "40", "Origin": site.url}
+    slow = {"Content-Type": FORM_CONTENT_TYPE, "Content-Length": "40", "Origin": site.url}
 
     async def never() -> AsyncIterator[bytes]:
         yield b"code="
@@ -120,7 +120,7 @@ async def test_a_form_without_a_length_is_not_read_where_files_are_sent():
         raise AssertionError
 
     kept = [
-        (b"content-type", FORM.encode()),
+        (b"content-type", FORM_CONTENT_TYPE.encode()),
         (b"content-length", b"5"),
         (b"transfer-encoding", b"chunked"),
     ]
@@ -153,26 +153,26 @@ async def test_a_notice_with_words_that_were_to_be_forgotten_is_gone_and_does_no
     rig, tmp_path
 ):
     folder = tmp_path / "channels" / "web" / "notices"
-    notices = Notices(folder)
+    notices = NoticeStore(folder)
     await notices.add("web:local", Notice("n1", 0, "Zephyrine gave me the code.", ""))
-    assert await notices.of("web:local")
-    traces = Traces(tmp_path, rig.host.bus, BlobStore(tmp_path / "blobs"))
+    assert await notices.load("web:local")
+    traces = ResidualFiles(tmp_path, rig.host.bus, FolderBlobs(tmp_path / "blobs"))
     assert await traces.erase(["zephyrine"], ()) == 1
-    assert await notices.of("web:local") == []
+    assert await notices.load("web:local") == []
     await notices.add("web:local", Notice("n2", 0, "Joined.", ""))
-    assert [one.id for one in await notices.of("web:local")] == ["n2"]
+    assert [one.id for one in await notices.load("web:local")] == ["n2"]
     assert not any("Zephyrine" in path.read_text() for path in folder.rglob("*.json"))
 
 
 async def test_of_many_notices_the_newest_are_kept_and_none_is_written_twice(tmp_path):
-    notices = Notices(tmp_path)
-    for number in range(MOST_KEPT + 5):
+    notices = NoticeStore(tmp_path)
+    for number in range(MAX_NOTICES + 5):
         assert await notices.add("web:local", Notice(f"n{number}", 0, "Who?", f"{number:02}"))
     assert not await notices.add("web:local", Notice("n24", 0, "Who?", "99"))
     await notices.add("web:telegram.8", Notice("n1", 0, "For Ben.", "00"))
-    kept = [one.id for one in await notices.of("web:local")]
-    assert kept == [f"n{number}" for number in range(5, MOST_KEPT + 5)]
-    assert [one.text for one in await notices.of("web:telegram.8")] == ["For Ben."]
+    kept = [one.id for one in await notices.load("web:local")]
+    assert kept == [f"n{number}" for number in range(5, MAX_NOTICES + 5)]
+    assert [one.text for one in await notices.load("web:telegram.8")] == ["For Ben."]
 
 
 async def test_a_turn_far_back_is_found_by_every_link_and_its_bare_id_reads_no_whole_tape(

@@ -8,11 +8,11 @@ import pytest
 from web_rig import Rig, open_web
 
 from bot.bus.messages import Sender
-from bot.inspector.reading.decisions import reasons_of, turned_down
+from bot.inspector.reading.decisions import reasons_of, rejected_decisions
 from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fold import FACTS
-from bot.memory.facts.proposals import Batch, Proposal
-from bot.memory.people import Party
+from bot.memory.facts.fact_fold import FACTS_EVENT
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.identities import LinkParty
 from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
@@ -136,8 +136,8 @@ async def test_what_waits_is_told_with_its_reason_and_a_press_accepts_it(rig):
 async def test_what_the_gate_refused_is_told_though_there_is_no_fact_of_it(rig):
     await rig.talk("fake:1", "/memory add I live in Bonn")
     scope = rig.web.scopes.person("person:fake:7")
-    against = Proposal("add", "Ada owns a castle", why="nobody said it")
-    await scope.apply(Batch("range:fake:1:1-2", "consolidation", (against,)))
+    against = Proposal("add", "Ada owns a castle", objection="nobody said it")
+    await scope.apply(ProposalBatch("range:fake:1:1-2", "consolidation", (against,)))
     (refused,) = (await rig.get("/quarantine", tape="fake:1"))["turned_down"]
     assert (refused["verdict"], refused["went"]) == ("refused", "nowhere")
     assert (refused["reason"], refused["author"]) == ("nobody said it", "consolidation")
@@ -219,7 +219,9 @@ async def test_imported_facts_say_that_they_are(rig):
     scope = rig.web.scopes.person("person:fake:9")
     await rig.store.create_tape("fake:9")
     cited = Evidence("fake:9", 1, "", "memory", origin="import")
-    await scope.apply(Batch("k", "import", (Proposal("add", "I like tea", evidence=(cited,)),)))
+    await scope.apply(
+        ProposalBatch("k", "import", (Proposal("add", "I like tea", evidence=(cited,)),))
+    )
     (fact,) = await facts(rig, "person:fake:9")
     assert (fact["origin"], fact["confidence"]) == ("import", 0.7)
     shown = await rig.page("/fact", tape="person:fake:9", number="1")
@@ -231,12 +233,12 @@ async def test_imported_facts_say_that_they_are(rig):
 async def test_joined_identities_have_one_memory_wherever_one_looks(rig):
     await rig.talk("fake:1", "/memory add I like tea")
     await rig.talk("telegram:8", "hello", sender=BOB)
-    linking = rig.web.scopes.linking
-    await linking.offer(Party("fake:7", "Ada", "fake:1"), "digest")
-    await linking.claim(Party("telegram:8", "Bob", "telegram:8"), "digest", "k1")
+    linking = rig.web.scopes.identity_linker
+    await linking.offer(LinkParty("fake:7", "Ada", "fake:1"), "digest")
+    await linking.claim(LinkParty("telegram:8", "Bob", "telegram:8"), "digest", "k1")
     move = await linking.confirm("fake:7", None, "k2")
     assert move is not None
-    await linking.carry_out(move)  # the other chat has not noticed: its tape names its own scope
+    await linking.apply_move(move)  # the other chat has not noticed: its tape names its own scope
     view = await rig.get("/memory", tape="telegram:8")
     assert view["scope"] == "person:fake:7"
     assert set(view["identities"]) == {"fake:7", "telegram:8"}
@@ -301,7 +303,7 @@ async def test_looking_writes_nothing(rig):
 async def test_a_damaged_record_of_the_gate_tells_nothing_and_keeps_nothing_from_being_told(ops):
     store = MemoryTapeStore()
     await store.create_tape("fake:1")
-    at = (await store.append("fake:1", event(FACTS, {"ops": ops}))).id
+    at = (await store.append("fake:1", event(FACTS_EVENT, {"ops": ops}))).id
     scope = TapeService(store, "fake:1")
     assert await reasons_of(scope, [Fact(1, "I like tea", admitted=at)]) == {}
-    assert await turned_down(scope, at, 5) == []
+    assert await rejected_decisions(scope, at, 5) == []

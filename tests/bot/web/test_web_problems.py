@@ -86,7 +86,7 @@ async def test_what_the_gate_held_is_told_with_its_reason(rig):
     bus = await open_bus(rig)
     older = await said(rig, "The deadline is Monday.")
     written = await bus.write_to_shared("deadline", "Monday", older, cause="test:1")
-    assert written.held
+    assert written.is_assumption
     (held,) = (await rig.get("/working-set", tape=TAPE))["assumptions"]
     assert (held["text"], held["standing"]) == ("deadline: Monday", "held")
     assert held["reason"] == written.decision.reason

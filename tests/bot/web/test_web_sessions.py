@@ -10,9 +10,9 @@ import pytest
 from web_rig import open_web
 
 from bot.bus.messages import Sender
-from bot.inspector.reading.sessions import Directory
+from bot.inspector.reading.sessions import SessionDirectory
 from bot.tape.entries import event
-from bot.tape.store import header
+from bot.tape.store import header_entry
 
 HOSTILE = Sender("66", "<script>alert(1)</script>")
 
@@ -90,7 +90,7 @@ async def test_an_answer_without_a_receipt_is_told(rig):
     channel = rig.channel("fake")
     channel.reports = False
     sent = await channel.send("Hello")
-    await channel.answer_to(sent)
+    await channel.wait_for_answer(sent)
     assert (await rig.get("/session", tape="fake:1"))["state"] == "undelivered"
     assert "answer not delivered" in await rig.page("/sessions")
 
@@ -109,7 +109,7 @@ async def test_a_title_that_is_erased_is_shown_nowhere_afterwards(rig):
     await rig.long_tape(20)
     assert "A long conversation" in await rig.page("/sessions")
     [first, *_] = await rig.store.read("fake:long", 1, 1)
-    bare = header("fake:long", None)
+    bare = header_entry("fake:long", None)
     await rig.store.erase("fake:long", [replace(first, payload=bare.payload)])
     assert "A long conversation" not in await rig.page("/sessions")
     assert (await rig.get("/session", tape="fake:long"))["title"] == ""
@@ -147,7 +147,7 @@ async def test_what_was_not_read_in_time_stands_last_until_it_is(rig):
     for number in range(4):
         rig.host.clock.advance(60)
         await rig.talk(f"fake:{number}", ("Hello", "Hi"))
-    directory = Directory(rig.store, 200, 96_000)
+    directory = SessionDirectory(rig.store, 200, 96_000)
     listing = await directory.newest(limit=1, budget=0)
     assert (len(listing.sessions), listing.total, listing.unread) == (1, 4, 3)
     for _ in range(10):
@@ -159,10 +159,10 @@ async def test_what_was_not_read_in_time_stands_last_until_it_is(rig):
 async def test_a_first_look_is_soon_answered_with_fewer_and_goes_on_with_the_others(
     rig, monkeypatch
 ):
-    monkeypatch.setattr("bot.inspector.reading.sessions.SHOWING", 0)
+    monkeypatch.setattr("bot.inspector.reading.sessions.PAGE_SECONDS", 0)
     for number in range(4):
         await rig.talk(f"fake:{number}", ("Hello", "Hi"))
-    directory = Directory(rig.store, 200, 96_000)
+    directory = SessionDirectory(rig.store, 200, 96_000)
     seen, after = [], None
     for _ in range(4):
         listing = await directory.newest(budget=0, after=after)

@@ -11,13 +11,18 @@ import pytest
 from web_rig import Rig, open_web
 
 from bot.inspector.plots import Plot, Series, ceiling
-from bot.inspector.reading.counting import UNKNOWN
-from bot.inspector.reading.statistics import Figures
-from bot.memory.snapshot import MemorySnapshot, zone_entries
+from bot.inspector.reading.statistics import StatisticsCache
+from bot.inspector.reading.tape_statistics import UNKNOWN
+from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
 from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.testing.host import Bounds, session_host
-from bot.testing.scripted_model import ScriptedModel, calls, consolidates, says
+from bot.testing.host import HostLimits, session_host
+from bot.testing.scripted_model import (
+    ScriptedModel,
+    consolidation_reply,
+    text_reply,
+    tool_call_reply,
+)
 
 TODAY = date(2026, 2, 10)
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
@@ -54,7 +59,9 @@ async def a_store(*entries: TapeEntry, tape: str = "fake:1") -> MemoryTapeStore:
 
 async def summary(store: MemoryTapeStore, days: int = 3, **more):
     more = {"budget": 60.0, **more}
-    return await Figures(store, UTC).summary(TODAY - timedelta(days=days - 1), TODAY, **more)
+    return await StatisticsCache(store, UTC).summary(
+        TODAY - timedelta(days=days - 1), TODAY, **more
+    )
 
 
 async def test_each_day_has_its_turns_their_time_and_how_long_they_waited():
@@ -63,9 +70,9 @@ async def test_each_day_has_its_turns_their_time_and_how_long_they_waited():
     found = await summary(store)
     assert found.complete
     assert [day.isoformat() for day in found.days] == ["2026-02-08", "2026-02-09", "2026-02-10"]
-    assert [(one.turns, one.failed) for one in found.of] == [(2, 1), (0, 0), (20, 0)]
-    assert sorted(found.of[2].ms)[9] == 1000.0
-    assert set(found.of[2].waited) == {2000.0}
+    assert [(one.turns, one.failed) for one in found.per_day] == [(2, 1), (0, 0), (20, 0)]
+    assert sorted(found.per_day[2].ms)[9] == 1000.0
+    assert set(found.per_day[2].waits_ms) == {2000.0}
 
 
 async def test_tokens_belong_to_the_model_that_took_them_and_old_tapes_to_none():
@@ -84,7 +91,7 @@ async def test_tokens_belong_to_the_model_that_took_them_and_old_tapes_to_none()
         event("memory.history", {"entry": "x", "usage": usage(7), "model": "small"}, ts=ts),
         event("turn.end", {"turn": "c", "status": "command", "usage": usage(99)}, ts=ts),
     )
-    [day] = (await summary(store, 1)).of
+    [day] = (await summary(store, 1)).per_day
     assert {name: one.prompt_tokens for name, one in day.usage.items()} == {
         "first": 100,
         "second": 50,
@@ -103,8 +110,8 @@ async def test_memory_is_told_as_it_was_at_the_end_of_each_day():
     store = await a_store(*zone(9, "1234", 1), *zone(1, "12345678", 2), *a_turn(0, 0))
     found = await summary(store)
     # The store's own first entry is of another day: nothing is known of when.
-    assert [one.level.zone for one in found.of] == [4, 8, 8]
-    assert [one.level.entries for one in found.of] == [4, 7, 10]
+    assert [one.totals.zone for one in found.per_day] == [4, 8, 8]
+    assert [one.totals.entries for one in found.per_day] == [4, 7, 10]
 
 
 async def test_what_a_copy_has_of_its_parent_is_counted_once():
@@ -113,7 +120,7 @@ async def test_what_a_copy_has_of_its_parent_is_counted_once():
     await store.fork("fake:1", "fake:2")
     fork = anchor("session/fork", {"parent": "fake:1", "keep_from": 2}, ts=ts)
     await store.append_many("fake:2", [fork, *a_turn(0, 1)])
-    [day] = (await summary(store, 1)).of
+    [day] = (await summary(store, 1)).per_day
     assert day.turns == 2
 
 
@@ -124,9 +131,9 @@ async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch)
         await store.create_tape(f"fake:{number}")
         turns = [one for place in range(200) for one in a_turn(0, place)]
         await store.append_many(f"fake:{number}", turns)
-    figures = Figures(store, UTC)
+    figures = StatisticsCache(store, UTC)
     first = await figures.summary(TODAY, TODAY, budget=0.0)
-    assert (first.read, first.complete, 0 < first.of[0].turns < 200) == (0, False, True)
+    assert (first.read, first.complete, 0 < first.per_day[0].turns < 200) == (0, False, True)
     reads = 0
     plain = MemoryTapeStore.read
 
@@ -141,13 +148,13 @@ async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch)
     while not looks[-1].complete:
         looks.append(await figures.summary(TODAY, TODAY, budget=0.005))
         assert looks[-1].read >= looks[-2].read
-        assert looks[-1].of[0].turns > looks[-2].of[0].turns
+        assert looks[-1].per_day[0].turns > looks[-2].per_day[0].turns
     assert len(looks) > 1
-    assert looks[-1].of[0].turns == 6000
+    assert looks[-1].per_day[0].turns == 6000
     assert reads <= 30 * 602
     await store.append_many("fake:3", a_turn(0, 999))
     one = await figures.summary(TODAY, TODAY, "fake:3", budget=1.0)
-    assert one.of[0].turns == 201
+    assert one.per_day[0].turns == 201
 
 
 async def test_what_is_older_than_the_first_day_is_not_read(monkeypatch):
@@ -163,26 +170,31 @@ async def test_what_is_older_than_the_first_day_is_not_read(monkeypatch):
 
     ends = [one for one in await store.read("fake:1") if one.name == "turn.end"]
     monkeypatch.setattr(MemoryTapeStore, "read", counted)
-    figures = Figures(store, UTC)
+    figures = StatisticsCache(store, UTC)
     assert await figures._first_since("fake:1", TODAY) == ends[-2].id + 1
     assert sum(read) == 0
 
 
 async def test_real_turns_and_consolidations_name_their_model(tmp_path):
-    steps = [calls(("no_such_tool", {})), says("a"), says("b"), says("c")]
-    model = ScriptedModel(steps, consolidation=lambda _: consolidates("[x] Told."))
-    async with session_host(tmp_path, model, bounds=Bounds(window=4)) as host:
+    steps = [
+        tool_call_reply(("no_such_tool", {})),
+        text_reply("a"),
+        text_reply("b"),
+        text_reply("c"),
+    ]
+    model = ScriptedModel(steps, consolidation=lambda _: consolidation_reply("[x] Told."))
+    async with session_host(tmp_path, model, bounds=HostLimits(window=4)) as host:
         for text in ("one", "two", "three"):
             await host.channel.ask(text)
-        await host.until_event("memory/consolidated")
+        await host.wait_for_event("memory/consolidated")
         today = host.clock.now().date()
-        found = await Figures(host.store, UTC).summary(today, today, budget=60.0)
-    assert set(found.of[0].usage) == {"scripted"}
-    spent = found.of[0].usage["scripted"]
+        found = await StatisticsCache(host.store, UTC).summary(today, today, budget=60.0)
+    assert set(found.per_day[0].usage) == {"scripted"}
+    spent = found.per_day[0].usage["scripted"]
     # Four calls of three turns, and those of the consolidations that there was time for.
     assert spent.calls >= 5
     assert spent.prompt_tokens == 10 * spent.calls
-    assert found.of[0].turns == 3
+    assert found.per_day[0].turns == 3
 
 
 # the site
@@ -286,12 +298,12 @@ async def test_what_a_copy_has_of_its_parent_is_counted_once_however_long_ago_it
     made = (NOON - timedelta(days=10)).isoformat()
     fork = anchor("session/fork", {"parent": "fake:1", "keep_from": 2}, ts=made)
     await store.append_many("fake:2", [fork, *a_turn(0, 1)])
-    of_copy = (await summary(store, days, tape="fake:2")).of
-    assert [one.level.entries for one in of_copy[-2:]] == [0, 3]
+    of_copy = (await summary(store, days, tape="fake:2")).per_day
+    assert [one.totals.entries for one in of_copy[-2:]] == [0, 3]
 
 
 async def test_a_time_that_no_day_here_has_counts_for_none():
     entry = message("user", "hello", ts="0001-01-01T00:00:00.000+00:00")
     west = timezone(timedelta(hours=-8))
-    found = await Figures(await a_store(entry, *a_turn(0, 0)), west).summary(TODAY, TODAY)
-    assert found.of[0].turns == 1
+    found = await StatisticsCache(await a_store(entry, *a_turn(0, 0)), west).summary(TODAY, TODAY)
+    assert found.per_day[0].turns == 1

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from web_rig import open_web
 
 from bot.bus.messages import Sender
-from bot.inspector.reading import finding
+from bot.inspector.reading import entry_search as finding
 from bot.inspector.reading.categories import CATEGORIES
-from bot.inspector.reading.entries import first_id, short
-from bot.inspector.reading.telling import LONGEST, decisions, evidence, full_text
-from bot.tape.entries import KINDS, TapeEntry, anchor, event, message
+from bot.inspector.reading.entries import first_id, summarize_entry
+from bot.inspector.reading.entry_text import LONGEST, decisions, evidence, full_text
+from bot.tape.entries import ENTRY_KINDS, TapeEntry, anchor, event, message
 from bot.tape.stores.memory import MemoryTapeStore
 
 TAPE = "fake:1"
@@ -358,7 +358,7 @@ _keys = st.sampled_from(
 _entries = st.builds(
     TapeEntry,
     st.integers(1, 9),
-    st.sampled_from(sorted(KINDS)),
+    st.sampled_from(sorted(ENTRY_KINDS)),
     st.fixed_dictionaries(
         {},
         optional={
@@ -378,7 +378,7 @@ _entries = st.builds(
 
 @given(_entries)
 def test_no_damage_keeps_an_entry_from_being_told(entry):
-    told = short(entry)
+    told = summarize_entry(entry)
     assert len(told.text) <= LONGEST
     assert told.category in CATEGORIES
     f"{told} {full_text(entry)}".encode()
@@ -400,4 +400,4 @@ async def test_answers_are_found_by_words_that_very_many_messages_have_and_no_an
 
 def test_a_time_that_only_another_zone_has_is_unknown():
     entry = message("user", "hello", ts="0001-01-01T00:00:00+14:00")
-    assert (short(entry).time, short(entry).text) == ("", "hello")
+    assert (summarize_entry(entry).time, summarize_entry(entry).text) == ("", "hello")

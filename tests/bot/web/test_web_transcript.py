@@ -8,19 +8,19 @@ import anyio
 import pytest
 from waiting import until
 
-from bot.bus import Address, Attachment, Button, Line, Sender
+from bot.bus import Address, Attachment, Button, Sender, TranscriptMessage
 from bot.inspector.transcript import TapeTranscript
-from bot.memory.forgetting.tombstones import ERASED, tombstone
+from bot.memory.forgetting.tombstones import ERASED_TEXT, tombstone
 from bot.tape.entries import event, message
 from bot.testing.host import Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, says
+from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply
 
 SESSION = "fake:1"
 
 
 @pytest.fixture
 async def host(tmp_path) -> AsyncIterator[Host]:
-    async with session_host(tmp_path, ScriptedModel(lambda _: says("a **reply**"))) as host:
+    async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("a **reply**"))) as host:
         yield host
 
 
@@ -28,7 +28,7 @@ def transcript(host: Host) -> TapeTranscript:
     return TapeTranscript(host.store, host.services.exports)
 
 
-def told(lines: list[Line]) -> list[tuple[str, str]]:
+def told(lines: list[TranscriptMessage]) -> list[tuple[str, str]]:
     return [(line.author, line.text) for line in lines]
 
 
@@ -36,12 +36,12 @@ async def test_a_conversation_without_a_tape_has_no_lines(host):
     said = transcript(host)
     assert await said.newest("fake:none", 10) == []
     assert await said.since("fake:none", 0) == []
-    assert await said.line("fake:none", 1) is None
+    assert await said.message("fake:none", 1) is None
 
 
 async def test_messages_commands_and_answers_are_lines_with_who_and_what(host):
     sent = await host.channel.send("hello", sender=Sender("7", "Ada"))
-    await host.channel.answer_to(sent)
+    await host.channel.wait_for_answer(sent)
     await host.channel.ask("/memory add I like tea")
     lines = await transcript(host).newest(SESSION, 10)
     assert told(lines)[:3] == [
@@ -58,20 +58,23 @@ async def test_a_portion_and_what_follows_it_are_all_there_is_and_nothing_twice(
     said = transcript(host)
     everything = await said.newest(SESSION, 1_000)
     assert len(everything) == 24
-    found: list[Line] = []
+    found: list[TranscriptMessage] = []
     while portion := await said.newest(SESSION, 5, found[0].position if found else None):
         found = [*portion, *found]
     assert found == everything
     for cut, line in enumerate(everything):
         assert await said.since(SESSION, line.position) == everything[cut + 1 :]
-        assert await said.line(SESSION, line.position) == line
+        assert await said.message(SESSION, line.position) == line
 
 
 async def test_lines_read_while_a_turn_runs_never_have_to_be_read_again(tmp_path):
-    first, second = Held(calls(("memory_recall", {"query": "x"}), text="wait")), Held(says("one"))
-    model = ScriptedModel([first, second, says("two")])
+    first, second = (
+        PausedStep(tool_call_reply(("memory_recall", {"query": "x"}), text="wait")),
+        PausedStep(text_reply("one")),
+    )
+    model = ScriptedModel([first, second, text_reply("two")])
     async with session_host(tmp_path, model) as host:
-        said, seen = transcript(host), list[Line]()
+        said, seen = transcript(host), list[TranscriptMessage]()
 
         async def look() -> None:
             seen.extend(await said.since(SESSION, seen[-1].position if seen else 0))
@@ -91,7 +94,7 @@ async def test_lines_read_while_a_turn_runs_never_have_to_be_read_again(tmp_path
         await host.channel.ask("/memory add I like rain")
         await look()
         second.release.set()
-        await host.until_pending(0)
+        await host.wait_for_pending(0)
         await look()
         assert seen == await said.newest(SESSION, 100)
         authors = [line.author for line in seen]
@@ -100,10 +103,10 @@ async def test_lines_read_while_a_turn_runs_never_have_to_be_read_again(tmp_path
 
 
 async def test_a_stopped_turn_is_one_answer_with_what_was_read_so_far(tmp_path):
-    held = Held(says("never"), partial="Once upon")
+    held = PausedStep(text_reply("never"), partial="Once upon")
     async with session_host(tmp_path, ScriptedModel([held])) as host:
         await host.channel.send("a story")
-        await host.channel.until(lambda: bool(host.channel.partials))
+        await host.channel.wait_until(lambda: bool(host.channel.partials))
         await host.channel.ask("/stop")
         lines = await transcript(host).newest(SESSION, 10)
         assert [line.author for line in lines] == ["person", "person", "bot"]
@@ -125,7 +128,7 @@ async def test_buttons_and_places_of_answers_are_kept(host):
     asked = (await transcript(host).newest(SESSION, 1))[0]
     assert Button("Keep it", "/memory") in asked.buttons
     pressed = await host.channel.send("/memory", pressed="out-2")
-    await host.channel.answer_to(pressed)
+    await host.channel.wait_for_answer(pressed)
     lines = await transcript(host).newest(SESSION, 10)
     assert lines[-1].replaces == "out-2"
     # Pressing is no line, also where the portion ends between it and its answer.
@@ -157,16 +160,16 @@ async def test_files_of_answers_lie_in_the_folder_for_exports_and_nowhere_else(h
 async def test_what_came_with_a_message_is_told(host):
     kept = Attachment("image", "cat.png", "image/png", 3, "0" * 64)
     lost = Attachment("document", "big.pdf", "application/pdf", 9, note="larger than 1 MB")
-    await host.channel.answer_to(await host.channel.send("look", attachments=(kept, lost)))
+    await host.channel.wait_for_answer(await host.channel.send("look", attachments=(kept, lost)))
     (line,) = (await transcript(host).newest(SESSION, 10))[:1]
     assert line.attachments == (kept, lost)
 
 
 async def test_an_edit_takes_the_place_of_its_message(host):
     sent = await host.channel.send("I like tee")
-    await host.channel.answer_to(sent)
+    await host.channel.wait_for_answer(sent)
     await host.channel.send("I like tea", edits=sent.id, message_id="edited")
-    await host.until_pending(0)
+    await host.wait_for_pending(0)
     line = (await transcript(host).newest(SESSION, 1))[0]
     assert (line.text, line.replaces, line.id) == ("I like tea", sent.id, "edited")
 
@@ -179,7 +182,7 @@ async def test_what_is_erased_is_shown_as_erased(host):
         (entry,) = await host.store.read(SESSION, line.position, line.position)
         await host.store.erase(SESSION, [tombstone(entry)])
     after = await transcript(host).newest(SESSION, 10)
-    assert [line.text for line in after] == [ERASED] * 4
+    assert [line.text for line in after] == [ERASED_TEXT] * 4
     assert [(line.position, line.id, line.author) for line in after] == [
         (line.position, line.id, line.author) for line in lines
     ]
@@ -189,7 +192,7 @@ async def test_commands_from_elsewhere_are_no_lines(host):
     await host.channel.ask("hello")
     via = Address("fake", "desk")
     sent = await host.channel.send("/memory add I like tea", via=via)
-    await host.channel.answer_to(sent)
+    await host.channel.wait_for_answer(sent)
     assert told(await transcript(host).newest(SESSION, 10)) == [
         ("person", "hello"), ("bot", "a **reply**")
     ]  # fmt: skip

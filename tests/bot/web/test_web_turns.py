@@ -11,8 +11,8 @@ import anyio
 import pytest
 from web_rig import open_web
 
-from bot.agent.past import OPEN, past_turns
-from bot.agent.seen import seen
+from bot.agent.request_reconstruction import reconstruct_request
+from bot.agent.turn_history import OPEN, past_turns
 from bot.agent.views.registry import context_builder
 from bot.bus import Attachment
 from bot.core.errors import ContextOverflow
@@ -24,8 +24,15 @@ from bot.tape.entries import event
 from bot.tape.entries import message as said
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
-from bot.testing.host import Bounds, Host, session_host
-from bot.testing.scripted_model import Held, ScriptedModel, calls, consolidates, saves, says
+from bot.testing.host import Host, HostLimits, session_host
+from bot.testing.scripted_model import (
+    PausedStep,
+    ScriptedModel,
+    consolidation_reply,
+    memory_save_call,
+    text_reply,
+    tool_call_reply,
+)
 from testkit.openai_server import Call as ProviderCall
 from testkit.openai_server import Reply, ScriptedOpenAI
 
@@ -61,7 +68,7 @@ async def shown_again(host: Host, session: str = "fake:1") -> list[list[dict[str
     tape = TapeService(host.store, session)
     turns = [one async for one in past_turns(tape, scanned=100_000)]
     return [
-        (await seen(tape, turn, call, host.services.agent.timezone)).messages()
+        (await reconstruct_request(tape, turn, call, host.services.agent.timezone)).messages()
         for turn in reversed(turns)
         for call in turn.calls
     ]
@@ -75,18 +82,18 @@ def letters(messages: list[list[dict[str, Any]]]) -> list[str]:
 async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
     """After tools, a save, a consolidation, a boundary, a switch of problems and a restart."""
     steps = [
-        says("noted"),
-        calls(saves("I like tea")),
-        says("saved"),
-        says("in the shed"),
-        calls(("memory_recall", {"query": "bike"}), ("no_such_tool", {})),
-        says("tea"),
+        text_reply("noted"),
+        tool_call_reply(memory_save_call("I like tea")),
+        text_reply("saved"),
+        text_reply("in the shed"),
+        tool_call_reply(("memory_recall", {"query": "bike"}), ("no_such_tool", {})),
+        text_reply("tea"),
     ]
     first = Recorder(
         steps,
-        consolidation=lambda _: consolidates("[2026-02-10 10:00] Ada has a bike."),
+        consolidation=lambda _: consolidation_reply("[2026-02-10 10:00] Ada has a bike."),
     )
-    bounds, builder = Bounds(window=4, view_messages=6), context_builder(name)
+    bounds, builder = HostLimits(window=4, view_messages=6), context_builder(name)
     async with session_host(tmp_path, first, builder=builder, bounds=bounds) as host:
         for text in (
             "my bike is green and stands in the shed",
@@ -94,10 +101,12 @@ async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
             "where is my bike?",
         ):
             await host.channel.ask(text)
-        await host.until_event("memory/consolidated")
+        await host.wait_for_event("memory/consolidated")
         await host.channel.ask("what colour has my bike, and what do I drink?")
         assert letters(await shown_again(host)) == letters(first.given)
-    second = Recorder(lambda _: says("ok"), consolidation=lambda _: consolidates("[x] More."))
+    second = Recorder(
+        lambda _: text_reply("ok"), consolidation=lambda _: consolidation_reply("[x] More.")
+    )
     async with session_host(tmp_path, second, builder=builder, bounds=bounds) as host:
         for number, text in enumerate(
             (
@@ -112,7 +121,7 @@ async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
             )
         ):
             sent = await host.channel.send(text, message_id=f"again-{number}")
-            await host.channel.answer_to(sent)
+            await host.channel.wait_for_answer(sent)
         given = letters([*first.given, *second.given])
         assert letters(await shown_again(host)) == given
     assert len(given) == 11
@@ -121,8 +130,8 @@ async def test_every_request_is_made_again_to_the_letter(tmp_path, name):
 
 
 async def test_a_view_that_was_cut_and_what_came_back_with_a_problem_are_made_again(tmp_path):
-    model = Recorder(lambda _: says("ok"))
-    async with session_host(tmp_path, model, bounds=Bounds(view_messages=24)) as host:
+    model = Recorder(lambda _: text_reply("ok"))
+    async with session_host(tmp_path, model, bounds=HostLimits(view_messages=24)) as host:
         for number in range(14):
             await host.channel.ask(f"general {number}")
         lengths = [len(request) for request in model.given]
@@ -145,13 +154,13 @@ async def test_images_stand_in_it_by_name_as_many_as_the_model_was_shown(tmp_pat
     def picture(blob: str) -> Attachment:
         return Attachment("image", "p.png", "image/png", len(kept[blob]), blob)
 
-    model = Recorder(lambda _: says("seen"), profile=CapabilityProfile(vision=True))
+    model = Recorder(lambda _: text_reply("seen"), profile=CapabilityProfile(vision=True))
     async with session_host(tmp_path, model, images=images) as host:
         for blob in kept:
             sent = await host.channel.send("look", attachments=(picture(blob),))
-            await host.channel.answer_to(sent)
+            await host.channel.wait_for_answer(sent)
         sent = await host.channel.send("compare", attachments=tuple(map(picture, [*kept][:2])))
-        await host.channel.answer_to(sent)
+        await host.channel.wait_for_answer(sent)
         made = await shown_again(host)
     names = {base64.b64encode(data).decode(): blob for blob, data in kept.items()}
     given = json.loads(json.dumps(model.given))
@@ -168,10 +177,10 @@ async def test_images_stand_in_it_by_name_as_many_as_the_model_was_shown(tmp_pat
 
 
 async def test_a_model_that_cannot_see_is_shown_to_have_been_told_so(tmp_path):
-    model = Recorder(lambda _: says("no"))
+    model = Recorder(lambda _: text_reply("no"))
     photo = Attachment("image", "p.png", "image/png", 3, "a" * 64)
     async with session_host(tmp_path, model) as host:
-        await host.channel.answer_to(await host.channel.send("look", attachments=(photo,)))
+        await host.channel.wait_for_answer(await host.channel.send("look", attachments=(photo,)))
         made = await shown_again(host)
     assert letters(made) == letters(model.given)
     assert "cannot see images" in letters(made)[0]
@@ -179,11 +188,11 @@ async def test_a_model_that_cannot_see_is_shown_to_have_been_told_so(tmp_path):
 
 async def test_what_joined_was_edited_or_outgrew_the_window_is_made_again(tmp_path):
     """A message in the middle of a turn, an edit, a hand-off for a window that is too small."""
-    held = Held(calls(("no_such_tool", {})))
-    given_up = Held(says("never"))
-    steps = [says("one"), held, says("two"), given_up, says("three")]
-    steps += [ContextOverflow("too long"), says("four")]
-    model = Recorder(steps, summary=lambda _: says("in short"))
+    held = PausedStep(tool_call_reply(("no_such_tool", {})))
+    given_up = PausedStep(text_reply("never"))
+    steps = [text_reply("one"), held, text_reply("two"), given_up, text_reply("three")]
+    steps += [ContextOverflow("too long"), text_reply("four")]
+    model = Recorder(steps, summary=lambda _: text_reply("in short"))
     async with session_host(tmp_path, model) as host:
         await host.channel.ask("one " * 50)
         await host.channel.send("two")
@@ -193,11 +202,11 @@ async def test_what_joined_was_edited_or_outgrew_the_window_is_made_again(tmp_pa
             while "and by the way" not in {e.payload.get("content") for e in await host.tape()}:
                 await anyio.lowlevel.checkpoint()
         held.release.set()
-        await host.channel.answer_to(late)
+        await host.channel.wait_for_answer(late)
         wrong = await host.channel.send("three, wrong")
         await given_up.entered.wait()
         await host.channel.send("three, right", edits=wrong.id)
-        await host.channel.answer_to(wrong)
+        await host.channel.wait_for_answer(wrong)
         await host.channel.ask("four " * 50)
         made = await shown_again(host)
     # What was given up for the edit, and what was too long, has no answer, so no record.
@@ -207,16 +216,16 @@ async def test_what_joined_was_edited_or_outgrew_the_window_is_made_again(tmp_pa
 
 
 async def test_a_turn_taken_up_by_another_builder_shows_each_call_by_its_own(tmp_path):
-    held = Held(says("never"))
-    first = Recorder([calls(("no_such_tool", {})), held])
+    held = PausedStep(text_reply("never"))
+    first = Recorder([tool_call_reply(("no_such_tool", {})), held])
     async with session_host(tmp_path, first) as host:
         await host.channel.send("hello")
         await held.entered.wait()
         [turn] = [one async for one in past_turns(TapeService(host.store, "fake:1"), scanned=99)]
         assert (turn.status, len(turn.calls)) == (OPEN, 1)
-    second = Recorder(lambda _: says("ok"))
+    second = Recorder(lambda _: text_reply("ok"))
     async with session_host(tmp_path, second, builder=context_builder("exact")) as host:
-        await host.until_event("turn.end")
+        await host.wait_for_event("turn.end")
         made = await shown_again(host)
     assert letters(made) == letters([first.given[0], second.given[0]])
 
@@ -238,10 +247,10 @@ async def test_what_arrived_at_a_provider_is_what_is_shown(tmp_path):
         async with session_host(tmp_path, model) as host:
             for text in ("Grüße aus 東京 🦊", "and?"):
                 # litellm takes its time to load.
-                await host.channel.answer_to(await host.channel.send(text), within=60.0)
+                await host.channel.wait_for_answer(await host.channel.send(text), within=60.0)
             made = await shown_again(host)
             tape = TapeService(host.store, "fake:1")
-            told = [call.cache_told async for turn in past_turns(tape) for call in turn.calls]
+            told = [call.cache_reported async for turn in past_turns(tape) for call in turn.calls]
         await model.aclose()
     # The library leaves out what is null on its way to the wire.
     sent = [[{k: v for k, v in one.items() if v is not None} for one in each] for each in made]
@@ -368,7 +377,7 @@ async def test_only_an_owner_sees_turns(tmp_path, path):
 async def test_each_turn_is_on_one_page_and_whole_wherever_a_page_stops_reading(
     monkeypatch, scanned
 ):
-    monkeypatch.setattr(pages, "SCANNED", scanned)
+    monkeypatch.setattr(pages, "MAX_ENTRIES_PER_PAGE", scanned)
     store = MemoryTapeStore()
     await store.create_tape("fake:1")
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "calls": 1}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from web_rig import open_web
 
-from bot.inspector.reading.diffs import compared, zone_parts
-from bot.memory.snapshot import DailyNote, MemorySnapshot, zone_entries
+from bot.inspector.reading.diffs import diff_lines, zone_part_diffs
+from bot.memory.zone_snapshot import DailyNote, MemorySnapshot, zone_entries
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, anchor
 
 
@@ -108,7 +108,7 @@ LINES = st.lists(st.sampled_from(["- tea", "- I live in Bonn", "- I live in Graz
 
 @given(LINES, LINES)
 def test_a_difference_put_together_again_gives_both_texts(old, new):
-    lines = compared("\n".join(old), "\n".join(new))
+    lines = diff_lines("\n".join(old), "\n".join(new))
     before = ["".join(p.text for p in one.old) for one in lines if one.old is not None]
     after = ["".join(p.text for p in one.new) for one in lines if one.new is not None]
     assert before == "\n".join(old).splitlines()
@@ -119,14 +119,14 @@ def test_a_difference_put_together_again_gives_both_texts(old, new):
 def test_notes_are_compared_by_day_and_parts_that_neither_has_are_left_out():
     old = MemorySnapshot(1, "- tea", (DailyNote("2026-02-09", "rain"),))
     new = MemorySnapshot(2, "- tea", (DailyNote("2026-02-10", "sun"),), reference="a = 1")
-    parts = {one.name: one for one in zone_parts(old, new)}
+    parts = {one.name: one for one in zone_part_diffs(old, new)}
     assert list(parts) == ["long_term", "notes:2026-02-10", "notes:2026-02-09", "reference"]
     assert parts["long_term"].added == parts["long_term"].removed == 0
     assert parts["notes:2026-02-09"].lines[0].kind == "removed"
 
 
 def test_one_changed_word_is_told_as_one_word():
-    (line,) = compared("- I live in Bonn now", "- I live in Graz now")
+    (line,) = diff_lines("- I live in Bonn now", "- I live in Graz now")
     assert line.kind == "changed"
     assert [p.text for p in line.old or () if p.changed] == ["Bonn"]
     assert [p.text for p in line.new or () if p.changed] == ["Graz"]

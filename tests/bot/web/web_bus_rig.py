@@ -5,12 +5,12 @@ from __future__ import annotations
 from web_rig import Rig
 
 from bot.bus import Sender
-from bot.memory.bus.bus import MemoryBus
+from bot.memory.bus.compartment_records import SynthesizedPattern
+from bot.memory.bus.memory_bus import MemoryBus
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.records import SynthesizedPattern
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import Scopes
+from bot.memory.fold_loader import load_fold
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import ScopeRegistry
 from bot.memory.zone import MemoryZone
 from bot.tape.service import TapeService
 
@@ -25,7 +25,7 @@ async def open_bus(rig: Rig, tape: str = TAPE) -> MemoryBus:
     fold = await load_fold(service, max_messages=40, max_tokens=4_000)
     service.observe(fold.apply)
     zone = MemoryZone(service, retention_days=30, fold=fold.zone, clock=clock)
-    memory = LongTermMemory(service, fold, zone, Scopes(rig.store, clock))
+    memory = LongTermMemory(service, fold, zone, ScopeRegistry(rig.store, clock))
     await memory.open()
     return memory.bus
 

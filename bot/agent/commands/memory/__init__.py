@@ -11,6 +11,6 @@ Rule 4: what everybody reads, whatever the chat, is an owner's: share, unshare, 
     is shown to owners in private.
 """
 
-from bot.agent.commands.memory.command import MEMORY
+from bot.agent.commands.memory.command import MEMORY_COMMAND
 
-__all__ = ["MEMORY"]
+__all__ = ["MEMORY_COMMAND"]

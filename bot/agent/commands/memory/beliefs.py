@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from bot.agent.commands.memory.listing import number
-from bot.agent.commands.memory.numbers import beliefs_in, key_of
-from bot.agent.commands.memory.pending import accept as accept_pending
-from bot.agent.commands.memory.pending import drop as drop_pending
-from bot.agent.commands.memory.why import evidence_line
-from bot.agent.commands.memory.why import why as why_fact
-from bot.agent.commands.memory.wording import (
-    AUTHORS,
-    age,
-    listed,
-    literal,
-    short,
-    signals,
-    sure,
+from bot.agent.commands.memory.fact_numbers import idempotency_key, parse_belief_names
+from bot.agent.commands.memory.fact_text import (
+    AUTHOR_NAMES,
+    age_text,
+    bullet_list,
+    confidence_text,
+    escape_markdown,
+    shorten,
+    signals_text,
 )
-from bot.agent.commands.pages import page_of, paged
+from bot.agent.commands.memory.overview import parse_page_number
+from bot.agent.commands.memory.pending import accept_facts as accept_pending
+from bot.agent.commands.memory.pending import drop_facts as drop_pending
+from bot.agent.commands.memory.why import evidence_line, why_fact
+from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.core.clock import iso
-from bot.memory.bus.patterns import is_shown
+from bot.core.clock import format_time
+from bot.memory.bus.belief_updates import is_current
+from bot.memory.bus.compartment_records import EpisodeEntry, SynthesizedPattern
 from bot.memory.bus.provenance import entry_of
-from bot.memory.bus.records import EpisodeEntry, SynthesizedPattern
-from bot.memory.facts.citing import cite
-from bot.memory.transcript import shown_time
+from bot.memory.facts.evidence import cite
+from bot.memory.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
 _NOTHING = "Nothing has been concluded yet."
@@ -43,7 +42,7 @@ async def beliefs(page: str, context: CommandContext) -> CommandReply:
     if not found:
         return CommandReply(_NOTHING)
     parts = ["**What I concluded**\n" + "\n".join(_line(one, context) for one in found), _HINT]
-    text, buttons = paged("\n\n".join(parts), number(page), "/memory beliefs")
+    text, buttons = paginate("\n\n".join(parts), parse_page_number(page), "/memory beliefs")
     return CommandReply(text, buttons=buttons)
 
 
@@ -59,26 +58,26 @@ def _line(one: SynthesizedPattern, context: CommandContext) -> str:
 
 
 def _named(one: SynthesizedPattern) -> str:
-    return f"**{one.id}.** {literal(short(one.text))}"
+    return f"**{one.id}.** {escape_markdown(shorten(one.text))}"
 
 
 def _standing(one: SynthesizedPattern, context: CommandContext) -> str:
     """Return how sure a belief still is, and how long ago something confirmed it."""
     zone = context.zone
-    old = age(iso(one.last_validated), zone.today(), zone.timezone)
+    old = age_text(format_time(one.last_validated), zone.today(), zone.timezone)
     since = "confirmed today" if old == "today" else f"last confirmed {old} ago"
-    return f"{sure(one.confidence_at(zone.now()))}, {since}"
+    return f"{confidence_text(one.confidence_at(zone.now()))}, {since}"
 
 
 def _reason(one: SynthesizedPattern, context: CommandContext) -> str:
     """Return why a belief stands as it does; entries of this chat by their numbers alone."""
-    return literal(one.reason.replace(f"{context.tape.name}#", "#"))
+    return escape_markdown(one.reason.replace(f"{context.tape.name}#", "#"))
 
 
 async def why(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory why N`` and ``/memory why pN``."""
-    word, page = page_of(arguments)
-    names = beliefs_in(word)
+    word, page = split_page_number(arguments)
+    names = parse_belief_names(word)
     if len(names) == 1:
         return await _why_belief(names[0], page, context)
     return await why_fact(arguments, context)
@@ -88,10 +87,10 @@ async def _why_belief(name: str, page: int, context: CommandContext) -> CommandR
     pattern = await context.memory.bus.semantic.get_pattern(name)
     if pattern is None:
         return CommandReply(_missing(name))
-    if not pattern.text or (pattern.status != "retired" and not is_shown(pattern)):
+    if not pattern.text or (pattern.status != "retired" and not is_current(pattern)):
         return CommandReply(f"{name} was forgotten: its words are gone.")
     parts = [part async for part in _told(pattern, context)]
-    text, buttons = paged("\n".join(parts), page, f"/memory why {name} page")
+    text, buttons = paginate("\n".join(parts), page, f"/memory why {name} page")
     return CommandReply(text, buttons=buttons)
 
 
@@ -109,7 +108,7 @@ async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIt
     yield "It rests on:"
     for one in await semantic.get_evidence_chain(pattern.id):
         yield f"- {await _evidence(one, context)}"
-    if (entry := await semantic.decision_on(pattern.id)) is not None:
+    if (entry := await semantic.find_decision_entry(pattern.id)) is not None:
         yield f"\n{_decision(entry, context)}"
 
 
@@ -117,9 +116,9 @@ async def _evidence(one: EpisodeEntry, context: CommandContext) -> str:
     place = one.id.replace(f"{context.tape.name}#", "#")
     read = await entry_of(context.tape.store, one.id)
     if read is None or one.content.get("missing") is True:
-        return f"entry {literal(place)}, which is not there any more"
+        return f"entry {escape_markdown(place)}, which is not there any more"
     if one.content.get("erased") is True:
-        return f"entry {literal(place)}, whose words were erased"
+        return f"entry {escape_markdown(place)}, whose words were erased"
     return evidence_line(cite(*read), context)
 
 
@@ -128,23 +127,23 @@ def _decision(entry: TapeEntry, context: CommandContext) -> str:
     decision, by = entry.data.get("decision"), str(entry.data.get("by"))
     found: Mapping[str, Any] = decision if isinstance(decision, dict) else {}
     went_by = entry.data.get("signals")
-    more = signals(went_by) if isinstance(went_by, dict) else ""
-    when = shown_time(entry.meta.get("ts"), context.zone.timezone)
-    who = AUTHORS.get(by, "a person asked")
+    more = signals_text(went_by) if isinstance(went_by, dict) else ""
+    when = format_timestamp(entry.meta.get("ts"), context.zone.timezone)
+    who = AUTHOR_NAMES.get(by, "a person asked")
     reason = str(found.get("reason") or "approved")
     return f"Decision of {when} ({who}): {reason}{f'; {more}' if more else ''}."
 
 
 async def accept(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory accept N`` and ``/memory accept pN``."""
-    if names := beliefs_in(arguments):
+    if names := parse_belief_names(arguments):
         return await _revalidated(names, context, still_valid=True)
     return await accept_pending(arguments, context)
 
 
 async def drop(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory drop N``, ``/memory drop pN`` and ``/memory drop all``."""
-    if names := beliefs_in(arguments):
+    if names := parse_belief_names(arguments):
         return await _revalidated(names, context, still_valid=False)
     return await drop_pending(arguments, context)
 
@@ -159,10 +158,10 @@ async def _revalidated(
         if pattern is None:
             told.append(_missing(name))
             continue
-        cause = f"{key_of(context)}:{name}"
-        await semantic.revalidate(name, still_valid, cause=cause, asker=context.asker.id)
+        cause = f"{idempotency_key(context)}:{name}"
+        await semantic.revalidate(name, still_valid, cause=cause, asker=context.author.id)
         told.append(f"{'It holds' if still_valid else 'Ended'}: {_named(pattern)}")
-    return CommandReply(listed(told), change=context.memory.current)
+    return CommandReply(bullet_list(told), zone_edit=context.memory.with_current_facts)
 
 
 def _missing(name: str) -> str:

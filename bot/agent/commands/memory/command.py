@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from bot.agent.commands.exporting import export
-from bot.agent.commands.forgetting import forget
+from bot.agent.commands.export import export
+from bot.agent.commands.forget import forget
 from bot.agent.commands.memory.beliefs import accept, beliefs, drop, why
-from bot.agent.commands.memory.changing import add, edit
-from bot.agent.commands.memory.listing import history, summary
+from bot.agent.commands.memory.fact_edits import add, edit, share, unshare
+from bot.agent.commands.memory.overview import history, summary
 from bot.agent.commands.memory.pending import pause, pending, resume
-from bot.agent.commands.memory.rights import is_owners
-from bot.agent.commands.memory.searching import search
-from bot.agent.commands.memory.sharing import share, unshare
-from bot.agent.commands.memory.taking_back import clear, undo
-from bot.agent.commands.parser import nearest
+from bot.agent.commands.memory.permissions import requires_owner
+from bot.agent.commands.memory.search import search
+from bot.agent.commands.memory.undo import clear, undo
+from bot.agent.commands.parser import closest_name
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
@@ -60,9 +59,9 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
         return await summary(form, context)
     chosen = _FORMS.get(form)
     if chosen is None:
-        close = nearest(form, _FORMS)
+        close = closest_name(form, _FORMS)
         hint = f" Did you mean `/memory {close}`?" if close else ""
-        return CommandReply(f"There is no `/memory {form[:40]}`.{hint}\n\n{MEMORY.usage}")
+        return CommandReply(f"There is no `/memory {form[:40]}`.{hint}\n\n{MEMORY_COMMAND.usage}")
     return await chosen(rest, context)
 
 
@@ -71,4 +70,6 @@ def _parted(arguments: str) -> tuple[str, str]:
     return parts[0].lower(), parts[1].strip()
 
 
-MEMORY = Command("memory", "show what I remember here", _LISTED_FORMS, _run, destructive=is_owners)
+MEMORY_COMMAND = Command(
+    "memory", "show what I remember here", _LISTED_FORMS, _run, destructive=requires_owner
+)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from bot.agent.commands.memory.changing import DONE
-from bot.agent.commands.memory.listing import number
-from bot.agent.commands.memory.numbers import Number, key_of, numbers_in
-from bot.agent.commands.memory.wording import line, listed
+from bot.agent.commands.memory.fact_edits import ALREADY_DONE
+from bot.agent.commands.memory.fact_numbers import (
+    FactNumber,
+    idempotency_key,
+    parse_fact_numbers,
+)
+from bot.agent.commands.memory.fact_text import bullet_list, fact_line
+from bot.agent.commands.memory.overview import parse_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Batch, Decided, Operation, Proposal
-from bot.memory.facts.recorded import decision_on
+from bot.memory.facts.proposals import Proposal, ProposalBatch, ProposalDecision, ProposalOperation
+from bot.memory.facts.recorded import find_fact_decision
 
 _A_PAGE = 4
 _ORIGINS = {
@@ -27,7 +31,7 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
     if not waiting:
         return CommandReply("Nothing waits for you.")
     pages = (len(waiting) + _A_PAGE - 1) // _A_PAGE
-    at = min(max(number(page), 1), pages)
+    at = min(max(parse_page_number(page), 1), pages)
     shown = waiting[(at - 1) * _A_PAGE : at * _A_PAGE]
     parts = [f"**{len(waiting)} wait{'s' * (len(waiting) == 1)} for you**"]
     parts += [await _item(fact, context) for fact in shown]
@@ -42,10 +46,10 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
 
 
 async def _item(fact: Fact, context: CommandContext) -> str:
-    entry = await context.memory.home.batch(fact.admitted)
-    decided = decision_on(entry, fact.id) if entry is not None else None
+    entry = await context.memory.home.find_batch(fact.admitted)
+    decided = find_fact_decision(entry, fact.id) if entry is not None else None
     why = f"; {decided.reason}" if decided is not None else ""
-    return f"{line(fact)}\n({_origin(fact)}{why})"
+    return f"{fact_line(fact)}\n({_origin(fact)}{why})"
 
 
 def _origin(fact: Fact) -> str:
@@ -62,40 +66,40 @@ def _buttons(fact: Fact) -> tuple[Button, Button]:
     )
 
 
-async def accept(arguments: str, context: CommandContext) -> CommandReply:
+async def accept_facts(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory accept N``."""
     return await _decide("accept", arguments, context)
 
 
-async def drop(arguments: str, context: CommandContext) -> CommandReply:
+async def drop_facts(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory drop N`` and ``/memory drop all``."""
     return await _decide("drop", arguments, context)
 
 
-async def _decide(op: Operation, arguments: str, context: CommandContext) -> CommandReply:
-    numbers = numbers_in(arguments)
+async def _decide(op: ProposalOperation, arguments: str, context: CommandContext) -> CommandReply:
+    numbers = parse_fact_numbers(arguments)
     if op == "drop" and arguments.strip().lower() == "all":
-        numbers = [Number(fact.id) for fact in context.memory.home.fold.pending()]
-        if not numbers and key_of(context) not in context.memory.home.fold.keys:
+        numbers = [FactNumber(fact.id) for fact in context.memory.home.fold.pending()]
+        if not numbers and idempotency_key(context) not in context.memory.home.fold.decided_keys:
             return CommandReply("Nothing waits for you.")
     elif not numbers or any(one.shared for one in numbers):
         return CommandReply(f"Which one? For example: `/memory {op} 3`. See `/memory pending`.")
     proposals = tuple(Proposal(op, fact=one.id) for one in numbers)
-    batch = Batch(key_of(context), "person", proposals, asker=context.asker.id)
+    batch = ProposalBatch(idempotency_key(context), "person", proposals, asker=context.author.id)
     outcome = await context.memory.apply(batch)
-    told = listed(_decided(one) for one in outcome.decided)
-    return CommandReply(told or DONE, change=context.memory.current)
+    told = bullet_list(_decided(one) for one in outcome.decisions)
+    return CommandReply(told or ALREADY_DONE, zone_edit=context.memory.with_current_facts)
 
 
-def _decided(decided: Decided) -> str:
+def _decided(decided: ProposalDecision) -> str:
     fact = decided.fact
     if decided.verdict != "approved" or fact is None:
         return f"{decided.reason[:1].upper()}{decided.reason[1:]}"
     if fact.status == "dropped":
-        return f"Dropped: {line(fact)}"
-    closed = decided.closed
-    instead = f" (instead of {line(closed)})" if closed is not None else ""
-    return f"Accepted: {line(fact)}{instead}"
+        return f"Dropped: {fact_line(fact)}"
+    closed = decided.ended
+    instead = f" (instead of {fact_line(closed)})" if closed is not None else ""
+    return f"Accepted: {fact_line(fact)}{instead}"
 
 
 async def pause(_: str, context: CommandContext) -> CommandReply:

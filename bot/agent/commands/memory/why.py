@@ -4,47 +4,53 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from bot.agent.commands.links import link
-from bot.agent.commands.memory.numbers import Number, fact_of, missing, number_in, scope_of
-from bot.agent.commands.memory.rights import is_elsewhere
-from bot.agent.commands.memory.wording import (
-    AUTHORS,
-    label,
-    line,
-    literal,
-    span,
-    sure,
-    verdict,
+from bot.agent.commands.memory.fact_numbers import (
+    FactNumber,
+    find_fact,
+    parse_fact_number,
+    scope_of,
+    unknown_number_text,
 )
-from bot.agent.commands.pages import page_of, paged
+from bot.agent.commands.memory.fact_text import (
+    AUTHOR_NAMES,
+    confidence_text,
+    decision_text,
+    escape_markdown,
+    fact_label,
+    fact_line,
+    validity_text,
+)
+from bot.agent.commands.memory.permissions import is_other_person
+from bot.agent.commands.message_links import message_url
+from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.recorded import decision_on
-from bot.memory.gate.likeness import folded
-from bot.memory.transcript import shown_time
+from bot.memory.facts.recorded import find_fact_decision
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
 _USAGE = "Which one? For example: `/memory why 3`. `/memory` lists the numbers."
 
 
-async def why(arguments: str, context: CommandContext) -> CommandReply:
+async def why_fact(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory why N``."""
-    word, page = page_of(arguments)
-    number = number_in(word)
+    word, page = split_page_number(arguments)
+    number = parse_fact_number(word)
     if number is None:
         return CommandReply(_USAGE)
-    fact = fact_of(number, context)
+    fact = find_fact(number, context)
     if fact is None:
-        return CommandReply(missing(number, context))
+        return CommandReply(unknown_number_text(number, context))
     parts = [part async for part in _Told(number, fact, context).parts()]
-    text, buttons = paged("\n".join(parts), page, f"/memory why {number} page")
+    text, buttons = paginate("\n".join(parts), page, f"/memory why {number} page")
     return CommandReply(text, buttons=buttons)
 
 
 class _Told:
     """Tells of one fact."""
 
-    def __init__(self, number: Number, fact: Fact, context: CommandContext) -> None:
+    def __init__(self, number: FactNumber, fact: Fact, context: CommandContext) -> None:
         self._number = number
         self._fact = fact
         self._context = context
@@ -54,42 +60,42 @@ class _Told:
     async def parts(self) -> AsyncIterator[str]:
         """Yield what there is to tell, a line each."""
         fact = self._fact
-        yield f"{label(fact, shared=self._number.shared)} {literal(fact.text)}"
+        yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact.text)}"
         yield await self._status()
         if fact.subject:
             yield f"It is about {fact.subject}."
         if fact.slot:
-            yield f"It is the one current value of {literal(fact.slot)}: a newer one takes its place."
-        for before in self._scope.fold.chain(fact)[1:]:
-            told = line(before, shared=self._number.shared)
-            yield f"It took the place of {told} ({span(before, self._timezone)})"
+            yield f"It is the one current value of {escape_markdown(fact.slot)}: a newer one takes its place."
+        for before in self._scope.fold.history(fact)[1:]:
+            told = fact_line(before, shared=self._number.shared)
+            yield f"It took the place of {told} ({validity_text(before, self._timezone)})"
         if self._may_see():
             yield "It rests on:" if fact.evidence else "It rests on no person's words."
             for one in fact.evidence:
                 yield f"- {evidence_line(one, self._context)}"
         else:
             yield "An owner shared it; whose words it rests on is shown to owners in private."
-        entry = await self._scope.batch(fact.admitted)
-        decided = decision_on(entry, fact.id) if entry is not None else None
+        entry = await self._scope.find_batch(fact.admitted)
+        decided = find_fact_decision(entry, fact.id) if entry is not None else None
         if entry is not None and decided is not None:
             # Markdown takes a line right below a list for a part of its last item.
-            yield f"\nDecision of {self._dated(entry)}: {verdict(decided)}."
+            yield f"\nDecision of {self._dated(entry)}: {decision_text(decided)}."
             if fact.judged not in (0, fact.admitted) and (later := await self._judged()):
                 yield later
             proposed = decided.proposal.text
-            if proposed and folded(proposed) != folded(fact.text):
-                yield f"It had been proposed as: {literal(proposed)}"
+            if proposed and fact_comparison_key(proposed) != fact_comparison_key(fact.text):
+                yield f"It had been proposed as: {escape_markdown(proposed)}"
 
     async def _judged(self) -> str:
         """Return what the judge said later of a fact that was believed at first."""
-        entry = await self._scope.batch(self._fact.judged)
-        decided = decision_on(entry, self._fact.id) if entry is not None else None
+        entry = await self._scope.find_batch(self._fact.judged)
+        decided = find_fact_decision(entry, self._fact.id) if entry is not None else None
         if entry is None or decided is None:
             return ""
         return f"Judged {self._dated(entry)}: {decided.reason}."
 
     def _may_see(self) -> bool:
-        asker = self._context.asker
+        asker = self._context.author
         return not self._number.shared or (asker.private and asker.role == "owner")
 
     async def _status(self) -> str:
@@ -97,11 +103,15 @@ class _Told:
         if fact.status == "active":
             unheard = "; not verified yet: the judge has not said whether the words carry it"
             judged = unheard if fact.unverified else ""
-            return f"Believed {span(fact, self._timezone)}; {sure(fact.confidence)}{judged}."
+            return f"Believed {validity_text(fact, self._timezone)}; {confidence_text(fact.confidence)}{judged}."
         if fact.status == "pending":
             return "It waits for somebody to decide: `/memory pending`."
-        entry = await self._scope.batch(fact.batch)
-        ended = f"Held {span(fact, self._timezone)}" if fact.valid_to else "It was not accepted"
+        entry = await self._scope.find_batch(fact.batch)
+        ended = (
+            f"Held {validity_text(fact, self._timezone)}"
+            if fact.valid_to
+            else "It was not accepted"
+        )
         if entry is None:
             return f"{ended}; it is not believed."
         return f"{ended}; it ended {self._dated(entry)}: {self._end(entry)}."
@@ -117,22 +127,22 @@ class _Told:
             None,
         )
         if self._fact.status == "superseded" and heir is not None:
-            return f"its place was taken by {line(heir, shared=self._number.shared)}"
+            return f"its place was taken by {fact_line(heir, shared=self._number.shared)}"
         if entry.data.get("clears") is True:
             return "all memory was cleared"
-        decided = decision_on(entry, self._fact.id)
+        decided = find_fact_decision(entry, self._fact.id)
         return decided.reason if decided is not None else self._fact.status
 
     def _dated(self, entry: TapeEntry) -> str:
-        when = shown_time(entry.meta.get("ts"), self._timezone)
+        when = format_timestamp(entry.meta.get("ts"), self._timezone)
         return f"{when} ({self._author(entry)})"
 
     def _author(self, entry: TapeEntry) -> str:
         author, asker = str(entry.data.get("author")), entry.data.get("asker")
-        if author in AUTHORS:
-            return AUTHORS[author]
-        me = self._context.asker
-        own = not is_elsewhere(str(asker or ""), self._context)
+        if author in AUTHOR_NAMES:
+            return AUTHOR_NAMES[author]
+        me = self._context.author
+        own = not is_other_person(str(asker or ""), self._context)
         if asker == me.id or (me.private and own and not self._number.shared):
             return "you asked"
         who = next((one.who for one in self._fact.evidence if one.sender == asker), "")
@@ -143,12 +153,12 @@ class _Told:
 
 def evidence_line(one: Evidence, context: CommandContext) -> str:
     """Return a piece of evidence: who said it, when, a link to the message, its entry, and the words."""
-    when = shown_time(one.when, context.zone.timezone) if one.when else "an unknown day"
-    address = link(one.tape, one.inbound, private=one.origin != "member")
+    when = format_timestamp(one.when, context.zone.timezone) if one.when else "an unknown day"
+    address = message_url(one.tape, one.inbound, private=one.origin != "member")
     message = f"message of {when}"
     if address is not None:
         message = f"[{message}]({address})"
     here = one.tape == context.tape.name
     entry = f"#{one.entry}" if here else f"#{one.entry} of `{one.tape}`"
-    quote = f": “{literal(one.quote)}”" if one.quote else ""
-    return f"{literal(one.who or one.origin)}, {message}, entry {entry}{quote}"
+    quote = f": “{escape_markdown(one.quote)}”" if one.quote else ""
+    return f"{escape_markdown(one.who or one.origin)}, {message}, entry {entry}{quote}"

@@ -1,5 +1,5 @@
 """``/problem``: what is worked on, and what is put aside for later."""
 
-from bot.agent.commands.problem.command import PROBLEM
+from bot.agent.commands.problem.command import PROBLEM_COMMAND
 
-__all__ = ["PROBLEM"]
+__all__ = ["PROBLEM_COMMAND"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from bot.agent.commands.parser import nearest
-from bot.agent.commands.problem.changing import (
+from bot.agent.commands.parser import closest_name
+from bot.agent.commands.problem.notes import note
+from bot.agent.commands.problem.overview import list_problems, show
+from bot.agent.commands.problem.transitions import (
     background,
     done,
     new,
@@ -13,13 +15,11 @@ from bot.agent.commands.problem.changing import (
     priority,
     switch,
 )
-from bot.agent.commands.problem.listing import listing, show
-from bot.agent.commands.problem.noting import note
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
-    "": listing,
-    "list": listing,
+    "": list_problems,
+    "list": list_problems,
     "new": new,
     "switch": switch,
     "pause": pause,
@@ -48,11 +48,11 @@ _LISTED_FORMS = (
 
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
     form, rest = _parted(arguments)
-    chosen = listing if form.isdecimal() else _FORMS.get(form)
+    chosen = list_problems if form.isdecimal() else _FORMS.get(form)
     if chosen is None:
-        close = nearest(form, [name for name in _FORMS if name])
+        close = closest_name(form, [name for name in _FORMS if name])
         hint = f" Did you mean `/problem {close}`?" if close else ""
-        return CommandReply(f"There is no `/problem {form[:40]}`.{hint}\n\n{PROBLEM.usage}")
+        return CommandReply(f"There is no `/problem {form[:40]}`.{hint}\n\n{PROBLEM_COMMAND.usage}")
     return await chosen(form if form.isdecimal() else rest, context)
 
 
@@ -70,11 +70,11 @@ def _changes(arguments: str) -> bool:
     return form not in _READING and not form.isdecimal()
 
 
-PROBLEM = Command(
+PROBLEM_COMMAND = Command(
     "problem",
     "keep several things apart that we work on",
     _LISTED_FORMS,
     _run,
-    waits=_switches,
+    waits_for_turn=_switches,
     destructive=_changes,
 )

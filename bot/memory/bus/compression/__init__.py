@@ -11,16 +11,16 @@ value can stand for another field or record. ``*_text`` and ``working_packet`` c
 not all fits, and say how much is not. The prompt's own tags are the caller's to escape.
 """
 
-from bot.memory.bus.compression.episodes import decode_episodes, encode_episodes, episodes_text
-from bot.memory.bus.compression.packet import working_packet
-from bot.memory.bus.compression.patterns import decode_patterns, encode_patterns, patterns_text
-from bot.memory.bus.compression.problems import decode_problems, encode_problems, problems_text
+from bot.memory.bus.compression.context_packet import render_context_packet
+from bot.memory.bus.compression.episodes import decode_episodes, encode_episodes, render_episodes
+from bot.memory.bus.compression.patterns import decode_patterns, encode_patterns, render_patterns
+from bot.memory.bus.compression.problems import decode_problems, encode_problems, render_problems
 from bot.memory.bus.compression.references import (
     decode_references,
     encode_references,
-    references_text,
+    render_references,
 )
-from bot.memory.bus.compression.working import (
+from bot.memory.bus.compression.working_sets import (
     decode_working,
     decode_working_sets,
     encode_working,
@@ -40,9 +40,9 @@ __all__ = [
     "encode_references",
     "encode_working",
     "encode_working_sets",
-    "episodes_text",
-    "patterns_text",
-    "problems_text",
-    "references_text",
-    "working_packet",
+    "render_context_packet",
+    "render_episodes",
+    "render_patterns",
+    "render_problems",
+    "render_references",
 ]

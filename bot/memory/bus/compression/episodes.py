@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, get_args
 
-from bot.memory.bus.compression.legends import Ids, Times, common, opened
+from bot.memory.bus.compartment_records import EpisodeEntry, EpisodeType
+from bot.memory.bus.compression.list_header import (
+    EntryIdNotation,
+    TimeNotation,
+    most_common,
+    parse_header,
+)
 from bot.memory.bus.compression.notation import (
-    CELL,
-    KEY,
-    Reader,
-    cell,
+    CELL_SEPARATOR,
+    KEY_SEPARATOR,
+    LineParser,
+    encode_cell,
+    encode_word,
+    encode_words,
     join_content,
     split_content,
-    word,
-    words,
 )
-from bot.memory.bus.records import EpisodeEntry, EpisodeType
 
 _TITLE = "episodes (id t r: c; no t: as the line above)"
 _DAY = re.compile(r"@([0-9]{4}-[0-9]{2}-[0-9]{2})")
@@ -37,7 +42,7 @@ _TEXT: dict[str, str] = {"summary": "summary"}
 class _Legend:
     """What the header says, and the time of the line before."""
 
-    ids: Ids
+    ids: EntryIdNotation
     problem: str | None
     layer: str
     before: datetime | None = None
@@ -46,32 +51,34 @@ class _Legend:
     def of(cls, entries: Sequence[EpisodeEntry]) -> _Legend:
         named = [one.supersedes for one in entries if one.supersedes is not None]
         return cls(
-            Ids.of([*(one.id for one in entries), *named]),
-            common([one.problem_id for one in entries]),
-            common([one.hrm_layer for one in entries]) or "",
+            EntryIdNotation.of([*(one.id for one in entries), *named]),
+            most_common([one.problem_id for one in entries]),
+            most_common([one.hrm_layer for one in entries]) or "",
         )
 
     def header(self) -> str:
-        said = [] if self.problem is None else [cell("problem", self.problem)]
-        said += [cell("layer", self.layer)] if self.layer else []
-        return CELL.join([_TITLE, *self.ids.cells(), *said])
+        said = [] if self.problem is None else [encode_cell("problem", self.problem)]
+        said += [encode_cell("layer", self.layer)] if self.layer else []
+        return CELL_SEPARATOR.join([_TITLE, *self.ids.cells(), *said])
 
     def lines(self, one: EpisodeEntry) -> list[str]:
         """Return an episode's line, before it its day where that is a new one."""
         day = one.timestamp.astimezone(UTC).date()
         known = self.before is not None and day == self.before.date()
-        when = "" if one.timestamp == self.before else f"{Times().write(one.timestamp, day)} "
+        when = (
+            "" if one.timestamp == self.before else f"{TimeNotation().write(one.timestamp, day)} "
+        )
         self.before = one.timestamp.astimezone(UTC)
         who, main, rest = _told(one)
         cells = [f"{self.ids.write(one.id)} {when}{who}: {main}"]
-        cells += words("tags", one.tags)
+        cells += encode_words("tags", one.tags)
         if one.problem_id != self.problem:
-            cells.append(cell("problem", one.problem_id))
+            cells.append(encode_cell("problem", one.problem_id))
         if one.hrm_layer != self.layer:
-            cells.append(cell("layer", one.hrm_layer))
+            cells.append(encode_cell("layer", one.hrm_layer))
         if one.supersedes is not None:
-            cells += words("supersedes", [one.supersedes], self.ids.write)
-        line = CELL.join(cells + rest)
+            cells += encode_words("supersedes", [one.supersedes], self.ids.write)
+        line = CELL_SEPARATOR.join(cells + rest)
         return [line] if known else [f"@{day.isoformat()}", line]
 
     def read(self, line: str) -> EpisodeEntry | None:
@@ -79,18 +86,18 @@ class _Legend:
         if day := _DAY.fullmatch(line):
             self.before = datetime.combine(date.fromisoformat(day[1]), time(), UTC)
             return None
-        reader = Reader(line)
-        entry = self.ids.read(*reader.raw(" "))
-        reader.expect(" ")
+        reader = LineParser(line)
+        entry = self.ids.read(*reader.read_text(" "))
+        reader.require_sign(" ")
         if self.before is None:
             raise ValueError(f"no day above: {line}")
         if _CLOCK.match(line, reader.at):
-            self.before = Times().read(reader.word(" "), self.before.date())
-            reader.expect(" ")
+            self.before = TimeNotation().read(reader.read_word(" "), self.before.date())
+            reader.require_sign(" ")
         kind, key, told = _who(reader)
-        reader.expect(": ")
-        main = reader.value("|")
-        said = reader.cells()
+        reader.require_sign(": ")
+        main = reader.read_value("|")
+        said = reader.read_cells()
         superseded = said.get("supersedes")
         return EpisodeEntry(
             entry,
@@ -119,12 +126,12 @@ def decode_episodes(text: str) -> list[EpisodeEntry]:
     """
     if not text:
         return []
-    said, ids, lines = opened(text, _TITLE)
+    said, ids, lines = parse_header(text, _TITLE)
     legend = _Legend(ids, said.get("problem"), said.get("layer", ""))
     return [found for line in lines if (found := legend.read(line)) is not None]
 
 
-def episodes_text(entries: Iterable[EpisodeEntry], most: int) -> str:
+def render_episodes(entries: Iterable[EpisodeEntry], most: int) -> str:
     """Return what a model reads of episodes, given oldest first: so many records at most, the newest."""
     known = list(entries)
     left = len(known) - max(0, most)
@@ -139,18 +146,18 @@ def _told(one: EpisodeEntry) -> tuple[str, str, list[str]]:
     if isinstance(name, str) and isinstance(one.content.get(key), str):
         rest = {held: of for held, of in one.content.items() if held != by}
         if one.entry_type == "tool":
-            return f"tool {word(name, KEY)}", *split_content(rest, key)
+            return f"tool {encode_word(name, KEY_SEPARATOR)}", *split_content(rest, key)
         if _ROLE.fullmatch(name) and name not in _TYPES:
             return name, *split_content(rest, key)
     return one.entry_type, *split_content(one.content, _TEXT.get(one.entry_type, "text"))
 
 
-def _who(reader: Reader) -> tuple[EpisodeType, str, dict[str, Any]]:
+def _who(reader: LineParser) -> tuple[EpisodeType, str, dict[str, Any]]:
     """Return an episode's type, under which key its text is, and the content that its name tells."""
-    name = reader.word(" :")
-    if name == "tool" and reader.take(" "):
+    name = reader.read_word(" :")
+    if name == "tool" and reader.skip_sign(" "):
         by, key = _NAMED["tool"]
-        return "tool", key, {by: reader.word(KEY)}
+        return "tool", key, {by: reader.read_word(KEY_SEPARATOR)}
     kind = next((one for one in _TYPES if one == name), None)
     if kind is not None:
         return kind, _TEXT.get(kind, "text"), {}

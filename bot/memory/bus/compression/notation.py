@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-CELL = " | "
+CELL_SEPARATOR = " | "
 """Between the cells of a line."""
 
-KEY = ":|"
+KEY_SEPARATOR = ":|"
 """What a line's key holds only in quotes."""
 
 # What ends a line for some reader, what nobody sees, and halves of characters, which have no UTF-8.
@@ -32,13 +32,13 @@ _OF_WORDS = frozenset({"ev", "tags", "supersedes", "view"})
 _NAMED: dict[str, Any] = {"null": None, "true": True, "false": False}
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return text as a JSON string without raw line breaks, control characters or lone surrogates."""
     escaped = _ESCAPED.sub(lambda hit: _SHORT.get(hit[0]) or f"\\u{ord(hit[0]):04x}", text)
     return f'"{escaped}"'
 
 
-def word(text: str, stops: str) -> str:
+def encode_word(text: str, stops: str) -> str:
     """Return text that is known to be text: bare where no character of ``stops`` is in it."""
     bare = (
         text
@@ -47,37 +47,46 @@ def word(text: str, stops: str) -> str:
         and not _HIDDEN.search(text)
         and not any(stop in text for stop in stops)
     )
-    return text if bare else quoted(text)
+    return text if bare else quote_text(text)
 
 
-def value(anything: Any, stops: str) -> str:
+def encode_value(anything: Any, stops: str) -> str:
     """Return any JSON value; bare text in it holds no character of ``stops``."""
     if isinstance(anything, str):
         literal = anything in _NAMED or _NUMBER.fullmatch(anything)
-        return quoted(anything) if literal or anything[:1] in ("[", "{") else word(anything, stops)
+        return (
+            quote_text(anything)
+            if literal or anything[:1] in ("[", "{")
+            else encode_word(anything, stops)
+        )
     if isinstance(anything, dict):
-        pairs = (f"{word(key, ':}')}: {value(held, ';}')}" for key, held in anything.items())
+        pairs = (
+            f"{encode_word(key, ':}')}: {encode_value(held, ';}')}"
+            for key, held in anything.items()
+        )
         return f"{{{'; '.join(pairs)}}}"
     if isinstance(anything, (list, tuple)):
-        return f"[{items(anything, ';]')}]"
+        return f"[{encode_items(anything, ';]')}]"
     if anything is None or isinstance(anything, bool):
         return {None: "null", True: "true", False: "false"}[anything]
     return re.sub(r"^(-?)0\.", r"\1.", repr(anything))
 
 
-def items(values: Iterable[Any], stops: str = ";") -> str:
+def encode_items(values: Iterable[Any], stops: str = ";") -> str:
     """Return JSON values with semicolons between them."""
-    return "; ".join(value(one, stops) for one in values)
+    return "; ".join(encode_value(one, stops) for one in values)
 
 
-def cell(name: str, anything: Any) -> str:
+def encode_cell(name: str, anything: Any) -> str:
     """Return a cell that holds any JSON value."""
-    return f"{name} {value(anything, '|')}"
+    return f"{name} {encode_value(anything, '|')}"
 
 
-def words(name: str, texts: Iterable[str], write: Callable[[str], str] | None = None) -> list[str]:
+def encode_words(
+    name: str, texts: Iterable[str], write: Callable[[str], str] | None = None
+) -> list[str]:
     """Return a cell of texts with spaces between them; none where there are none."""
-    written = [write(one) if write else word(one, " |") for one in texts]
+    written = [write(one) if write else encode_word(one, " |") for one in texts]
     return [f"{name} {' '.join(written)}"] if written else []
 
 
@@ -87,9 +96,9 @@ def split_content(content: dict[str, Any], key: str, stops: str = "|") -> tuple[
     Content without such a text is the first cell as a whole.
     """
     if not isinstance(content.get(key), str):
-        return value(content, stops), []
+        return encode_value(content, stops), []
     rest = {name: held for name, held in content.items() if name != key}
-    return value(content[key], stops), [value(rest, "|")] if rest else []
+    return encode_value(content[key], stops), [encode_value(rest, "|")] if rest else []
 
 
 def join_content(main: Any, key: str, rest: dict[str, Any] | None) -> dict[str, Any]:
@@ -98,7 +107,7 @@ def join_content(main: Any, key: str, rest: dict[str, Any] | None) -> dict[str, 
 
 
 @dataclass(slots=True)
-class Reader:
+class LineParser:
     """Reads a line from its beginning.
 
     Attributes:
@@ -109,23 +118,23 @@ class Reader:
     line: str
     at: int = 0
 
-    def take(self, sign: str) -> bool:
+    def skip_sign(self, sign: str) -> bool:
         """Pass over a sign; False where something else stands there."""
         if not self.line.startswith(sign, self.at):
             return False
         self.at += len(sign)
         return True
 
-    def expect(self, sign: str) -> None:
+    def require_sign(self, sign: str) -> None:
         """Pass over a sign.
 
         Raises:
             ValueError: Something else stands there.
         """
-        if not self.take(sign):
+        if not self.skip_sign(sign):
             raise ValueError(f"not in this notation, {sign!r} is missing at {self.at}: {self.line}")
 
-    def raw(self, stops: str) -> tuple[str, bool]:
+    def read_text(self, stops: str) -> tuple[str, bool]:
         """Return the text up to one of ``stops``, and whether it was quoted."""
         if not self.line.startswith('"', self.at):
             hit = _until(stops).match(self.line, self.at)
@@ -139,17 +148,17 @@ class Reader:
             lambda one: chr(int(one[1], 16)) if one[1] else _LONG[one[2]], hit[1]
         ), True
 
-    def word(self, stops: str) -> str:
+    def read_word(self, stops: str) -> str:
         """Return what ``word`` wrote."""
-        return self.raw(stops)[0]
+        return self.read_text(stops)[0]
 
-    def value(self, stops: str) -> Any:
+    def read_value(self, stops: str) -> Any:
         """Return what ``value`` wrote."""
-        if self.take("["):
-            return self.items(";]", "]")
-        if self.take("{"):
+        if self.skip_sign("["):
+            return self.read_items(";]", "]")
+        if self.skip_sign("{"):
             return self._pairs()
-        text, was_quoted = self.raw(stops)
+        text, was_quoted = self.read_text(stops)
         if was_quoted:
             return text
         number = _NUMBER.fullmatch(text)
@@ -157,53 +166,53 @@ class Reader:
             return _NAMED.get(text, text)
         return int(text) if number[1] else float(text)
 
-    def items(self, stops: str = ";", end: str = "") -> list[Any]:
+    def read_items(self, stops: str = ";", end: str = "") -> list[Any]:
         """Return what ``items`` wrote."""
         found: list[Any] = []
-        while not (self.take(end) if end else self.done):
+        while not (self.skip_sign(end) if end else self.at_end):
             if found:
-                self.expect("; ")
-            found.append(self.value(stops))
+                self.require_sign("; ")
+            found.append(self.read_value(stops))
         return found
 
-    def words(self) -> list[tuple[str, bool]]:
+    def read_words(self) -> list[tuple[str, bool]]:
         """Return what ``words`` wrote, each with whether it was quoted."""
         found = []
-        while not self.done and not self.line.startswith("|", self.at):
-            found.append(self.raw(" |"))
-            self.take(" ")
+        while not self.at_end and not self.line.startswith("|", self.at):
+            found.append(self.read_text(" |"))
+            self.skip_sign(" ")
         return found
 
     def next_cell(self) -> bool:
         """Go on to the next cell; False at the line's end."""
-        self.take(" ")
-        if not self.done:
-            self.expect("| ")
+        self.skip_sign(" ")
+        if not self.at_end:
+            self.require_sign("| ")
             return True
         return False
 
-    def cells(self) -> dict[str, Any]:
+    def read_cells(self) -> dict[str, Any]:
         """Return all cells that are left, by name; one that is bare JSON has none."""
         found: dict[str, Any] = {}
         while self.next_cell():
-            name = "" if self.line.startswith("{", self.at) else self.word(" |")
-            self.take(" ")
-            found[name] = self.words() if name in _OF_WORDS else self.value("|")
+            name = "" if self.line.startswith("{", self.at) else self.read_word(" |")
+            self.skip_sign(" ")
+            found[name] = self.read_words() if name in _OF_WORDS else self.read_value("|")
         return found
 
     @property
-    def done(self) -> bool:
+    def at_end(self) -> bool:
         """Whether the line is at its end."""
         return self.at >= len(self.line)
 
     def _pairs(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        while not self.take("}"):
+        while not self.skip_sign("}"):
             if found:
-                self.expect("; ")
-            key = self.word(":}")
-            self.expect(": ")
-            found[key] = self.value(";}")
+                self.require_sign("; ")
+            key = self.read_word(":}")
+            self.require_sign(": ")
+            found[key] = self.read_value(";}")
         return found
 
 

@@ -6,19 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.memory.bus.compression.legends import Ids, Times, common, opened
+from bot.memory.bus.compartment_records import PatternType, SynthesizedPattern
+from bot.memory.bus.compression.list_header import (
+    EntryIdNotation,
+    TimeNotation,
+    most_common,
+    parse_header,
+)
 from bot.memory.bus.compression.notation import (
-    CELL,
-    KEY,
-    Reader,
-    cell,
+    CELL_SEPARATOR,
+    KEY_SEPARATOR,
+    LineParser,
+    encode_cell,
+    encode_value,
+    encode_word,
+    encode_words,
     join_content,
     split_content,
-    value,
-    word,
-    words,
 )
-from bot.memory.bus.records import PatternType, SynthesizedPattern
 
 _TITLE = "patterns (id: c | conf t | ev)"
 _DECAY = 0.01
@@ -26,60 +31,60 @@ _DECAY = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Legend:
-    times: Times
-    ids: Ids
+    times: TimeNotation
+    ids: EntryIdNotation
     kind: PatternType
     decay: float
 
     @classmethod
     def of(cls, patterns: Sequence[SynthesizedPattern]) -> _Legend:
         return cls(
-            Times.of([one.last_validated for one in patterns]),
-            Ids.of([entry for one in patterns for entry in one.evidence_ids]),
-            common([one.pattern_type for one in patterns]) or "fact",
-            common([one.decay_rate for one in patterns]) or 0.0,
+            TimeNotation.of([one.last_validated for one in patterns]),
+            EntryIdNotation.of([entry for one in patterns for entry in one.evidence_ids]),
+            most_common([one.pattern_type for one in patterns]) or "fact",
+            most_common([one.decay_rate for one in patterns]) or 0.0,
         )
 
     def header(self) -> str:
-        said = [] if self.decay == _DECAY else [cell("decay", self.decay)]
-        kind = cell("type", self.kind)
-        return CELL.join([_TITLE, *self.times.cells(), kind, *said, *self.ids.cells()])
+        said = [] if self.decay == _DECAY else [encode_cell("decay", self.decay)]
+        kind = encode_cell("type", self.kind)
+        return CELL_SEPARATOR.join([_TITLE, *self.times.cells(), kind, *said, *self.ids.cells()])
 
     def line(self, one: SynthesizedPattern, now: datetime | None) -> str:
         """Return a pattern; its own cells only where it differs from what is said once."""
         main, rest = split_content(one.content, "text")
         cells = [
-            f"{word(one.id, KEY)}: {main}",
-            f"{value(one.confidence, ' ')} {self.times.write(one.last_validated)}",
+            f"{encode_word(one.id, KEY_SEPARATOR)}: {main}",
+            f"{encode_value(one.confidence, ' ')} {self.times.write(one.last_validated)}",
         ]
         left = round(one.confidence if now is None else one.confidence_at(now), 2)
         if left != round(one.confidence, 2):
-            cells.append(cell("now", left))
-        cells += words("ev", one.evidence_ids, self.ids.write)
+            cells.append(encode_cell("now", left))
+        cells += encode_words("ev", one.evidence_ids, self.ids.write)
         if one.pattern_type != self.kind:
-            cells.append(cell("type", one.pattern_type))
+            cells.append(encode_cell("type", one.pattern_type))
         if one.created_at != one.last_validated:
             cells.append(f"since {self.times.write(one.created_at)}")
         if one.decay_rate != self.decay:
-            cells.append(cell("decay", one.decay_rate))
+            cells.append(encode_cell("decay", one.decay_rate))
         if one.protected:
             cells.append("protected")
         if one.status != "active":
-            cells.append(cell("is", one.status))
+            cells.append(encode_cell("is", one.status))
         if one.reason:
-            cells.append(cell("why", one.reason))
-        return CELL.join(cells + rest)
+            cells.append(encode_cell("why", one.reason))
+        return CELL_SEPARATOR.join(cells + rest)
 
     def read(self, line: str) -> SynthesizedPattern:
-        reader = Reader(line)
-        name = reader.word(KEY)
-        reader.expect(": ")
-        main = reader.value("|")
+        reader = LineParser(line)
+        name = reader.read_word(KEY_SEPARATOR)
+        reader.require_sign(": ")
+        main = reader.read_value("|")
         reader.next_cell()
-        confidence = reader.value(" ")
-        reader.expect(" ")
-        validated = self.times.read(reader.word(" "))
-        said = reader.cells()
+        confidence = reader.read_value(" ")
+        reader.require_sign(" ")
+        validated = self.times.read(reader.read_word(" "))
+        said = reader.read_cells()
         return SynthesizedPattern(
             name,
             said.get("type", self.kind),
@@ -108,12 +113,12 @@ def decode_patterns(text: str) -> list[SynthesizedPattern]:
     """
     if not text:
         return []
-    said, ids, lines = opened(text, _TITLE)
-    legend = _Legend(Times(said.get("year")), ids, said["type"], said.get("decay", _DECAY))
+    said, ids, lines = parse_header(text, _TITLE)
+    legend = _Legend(TimeNotation(said.get("year")), ids, said["type"], said.get("decay", _DECAY))
     return [legend.read(line) for line in lines]
 
 
-def patterns_text(patterns: Iterable[SynthesizedPattern], now: datetime, most: int) -> str:
+def render_patterns(patterns: Iterable[SynthesizedPattern], now: datetime, most: int) -> str:
     """Return what a model reads of patterns: so many records at most, the surest at this time first.
 
     ``now`` in a line is the confidence that is left, where that is less than it was.

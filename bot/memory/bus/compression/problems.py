@@ -7,10 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import groupby
 
-from bot.memory.bus.compression.legends import Times, common, opened
-from bot.memory.bus.compression.notation import CELL, KEY, Reader, cell, value, word, words
-from bot.memory.bus.compression.working import decode_working, encode_working
-from bot.memory.bus.records import Problem
+from bot.memory.bus.compartment_records import Problem
+from bot.memory.bus.compression.list_header import TimeNotation, most_common, parse_header
+from bot.memory.bus.compression.notation import (
+    CELL_SEPARATOR,
+    KEY_SEPARATOR,
+    LineParser,
+    encode_cell,
+    encode_value,
+    encode_word,
+    encode_words,
+)
+from bot.memory.bus.compression.working_sets import decode_working, encode_working
 
 _TITLE = "problems (id: name | state t)"
 _PRIORITY = 5
@@ -21,50 +29,50 @@ _INSIDE = "\t"
 
 @dataclass(frozen=True, slots=True)
 class _Legend:
-    times: Times
+    times: TimeNotation
     lane: str | None
 
     @classmethod
     def of(cls, problems: Sequence[Problem]) -> _Legend:
         return cls(
-            Times.of([one.last_active for one in problems]),
-            common([one.lane_id for one in problems]),
+            TimeNotation.of([one.last_active for one in problems]),
+            most_common([one.lane_id for one in problems]),
         )
 
     def header(self) -> str:
-        lane = [] if self.lane is None else [cell("lane", self.lane)]
-        return CELL.join([_TITLE, *self.times.cells(), *lane])
+        lane = [] if self.lane is None else [encode_cell("lane", self.lane)]
+        return CELL_SEPARATOR.join([_TITLE, *self.times.cells(), *lane])
 
     def line(self, one: Problem) -> str:
         """Return a problem; its own cells only where it differs from what is said once."""
         cells = [
-            f"{word(one.problem_id, KEY)}: {value(one.name, '|')}",
+            f"{encode_word(one.problem_id, KEY_SEPARATOR)}: {encode_value(one.name, '|')}",
             f"{one.state} {self.times.write(one.last_active)}",
         ]
         if one.created_at != one.last_active:
             cells.append(f"since {self.times.write(one.created_at)}")
         if one.priority != _PRIORITY:
-            cells.append(cell("pri", one.priority))
+            cells.append(encode_cell("pri", one.priority))
         if one.lane_id != self.lane:
-            cells.append(cell("lane", one.lane_id))
+            cells.append(encode_cell("lane", one.lane_id))
         if one.summary:
-            cells.append(cell("sum", one.summary))
-        cells += words("view", _runs(one.messages))
-        if one.weight != _NO_WEIGHT:
-            cells.append(cell("weight", one.weight))
+            cells.append(encode_cell("sum", one.summary))
+        cells += encode_words("view", _runs(one.resumable_entry_ids))
+        if one.resumable_size != _NO_WEIGHT:
+            cells.append(encode_cell("weight", one.resumable_size))
         inside = encode_working(one.working_set).split("\n") if one.working_set else []
-        return "\n".join([CELL.join(cells), *(f"{_INSIDE}{line}" for line in inside)])
+        return "\n".join([CELL_SEPARATOR.join(cells), *(f"{_INSIDE}{line}" for line in inside)])
 
     def read(self, line: str) -> Problem:
-        reader = Reader(line)
-        problem = reader.word(KEY)
-        reader.expect(": ")
-        name = reader.value("|")
+        reader = LineParser(line)
+        problem = reader.read_word(KEY_SEPARATOR)
+        reader.require_sign(": ")
+        name = reader.read_value("|")
         reader.next_cell()
-        state = reader.word(" ")
-        reader.expect(" ")
-        used = self.times.read(reader.word(" "))
-        said = reader.cells()
+        state = reader.read_word(" ")
+        reader.require_sign(" ")
+        used = self.times.read(reader.read_word(" "))
+        said = reader.read_cells()
         return Problem(
             problem,
             name,
@@ -94,8 +102,8 @@ def decode_problems(text: str) -> list[Problem]:
     """
     if not text:
         return []
-    said, _, lines = opened(text, _TITLE)
-    legend = _Legend(Times(said.get("year")), said.get("lane"))
+    said, _, lines = parse_header(text, _TITLE)
+    legend = _Legend(TimeNotation(said.get("year")), said.get("lane"))
     found: list[Problem] = []
     for inside, group in groupby(lines, lambda line: line.startswith(_INSIDE)):
         if inside and found:
@@ -106,7 +114,9 @@ def decode_problems(text: str) -> list[Problem]:
     return found
 
 
-def problems_text(problems: Iterable[Problem], active: str, timezone: tzinfo | None = None) -> str:
+def render_problems(
+    problems: Iterable[Problem], active: str, timezone: tzinfo | None = None
+) -> str:
     """Return what a model reads of all problems, the one worked on first, then by priority.
 
     A line each, readable without a header: ``p1: Patent (paused, used 2026-02-10): file in English``. Their
@@ -127,8 +137,8 @@ def _shown(one: Problem, active: str, timezone: tzinfo) -> str:
     said.append(f"used {one.last_active.astimezone(timezone).date().isoformat()}")
     if one.priority != _PRIORITY:
         said.append(f"priority {one.priority}")
-    line = f"{word(one.problem_id, KEY)}: {value(one.name, '(')} ({', '.join(said)})"
-    return f"{line}: {value(one.summary, '')}" if one.summary else line
+    line = f"{encode_word(one.problem_id, KEY_SEPARATOR)}: {encode_value(one.name, '(')} ({', '.join(said)})"
+    return f"{line}: {encode_value(one.summary, '')}" if one.summary else line
 
 
 def _runs(numbers: Sequence[int]) -> list[str]:

@@ -6,12 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from bot.memory.bus.compression.legends import Ids, Times, common, opened
-from bot.memory.bus.compression.notation import CELL, KEY, Reader, cell, value, word
-from bot.memory.bus.records import SharedReference
-from bot.memory.gate.alignment import GOALS
+from bot.memory.bus.compartment_records import SharedReference
+from bot.memory.bus.compression.list_header import (
+    EntryIdNotation,
+    TimeNotation,
+    most_common,
+    parse_header,
+)
+from bot.memory.bus.compression.notation import (
+    CELL_SEPARATOR,
+    KEY_SEPARATOR,
+    LineParser,
+    encode_cell,
+    encode_value,
+    encode_word,
+)
+from bot.memory.gate.alignment import GOAL_KEYS
 
-WORKSPACE = "workspace"
+WORKSPACE_MARK = "workspace"
 """Stands for the source of a value that everybody reads: whose words that are is not for everybody."""
 
 _TITLE = "shared (key: value | version t source entry)"
@@ -19,47 +31,49 @@ _TITLE = "shared (key: value | version t source entry)"
 
 @dataclass(frozen=True, slots=True)
 class _Legend:
-    times: Times
-    ids: Ids
+    times: TimeNotation
+    ids: EntryIdNotation
     by: str
 
     @classmethod
     def of(cls, refs: Sequence[SharedReference]) -> _Legend:
         return cls(
-            Times.of([one.updated_at for one in refs]),
-            Ids.of([one.source for one in refs]),
-            common([one.updated_by for one in refs]) or "",
+            TimeNotation.of([one.updated_at for one in refs]),
+            EntryIdNotation.of([one.source for one in refs]),
+            most_common([one.updated_by for one in refs]) or "",
         )
 
     def header(self) -> str:
-        return CELL.join([_TITLE, *self.times.cells(), *self.ids.cells(), cell("by", self.by)])
+        return CELL_SEPARATOR.join(
+            [_TITLE, *self.times.cells(), *self.ids.cells(), encode_cell("by", self.by)]
+        )
 
     def line(self, ref: SharedReference) -> str:
         """Return a reference; its own cells only where it differs from what is said once."""
         when = self.times.write(ref.updated_at)
         entry = f" {ref.entry}" if ref.entry else ""
         cells = [
-            f"{word(ref.key, KEY)}: {value(ref.value, '|')}",
+            f"{encode_word(ref.key, KEY_SEPARATOR)}: {encode_value(ref.value, '|')}",
             f"v{ref.version} {when} {self.ids.write(ref.source)}{entry}",
         ]
         if ref.created_at != ref.updated_at:
             cells.append(f"since {self.times.write(ref.created_at)}")
         if ref.updated_by != self.by:
-            cells.append(cell("by", ref.updated_by))
-        return CELL.join([*cells, "stale"] if ref.stale else cells)
+            cells.append(encode_cell("by", ref.updated_by))
+        return CELL_SEPARATOR.join([*cells, "stale"] if ref.stale else cells)
 
     def read(self, line: str) -> SharedReference:
-        reader = Reader(line)
-        key = reader.word(KEY)
-        reader.expect(": ")
-        content = reader.value("|")
+        reader = LineParser(line)
+        key = reader.read_word(KEY_SEPARATOR)
+        reader.require_sign(": ")
+        content = reader.read_value("|")
         reader.next_cell()
-        version = reader.word(" ")
-        reader.expect(" ")
-        updated = self.times.read(reader.word(" "))
-        reader.expect(" ")
-        source, *entry = reader.words()
-        said = reader.cells()
+        version = reader.read_word(" ")
+        reader.require_sign(" ")
+        updated = self.times.read(reader.read_word(" "))
+        reader.require_sign(" ")
+        source, *entry = reader.read_words()
+        said = reader.read_cells()
         return SharedReference(
             key,
             content,
@@ -87,12 +101,12 @@ def decode_references(text: str) -> list[SharedReference]:
     """
     if not text:
         return []
-    said, ids, lines = opened(text, _TITLE)
-    legend = _Legend(Times(said.get("year")), ids, said.get("by", ""))
+    said, ids, lines = parse_header(text, _TITLE)
+    legend = _Legend(TimeNotation(said.get("year")), ids, said.get("by", ""))
     return [legend.read(line) for line in lines]
 
 
-def references_text(
+def render_references(
     refs: Iterable[SharedReference], most_bytes: int, timezone: tzinfo = UTC
 ) -> str:
     """Return what a model reads of references within a number of bytes of UTF-8.
@@ -112,7 +126,7 @@ def references_text(
     lines = [_shown(one, timezone) for one in known]
     ranked = sorted(
         range(len(known)),
-        key=lambda at: (known[at].key in GOALS, not known[at].stale, known[at].updated_at),
+        key=lambda at: (known[at].key in GOAL_KEYS, not known[at].stale, known[at].updated_at),
         reverse=True,
     )
     room = most_bytes + 1
@@ -134,11 +148,13 @@ def _shown(ref: SharedReference, timezone: tzinfo) -> str:
     said = [f"set {ref.updated_at.astimezone(timezone).date().isoformat()}"]
     if ref.updated_by == "assistant":
         said[0] += " by the assistant"
-    if ref.source == WORKSPACE:
+    if ref.source == WORKSPACE_MARK:
         said.append("for everyone")
     if ref.stale:
         said.append("may be out of date")
-    return f"{word(ref.key, KEY)}: {value(ref.value, '(')} ({', '.join(said)})"
+    return (
+        f"{encode_word(ref.key, KEY_SEPARATOR)}: {encode_value(ref.value, '(')} ({', '.join(said)})"
+    )
 
 
 def _size(line: str) -> int:

@@ -7,38 +7,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.core.clock import Clock, iso
+from bot.core.clock import Clock, format_time
 from bot.tape.chain import ChainLink, link_from_bytes
-from bot.tape.codec import decode, encode
-from bot.tape.entries import TapeEntry
-from bot.tape.stores.postgres.search_terms import indexed
+from bot.tape.codec import decode_line, encode_entries
+from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry
+from bot.tape.index.documents import Document, documents_of
+from bot.tape.index.labels import Labels, serialize_labels
+from bot.tape.store import HEADER_EVENT
 
 _ANY_ID = 1
 """Stands in each body: which id an entry gets is known only in the database."""
 
 _OPENING = b'{"id":%d,' % _ANY_ID
 
-LARGEST_ID = 2**62
+MAX_ROW_ID = 2**62
 """No tape is as long; a larger number fits into no column."""
 
 
-def as_bytes(text: str) -> bytes:
+def text_to_bytea(text: str) -> bytes:
     """Return a text as it is kept: it may hold the character NUL and lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
-def as_text(raw: bytes) -> str:
+def bytea_to_text(raw: bytes) -> str:
     """Return a text that was kept."""
     return raw.decode("utf-8", "surrogatepass")
 
 
-def bounded(number: int) -> int:
+def clamp_id(number: int) -> int:
     """Return the nearest number that an id may be compared with."""
-    return max(0, min(number, LARGEST_ID))
+    return max(0, min(number, MAX_ROW_ID))
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class EntryColumns:
     """Entries as arguments of the functions that write them.
 
     Attributes:
@@ -56,16 +58,16 @@ class Packed:
     @property
     def arguments(self) -> tuple[list[str], list[bytes | None], list[bytes], str]:
         """All of it, in the order of the functions' parameters."""
-        return self.kinds, self.names, self.bodies, self.told
+        return self.kinds, self.names, self.bodies, self.documents_json
 
     @property
-    def told(self) -> str:
+    def documents_json(self) -> str:
         """What a search knows of them, as JSON."""
         return json.dumps(self.terms)
 
-    def __add__(self, later: Packed) -> Packed:
+    def __add__(self, later: EntryColumns) -> EntryColumns:
         """Return both, one after the other."""
-        return Packed(
+        return EntryColumns(
             self.kinds + later.kinds,
             self.names + later.names,
             self.bodies + later.bodies,
@@ -75,20 +77,20 @@ class Packed:
 
 def stamp(entries: Sequence[TapeEntry], clock: Clock) -> list[TapeEntry]:
     """Return entries with the time in their ``meta``, unless they bring one."""
-    now = iso(clock.now())
+    now = format_time(clock.now())
     return [replace(entry, id=0, meta={"ts": now, **entry.meta}) for entry in entries]
 
 
-def pack(tape: str, entries: Sequence[TapeEntry]) -> Packed:
+def pack(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
     """Return entries as they are written on a tape.
 
     Raises:
         InvalidEntry: One would not read back as it is.
     """
-    bodies = [encode([replace(entry, id=_ANY_ID)])[:-1] for entry in entries]
-    names = [None if entry.name is None else as_bytes(entry.name) for entry in entries]
-    terms = [indexed(tape, entry) for entry in entries]
-    return Packed([entry.kind for entry in entries], names, bodies, terms)
+    bodies = [encode_entries([replace(entry, id=_ANY_ID)])[:-1] for entry in entries]
+    names = [None if entry.name is None else text_to_bytea(entry.name) for entry in entries]
+    terms = [index_document(tape, entry) for entry in entries]
+    return EntryColumns([entry.kind for entry in entries], names, bodies, terms)
 
 
 def link_of(number: int, link: bytes | None, more: int | None) -> ChainLink | None:
@@ -102,5 +104,61 @@ def entry_of(number: int, body: bytes, link: bytes | None, more: int | None) -> 
         held, content = link_of(number, link, more), body[len(_OPENING) : -1]
         if held is None or not body.startswith(_OPENING) or not held.covers(content):
             return None
-    line = decode(body)
+    line = decode_line(body)
     return None if line is None else replace(line.entry, id=number)
+
+
+_HIGHEST = 2**63 - 1
+
+
+def index_document(tape: str, entry: TapeEntry) -> dict[str, Any] | None:
+    """Return what an entry is found by, as ``tapebot.put_documents`` takes it.
+
+    Args:
+        tape: The tape's name.
+        entry: As it is appended; its id does not count, for it may not have one yet.
+
+    Returns:
+        Plain JSON that PostgreSQL's ``jsonb`` can hold; None where nothing is to be kept.
+    """
+    made: dict[str, Any] = {}
+    if documents := [_kept(one) for one in documents_of(entry)]:
+        made["documents"] = documents
+    if (gap := _gap(tape, entry)) is not None:
+        made["gap"] = gap
+    return made or None
+
+
+def _kept(document: Document) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        "kind": document.kind,
+        "spoken": document.spoken,
+        "said_at": document.ts,
+        "length": document.length,
+        "terms": document.terms,
+    }
+    if any(document.sender):
+        kept["speaker"] = _hex(json.dumps(document.sender, ensure_ascii=False))
+    if document.labels != Labels():
+        kept["label"] = _hex(serialize_labels(document.labels))
+    return kept
+
+
+def _gap(tape: str, entry: TapeEntry) -> int | None:
+    """Return what says that turns before an entry are no neighbours of those behind it.
+
+    Returns:
+        0 for one that always parts them; for an anchor the id that it points at: where that is not an
+        earlier one it is none, and the anchor parts them, too.
+    """
+    if entry.name == HEADER_EVENT and entry.data.get("session") == tape:
+        return 0
+    if entry.kind != "anchor" or entry.name is None or entry.name in NON_BOUNDARY_ANCHORS:
+        return None
+    points_at = entry.payload.get("entry")
+    return min(points_at, _HIGHEST) if type(points_at) is int and points_at > 0 else 0
+
+
+def _hex(text: str) -> str:
+    """Return any text, lone surrogates and all, as digits."""
+    return text.encode("utf-8", "surrogatepass").hex()

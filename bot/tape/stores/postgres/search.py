@@ -9,11 +9,11 @@ import anyio.to_thread
 
 from bot.core.database.connections import Connection, Database
 from bot.tape.entries import TapeEntry
-from bot.tape.search import Hit, SearchQuery, between_ids
-from bot.tape.stores.postgres.refusals import reading
+from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
+from bot.tape.stores.postgres.document_search import DocumentSearch, RankedRows
+from bot.tape.stores.postgres.error_mapping import map_read_errors
 from bot.tape.stores.postgres.rows import entry_of
-from bot.tape.stores.postgres.search_documents import Finding, Ranked
-from bot.tape.stores.postgres.search_scope import Scope, place_of, scope_of
+from bot.tape.stores.postgres.sql_filter import SqlFilter, build_filter, place_of
 
 _LONGEST = 30.0
 """Seconds that a search may take."""
@@ -67,24 +67,29 @@ async def search(
         TapeNotFound: An anchor that it names does not exist.
         TapeUnavailable: The database could not be asked.
     """
-    query.check()
+    query.validate()
     if query.after_anchor is not None or query.before_anchor is not None:
-        query = await between_ids(query, resolve)
+        query = await resolve_query_anchors(query, resolve)
     asked = query
 
     async def work(connection: Connection) -> list[Hit]:
         await connection.execute(_BEGIN)
-        scope = await scope_of(connection, workspace, asked)
-        finding = Finding(connection, scope, asked)
+        scope = await build_filter(connection, workspace, asked)
+        finding = DocumentSearch(connection, scope, asked)
         ranked = await finding.run()
         return await _hits(connection, scope, asked, ranked, worded=bool(asked.text.strip()))
 
-    with reading("the tapes"):
+    with map_read_errors("the tapes"):
         return await database.transact(work, seconds=_LONGEST)
 
 
 async def _hits(
-    connection: Connection, scope: Scope, query: SearchQuery, ranked: Ranked, *, worded: bool
+    connection: Connection,
+    scope: SqlFilter,
+    query: SearchQuery,
+    ranked: RankedRows,
+    *,
+    worded: bool,
 ) -> list[Hit]:
     if not ranked:
         return []
@@ -108,7 +113,7 @@ async def _hits(
 
 
 async def _around(
-    connection: Connection, scope: Scope, keys: list[Key], count: int
+    connection: Connection, scope: SqlFilter, keys: list[Key], count: int
 ) -> defaultdict[tuple[int, bool], list[Key]]:
     """Return the turns that come with hits, by the hit's number and whether they are later than it."""
     found: defaultdict[tuple[int, bool], list[Key]] = defaultdict(list)
@@ -133,7 +138,9 @@ async def _around(
     return found
 
 
-async def _entries(connection: Connection, scope: Scope, keys: set[Key]) -> dict[Key, TapeEntry]:
+async def _entries(
+    connection: Connection, scope: SqlFilter, keys: set[Key]
+) -> dict[Key, TapeEntry]:
     """Return entries as they are on their tapes; without those that cannot be read."""
     rows = await scope.ask(
         connection,

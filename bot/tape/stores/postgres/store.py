@@ -14,13 +14,13 @@ from bot.core.errors import TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, add_anchor, anchor_of
-from bot.tape.stores.postgres.reading import TapeReader
-from bot.tape.stores.postgres.refusals import reading
-from bot.tape.stores.postgres.rows import LARGEST_ID, as_bytes, as_text
+from bot.tape.store import Anchor, Segment, anchor_from_entry, append_named_anchor
+from bot.tape.stores.postgres.error_mapping import map_read_errors
+from bot.tape.stores.postgres.maintenance import TapeMaintenance
+from bot.tape.stores.postgres.reader import TapeReader
+from bot.tape.stores.postgres.rows import MAX_ROW_ID, bytea_to_text, text_to_bytea
 from bot.tape.stores.postgres.search import search
-from bot.tape.stores.postgres.upkeep import Upkeep
-from bot.tape.stores.postgres.writing import TapeWriter
+from bot.tape.stores.postgres.writer import TapeWriter
 
 _PAGE = 500
 _NOTICE = 60.0
@@ -56,10 +56,10 @@ class PostgresTapeStore:
     ) -> None:
         self._database = database
         self._wakeups = wakeups
-        self._workspace = as_bytes(workspace)
+        self._workspace = text_to_bytea(workspace)
         self._reader = TapeReader(database, self._workspace)
         self._writer = TapeWriter(database, workspace, self._reader, clock or SystemClock())
-        self._upkeep = Upkeep(database, wakeups)
+        self._upkeep = TapeMaintenance(database, wakeups)
         self._used: set[str] = set()
 
     async def create_tape(
@@ -92,22 +92,22 @@ class PostgresTapeStore:
 
     async def erased(self) -> dict[str, int]:
         """Return the tapes from which something was erased, and how often."""
-        with reading("the list of tapes"):
+        with map_read_errors("the list of tapes"):
             rows = await self._database.fetch(_ERASED, [self._workspace])
-        return {as_text(name): count for name, count in rows}
+        return {bytea_to_text(name): count for name, count in rows}
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
         """Return the entries of an id range, segments included."""
-        last = LARGEST_ID if to_entry_id is None else to_entry_id
+        last = MAX_ROW_ID if to_entry_id is None else to_entry_id
         return await self._reader.read(tape, from_entry_id or 1, last)
 
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[ChainLink]:
         """Return the links of the entries of an id range."""
-        last = LARGEST_ID if to_entry_id is None else to_entry_id
+        last = MAX_ROW_ID if to_entry_id is None else to_entry_id
         return await self._reader.links(tape, from_entry_id or 1, last)
 
     def damage(self, tape: str) -> list[str]:
@@ -117,7 +117,7 @@ class PostgresTapeStore:
 
     def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first."""
-        return self._reader.back(tape, before)
+        return self._reader.read_back(tape, before)
 
     async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
         """Append one entry."""
@@ -184,18 +184,18 @@ class PostgresTapeStore:
     ) -> Anchor:
         """Name an entry, by default the newest."""
         target = await self.version(tape) if entry_id is None else entry_id
-        return await add_anchor(self, tape, name, target, state)
+        return await append_named_anchor(self, tape, name, target, state)
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
         for entry in await self._reader.last_anchor(tape, name):
-            if (found := anchor_of(tape, entry)) is not None:
+            if (found := anchor_from_entry(tape, entry)) is not None:
                 return found
         raise TapeNotFound(f"tape {tape} has no anchor {name}")
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
-        found = (anchor_of(tape, entry) for entry in await self._reader.anchors(tape))
+        found = (anchor_from_entry(tape, entry) for entry in await self._reader.anchors(tape))
         return [one for one in found if one is not None]
 
     async def resolve_anchor(self, tape: str, name: str) -> int:
@@ -204,7 +204,7 @@ class PostgresTapeStore:
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return what fits best, best first."""
-        with reading("the tapes"):
+        with map_read_errors("the tapes"):
             return await search(self._database, self._workspace, query, self.resolve_anchor)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
@@ -214,7 +214,7 @@ class PostgresTapeStore:
         while True:
             # Before the look: what comes in between wakes it again.
             grown = self._wakeups.event(topic)
-            page = await self._reader.page(tape, last + 1, LARGEST_ID, _PAGE)
+            page = await self._reader.read_page(tape, last + 1, MAX_ROW_ID, _PAGE)
             for entry in page.entries:
                 yield entry
             if page.rows == _PAGE and page.last_row is not None:
@@ -243,8 +243,10 @@ class PostgresTapeStore:
 
     async def _notice(self, tape: str) -> str:
         """Ask writers to tell of a tape's new entries for a while; return the topic."""
-        with reading(f"tape {tape}"):
-            rows = await self._database.fetch(_FOLLOW, [_NOTICE, self._workspace, as_bytes(tape)])
+        with map_read_errors(f"tape {tape}"):
+            rows = await self._database.fetch(
+                _FOLLOW, [_NOTICE, self._workspace, text_to_bytea(tape)]
+            )
         if not rows:
             raise TapeNotFound(f"there is no tape {tape}")
         return f"tape/{rows[0][0]}"

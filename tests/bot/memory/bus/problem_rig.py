@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-from bot.memory.bus.bus import MemoryBus
-from bot.memory.bus.entries import stamped
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold
-from bot.memory.longterm import LongTermMemory
-from bot.memory.scopes import Scopes
-from bot.memory.spoken import TURN_END, TURN_START
+from bot.memory.bus.entries import with_problem
+from bot.memory.bus.memory_bus import MemoryBus
+from bot.memory.conversation_entries import TURN_END, TURN_START
+from bot.memory.fold_loader import load_fold
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session_fold import SessionFold
 from bot.memory.zone import MemoryZone
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
@@ -52,10 +52,10 @@ class Talk:
         self.fold = await load_fold(tape, **self.bounds)
         self.tape = tape
         tape.observe(self.fold.apply)
-        tape.stamp = lambda entry: stamped(entry, self.fold.problem)
+        tape.stamp = lambda entry: with_problem(entry, self.fold.problem)
         zone = MemoryZone(tape, retention_days=30, fold=self.fold.zone, clock=self.clock)
-        await zone.ensure()
-        scopes = Scopes(self.store, self.clock)
+        await zone.load_or_create()
+        scopes = ScopeRegistry(self.store, self.clock)
         memory = LongTermMemory(tape, self.fold, zone, scopes, hours=self._hours)
         await memory.open()
         self.bus = memory.bus
@@ -92,7 +92,7 @@ class Talk:
 
     def view(self) -> list[str]:
         """Return what is in view."""
-        return [str(entry.payload.get("content")) for entry in self.fold.window.spoken()]
+        return [str(entry.payload.get("content")) for entry in self.fold.window.conversation()]
 
     async def named(self, name: str) -> list[TapeEntry]:
         """Return the entries of a name."""

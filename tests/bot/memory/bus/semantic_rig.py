@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from bot.memory.bus.episodic import EpisodicTraceStore
+from bot.memory.bus.compartment_records import EpisodeEntry, PatternType, SynthesizedPattern
+from bot.memory.bus.episodic_trace import EpisodicTraceStore
 from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.records import EpisodeEntry, PatternType, SynthesizedPattern
-from bot.memory.bus.semantic import SemanticSynthesisStore
-from bot.memory.facts.citing import cite
+from bot.memory.bus.semantic_synthesis import SemanticSynthesisStore
+from bot.memory.facts.evidence import cite
 from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Batch, Proposal
+from bot.memory.facts.proposals import Proposal, ProposalBatch
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scope import Kind, ScopeMemory
+from bot.memory.scope_memory import ScopeKind, ScopeMemory
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
@@ -32,7 +32,7 @@ class Rig:
         semantic: What is under test.
     """
 
-    def __init__(self, kind: Kind = "person", home: str = PERSON) -> None:
+    def __init__(self, kind: ScopeKind = "person", home: str = PERSON) -> None:
         self.clock = ManualClock()
         self.store = MemoryTapeStore(clock=self.clock)
         self.session = TapeService(self.store, SESSION)
@@ -71,7 +71,9 @@ class Rig:
         """Return a fact that a message carries."""
         entry = await self.entry(said)
         proposal = Proposal("add", text, evidence=(cite(SESSION, entry),))
-        [decided] = (await self.home.apply(Batch(f"{text}{said}", author, (proposal,)))).decided
+        [decided] = (
+            await self.home.apply(ProposalBatch(f"{text}{said}", author, (proposal,)))
+        ).decisions
         assert decided.fact is not None
         return decided.fact
 

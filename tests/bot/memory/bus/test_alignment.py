@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.memory.bus.compartment_records import reference_from_json
 from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.records import reference_from
-from bot.memory.gate.alignment import alignment, goals_of
+from bot.memory.gate.alignment import alignment_score, collect_goals
 
 GOALS = ["family", "financial independence", "finish the patent application before summer"]
 
 
 def test_without_goals_everything_serves():
-    assert alignment("The user timeboxes work.", []) == 1.0
-    assert alignment("The user timeboxes work.", ["the", "…"]) == 1.0
+    assert alignment_score("The user timeboxes work.", []) == 1.0
+    assert alignment_score("The user timeboxes work.", ["the", "…"]) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_without_goals_everything_serves():
      ("", 0.0)],
 )  # fmt: skip
 def test_a_text_serves_a_goal_as_far_as_it_names_its_words(text, score):
-    assert alignment(text, GOALS) == score
+    assert alignment_score(text, GOALS) == score
 
 
 @pytest.mark.parametrize(
@@ -42,28 +42,28 @@ def test_a_text_serves_a_goal_as_far_as_it_names_its_words(text, score):
 def test_it_compares_across_accents_scripts_and_the_words_that_are_known_in_several_languages(
     text, goal
 ):
-    assert alignment(text, [goal]) == 1.0
+    assert alignment_score(text, [goal]) == 1.0
 
 
 @given(st.text(), st.lists(st.text()))
 def test_whatever_is_compared_it_is_a_share_and_a_goal_serves_itself(text, goals):
-    assert 0.0 <= alignment(text, goals) <= 1.0
-    assert all(alignment(goal, [goal]) == 1.0 for goal in goals)
+    assert 0.0 <= alignment_score(text, goals) <= 1.0
+    assert all(alignment_score(goal, [goal]) == 1.0 for goal in goals)
 
 
 def held(**values) -> Compartments:
     found = Compartments()
     for key, value in values.items():
-        found.references[key] = reference_from({"key": key, "value": value, "version": 1})
+        found.references[key] = reference_from_json({"key": key, "value": value, "version": 1})
     return found
 
 
 def test_goals_are_those_of_all_scopes_each_once_north_stars_first():
     own = held(priorities=["thesis", "family"], city="Rome")
     everybodys = held(north_stars=["family"], priorities=["safety"])
-    assert goals_of(own, everybodys) == ["family", "thesis", "safety"]
-    assert goals_of() == []
+    assert collect_goals(own, everybodys) == ["family", "thesis", "safety"]
+    assert collect_goals() == []
 
 
 def test_a_goal_that_was_taken_away_holds_no_longer():
-    assert goals_of(held(priorities=None), held(north_stars="torn")) == []
+    assert collect_goals(held(priorities=None), held(north_stars="torn")) == []

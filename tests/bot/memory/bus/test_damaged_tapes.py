@@ -13,17 +13,23 @@ from hypothesis import strategies as st
 from problem_rig import Talk
 from sampling import examples
 
-from bot.memory.bus.compartments import BUS
-from bot.memory.facts.fold import FACTS, PAUSED, FactFold, bus_entry, pause_entry
-from bot.memory.scope import last_facts
-from bot.memory.spoken import PROBLEM
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.conversation_entries import PROBLEM_ANCHOR_PREFIX
+from bot.memory.facts.fact_fold import (
+    FACTS_EVENT,
+    PAUSED_EVENT,
+    FactFold,
+    bus_entry,
+    pause_entry,
+)
+from bot.memory.scope_memory import load_fact_entries
 from bot.tape.entries import TapeEntry, anchor, event
-from bot.tape.search import GENERAL
+from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 
 _ODD: tuple[Any, ...] = (
-    *(None, True, 0, -1, 5, -1.5, 1e308, 10**400, "", "p1", "p9", GENERAL, "٣", "x" * 50),
+    *(None, True, 0, -1, 5, -1.5, 1e308, 10**400, "", "p1", "p9", GENERAL_PROBLEM, "٣", "x" * 50),
     *("p" + "9" * 5_000, [], [1], ["p1"], [[1]], [[1, 2], [3]], {}, {"a": 1}, {"x": [1]}),
     *({"1": "x"}, {"k": [[1, 2]]}, {"1": 1e308}, {"1": 10**400}, {"must": 5}, ["bare"]),
     *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-01T00:00:00"),
@@ -125,8 +131,12 @@ def _entry(chance: random.Random) -> TapeEntry:
             "tokens": chance.choice([1, 10**6]),
         }
         state = {name: chance.choice(_ODD) for name in ("problem", "name", "summary")}
-        return anchor(chance.choice([f"{PROBLEM}p1", "phase"]), {**state, "returns": returns})
-    made = event(chance.choice([BUS, BUS, BUS, FACTS, PAUSED]), _change(chance))
+        return anchor(
+            chance.choice([f"{PROBLEM_ANCHOR_PREFIX}p1", "phase"]), {**state, "returns": returns}
+        )
+    made = event(
+        chance.choice([BUS_EVENT, BUS_EVENT, BUS_EVENT, FACTS_EVENT, PAUSED_EVENT]), _change(chance)
+    )
     odd = [name for name in ("ts", "problem") if chance.random() < 0.1]
     return made.with_meta(**{name: chance.choice(_ODD) for name in odd})
 
@@ -141,7 +151,7 @@ async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_
         await TapeService(store, "fake:1").append(_entry(chance))
     talk = await Talk(store).open()
     bus = talk.bus
-    await bus.problems.settle()
+    await bus.problems.apply_requested_switch()
     await bus.working_sets.expire_stale()
     await bus.working_sets.compile((await bus.problems.get_active()).problem_id)
     await talk.say("go on")
@@ -150,9 +160,9 @@ async def test_no_change_on_a_tape_keeps_its_session_from_opening_or_from_being_
     await bus.semantic.check_evidence()
     await talk.problem("new")
     await bus.working_sets.add(talk.fold.problem, "open_questions", "why")
-    await bus.problems.switch_to(GENERAL)
+    await bus.problems.switch_to(GENERAL_PROBLEM)
     await talk.say("home")
-    assert talk.fold.problem == GENERAL
+    assert talk.fold.problem == GENERAL_PROBLEM
     assert set(talk.view()) >= {"home"}
     again = await Talk(store).open()
     assert again.fold.facts.state() == talk.fold.facts.state()
@@ -173,9 +183,9 @@ async def test_a_damaged_link_does_not_cut_a_session_off_from_its_problems(damag
     talk = await Talk(store).open()
     first = await talk.problem("first")
     await talk.bus.working_sets.add(first, "open_questions", "why")
-    await talk.bus.problems.switch_to(GENERAL)
+    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
     odd = bus_entry(talk.fold.facts, {"by": "person"})
-    await talk.tape.append(event(BUS, odd.data | damage))
+    await talk.tape.append(event(BUS_EVENT, odd.data | damage))
     await talk.say("on")
     again = await Talk(store).open()
     assert again.fold.facts.state() == talk.fold.facts.state()
@@ -187,7 +197,7 @@ async def test_a_change_that_says_it_is_the_first_begins_anew_for_everybody():
     store = MemoryTapeStore()
     talk = await Talk(store).open()
     await talk.bus.working_sets.add(await talk.problem("first"), "open_questions", "why")
-    await talk.tape.append(event(BUS, {"previous": 0}))
+    await talk.tape.append(event(BUS_EVENT, {"previous": 0}))
     await talk.say("on")
     again = await Talk(store).open()
     assert again.fold.facts.state() == talk.fold.facts.state()
@@ -216,9 +226,9 @@ async def test_a_line_that_is_gone_costs_what_it_said_and_not_what_was_before_it
     talk = await Talk(store).open()
     first = await talk.problem("first")
     await talk.bus.problems.prioritise(first, 7)
-    store.gone = talk.fold.facts.last
-    await talk.bus.problems.switch_to(GENERAL)
-    found = await last_facts(talk.tape)
+    store.gone = talk.fold.facts.last_entry_id
+    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
+    found = await load_fact_entries(talk.tape)
     assert len(found) == 3
     again = await Talk(store).open()
     assert await again.bus.problems.get(first) is not None
@@ -228,10 +238,10 @@ async def test_what_a_boundary_brings_back_is_of_its_own_problem_alone():
     store = MemoryTapeStore()
     talk = await Talk(store).open()
     await talk.say("a secret")
-    said = [one.id for one in talk.fold.window.spoken()]
+    said = [one.id for one in talk.fold.window.conversation()]
     first = await talk.problem("first")
     record = {"id": first, "name": "first", "state": "paused", "messages": said, "weight": [2, 9]}
-    await talk.bus.problems.switch_to(GENERAL)
+    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
     await talk.tape.append(bus_entry(talk.fold.facts, {"problems": [record]}))
     await talk.bus.problems.switch_to(first)
     assert talk.view() == []
@@ -243,6 +253,6 @@ async def test_times_that_no_clock_can_reckon_with_end_a_working_set_at_the_late
     first = await talk.problem("first")
     record = _RECORDS["working"] | {"problem": first, "ttl": 10**400, "expires": "9999-12-31"}
     await talk.tape.append(bus_entry(talk.fold.facts, {"working": [record]}))
-    held = talk.fold.compartments.working[first]
+    held = talk.fold.compartments.working_sets[first]
     assert held.ttl_hours == 24.0
     assert held.expires_at < datetime.now(UTC) + timedelta(days=1)

@@ -9,16 +9,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.core.errors import InvalidSearch, MemoryRefused
-from bot.memory.bus import episodic
-from bot.memory.bus.compartments import BUS
-from bot.memory.bus.episodes import ERASED_CONTENT, episode_of
-from bot.memory.bus.episodic import LONGEST_CONTENT, EpisodicTraceStore
-from bot.memory.bus.records import EpisodeEntry
-from bot.memory.facts.fold import FACTS
+from bot.memory.bus import episodic_trace as episodic
+from bot.memory.bus.compartment_records import EpisodeEntry
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.episodes import ERASED_CONTENT, episode_from_entry
+from bot.memory.bus.episodic_trace import LONGEST_CONTENT, EpisodicTraceStore
+from bot.memory.facts.fact_fold import FACTS_EVENT
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.snapshot import HISTORY
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
-from bot.tape.search import MOST_HITS
+from bot.tape.search import MAX_HITS
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -51,7 +51,7 @@ def episode(clock: ManualClock, text: str = "use PostgreSQL", **more: object) ->
 
 
 def told(entry: TapeEntry) -> tuple[str, dict[str, object]] | None:
-    found = episode_of(TAPE, replace(entry, id=7))
+    found = episode_from_entry(TAPE, replace(entry, id=7))
     return (found.entry_type, found.content) if found is not None else None
 
 
@@ -182,12 +182,12 @@ async def test_a_limit_gives_the_newest_in_order(trace, tape):
 
 
 @pytest.mark.parametrize(
-    "bound", [50, pytest.param(MOST_HITS, marks=[pytest.mark.slow, pytest.mark.night])]
+    "bound", [50, pytest.param(MAX_HITS, marks=[pytest.mark.slow, pytest.mark.night])]
 )
 async def test_a_search_by_words_loses_nothing_beyond_the_bound_of_hits(
     trace, tape, clock, monkeypatch, bound
 ):
-    monkeypatch.setattr(episodic, "MOST_HITS", bound)
+    monkeypatch.setattr(episodic, "MAX_HITS", bound)
     said = [message("user", f"zebra {number}") for number in range(bound + 20)]
     written = await tape.append_many(said)
     await tape.archive()
@@ -243,7 +243,7 @@ def test_entries_are_episodes_by_what_they_say():
             "retrieval",
             {"tool": name, "results": ["- a", "- b"]},
         )
-    assert told(event(HISTORY, {"entry": "They met.", "range": [1, 9]})) == (
+    assert told(event(HISTORY_EVENT, {"entry": "They met.", "range": [1, 9]})) == (
         "summary",
         {"summary": "They met.", "range": [1, 9]},
     )
@@ -251,15 +251,15 @@ def test_entries_are_episodes_by_what_they_say():
         "summary",
         {"summary": "Booked.", "phase": "trip"},
     )
-    kind, content = told(event(FACTS, {**facts, "author": "consolidation"}))
+    kind, content = told(event(FACTS_EVENT, {**facts, "author": "consolidation"}))
     assert kind == "decision"
     assert content["decisions"] == [
         {"op": "add", "text": "Likes tea", "verdict": "approved", "fact": 3}
     ]
-    kind, content = told(event(FACTS, {"ops": [*facts["ops"], closing]}))
+    kind, content = told(event(FACTS_EVENT, {"ops": [*facts["ops"], closing]}))
     assert (kind, content["from"], content["to"]) == ("delta", ["in Oslo"], ["Lives in Rome"])
     decided = {"decision": {"approved": True}, "signals": {}, "previous": 3, "state": {}}
-    assert told(event(BUS, decided)) == (
+    assert told(event(BUS_EVENT, decided)) == (
         "decision",
         {"decision": {"approved": True}, "signals": {}},
     )
@@ -274,7 +274,7 @@ def test_entries_are_episodes_by_what_they_say():
         event("loop.step", {"turn": "t", "extra": ["x"]}),
         event("command", {"name": "memory"}),
         event("memory.long_term", {"content": "x"}),
-        event(BUS, {"active": "p1"}),
+        event(BUS_EVENT, {"active": "p1"}),
         anchor("memory/seal", {"version": 1, "summary": "x"}),
         anchor("session/start", {"owner": "human"}),
     ],
@@ -289,13 +289,15 @@ def test_bookkeeping_is_no_episode(entry):
         message("user", "x", sent="soon", ts=5, tags="a", layer=["b"], supersedes=3, problem=4),
         event("episode", {"type": 3, "content": "x"}),
         event("episode"),
-        event(FACTS, {"ops": [1, {"op": "supersede", "closed": 4}, {"closed": {"text": None}}]}),
+        event(
+            FACTS_EVENT, {"ops": [1, {"op": "supersede", "closed": 4}, {"closed": {"text": None}}]}
+        ),
         TapeEntry(0, "tool_call", {"calls": [{}, 4]}),
         TapeEntry(0, "tool_result", {}),
         TapeEntry(0, "message", {}),
     ],
 )
 def test_an_entry_of_any_shape_is_read_without_an_error(entry):
-    found = episode_of(TAPE, replace(entry, id=7))
+    found = episode_from_entry(TAPE, replace(entry, id=7))
     assert found is not None
     assert (found.tags, found.hrm_layer, found.problem_id) == ([], "", None)

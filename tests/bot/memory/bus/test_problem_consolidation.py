@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from problem_rig import Talk
 
-from bot.agent.consolidation.policy import Policy, Range
-from bot.agent.consolidation.worker import consolidate, record
+from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
+from bot.agent.consolidation.worker import consolidate, record_result
 from bot.llm.base import ModelRequest
-from bot.memory.snapshot import HISTORY
-from bot.memory.spoken import TURN_START
+from bot.memory.conversation_entries import TURN_START
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import event, message
-from bot.tape.search import GENERAL, problem_of
-from bot.testing.scripted_model import ScriptedModel, consolidates
+from bot.tape.search import GENERAL_PROBLEM, problem_of
+from bot.testing.scripted_model import ScriptedModel, consolidation_reply
 
 _SAID = re.compile(r"said-[a-z0-9]+-\d+-")
 
@@ -29,9 +29,11 @@ class Busy:
         self.random = random.Random(seed)
         self.talk = Talk()
         self.talk.bounds = {"max_messages": self.random.choice([10, 40]), "max_tokens": 4_000}
-        self.policy = Policy(self.random.choice([4, 10]), self.random.choice([60, 400]), 10**9)
+        self.policy = ConsolidationPolicy(
+            self.random.choice([4, 10]), self.random.choice([60, 400]), 10**9
+        )
         self.portion = self.random.choice([20, 100, 1_000])
-        self.problems = [GENERAL]
+        self.problems = [GENERAL_PROBLEM]
         self.told: list[str] = []
         self.numbers = 0
         self.model = ScriptedModel(consolidation=self._answer)
@@ -41,7 +43,7 @@ class Busy:
         told = _SAID.findall(str(request.messages[-1]["content"]))
         assert len({one.split("-")[1] for one in told}) <= 1
         self.told += told
-        return consolidates("They talked.")
+        return consolidation_reply("They talked.")
 
     def words(self) -> str:
         self.numbers += 1
@@ -70,19 +72,19 @@ class Busy:
     async def join(self) -> None:
         """A turn that takes in what was overheard, and a message that waited."""
         talk = self.talk
-        taken = [one.id for one in talk.fold.window.overheard()][-3:]
+        taken = [one.id for one in talk.fold.window.overheard_messages()][-3:]
         number = f"q{self.numbers}"
         waits = await talk.tape.append(message("user", self.words(), queued=True, inbound=number))
         data = {"turn": number, "inbound": [number], "joined": [*taken, waits.id]}
         await talk.tape.append(event(TURN_START, data))
         await talk.end(number, "well")
 
-    async def consolidate(self, wanted: Range) -> None:
+    async def consolidate(self, wanted: EntryRange) -> None:
         memory = self.talk.bus._memory
         made = await consolidate(
             self.model, memory, wanted, portion_tokens=self.portion, timezone=UTC
         )
-        assert await record(memory, made)
+        assert await record_result(memory, made)
 
     async def settle(self) -> None:
         """Consolidate what is due, as often as it is."""
@@ -96,8 +98,8 @@ class Busy:
         """Consolidate all that is left, as ``/new`` does."""
         fold = self.talk.fold
         end = fold.version
-        while fold.window.unconsolidated and fold.window.cursor < end:
-            await self.consolidate(Range(fold.window.cursor + 1, end))
+        while fold.window.unconsolidated and fold.window.consolidated_through < end:
+            await self.consolidate(EntryRange(fold.window.consolidated_through + 1, end))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -119,7 +121,7 @@ async def test_every_message_is_consolidated_once_whatever_problems_it_belongs_t
         if "overheard" not in entry.meta or entry.id in taken
     ]
     assert sorted(busy.told) == sorted(heard)
-    told = [entry for entry in entries if entry.name == HISTORY]
+    told = [entry for entry in entries if entry.name == HISTORY_EVENT]
     assert len(told) == len(busy.model.requests)
     assert {problem_of(entry) for entry in told} == {one.split("-")[1] for one in busy.told}
 
@@ -128,11 +130,11 @@ async def test_a_turn_longer_than_a_portion_is_not_led_by_an_empty_consolidation
     talk = await Talk().open()
     await talk.say("a long story " * 100)
     await talk.say("and another")
-    model = ScriptedModel(consolidation=lambda _: consolidates("A long story."))
+    model = ScriptedModel(consolidation=lambda _: consolidation_reply("A long story."))
     made = await consolidate(
         model,
         talk.bus._memory,
-        Range(1, await talk.tape.version()),
+        EntryRange(1, await talk.tape.version()),
         portion_tokens=50,
         timezone=UTC,
     )

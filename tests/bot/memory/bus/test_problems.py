@@ -10,14 +10,14 @@ from sampling import examples
 
 from bot.agent.context import default_context
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.entries import EPISODE
-from bot.memory.bus.naming import meant
-from bot.memory.bus.problems import LONGEST_NAME, MOST_OPEN
-from bot.memory.fold import SessionFold
-from bot.memory.load import load_fold, supply
-from bot.memory.window import WindowFold
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.bus.problem_lookup import match_problem
+from bot.memory.bus.problem_registry import MAX_OPEN_PROBLEMS, MAX_PROBLEM_NAME
+from bot.memory.context_window import WindowFold
+from bot.memory.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session_fold import SessionFold
 from bot.tape.entries import tool_call, tool_result
-from bot.tape.search import GENERAL, problem_of
+from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 
 @pytest.fixture
@@ -34,12 +34,16 @@ async def states(talk: Talk) -> dict[str, str]:
 
 async def test_a_session_works_on_the_general_problem_from_the_start(talk):
     active = await talk.bus.problems.get_active()
-    assert (active.problem_id, active.state, active.lane_id) == (GENERAL, "active", "fake:1")
-    assert await states(talk) == {GENERAL: "active"}
+    assert (active.problem_id, active.state, active.lane_id) == (
+        GENERAL_PROBLEM,
+        "active",
+        "fake:1",
+    )
+    assert await states(talk) == {GENERAL_PROBLEM: "active"}
     assert await talk.bus.problems.get("p1") is None
-    assert not await talk.bus.problems.pause(GENERAL)
-    assert not await talk.bus.problems.complete(GENERAL)
-    assert not await talk.bus.problems.background(GENERAL)
+    assert not await talk.bus.problems.pause(GENERAL_PROBLEM)
+    assert not await talk.bus.problems.complete(GENERAL_PROBLEM)
+    assert not await talk.bus.problems.background(GENERAL_PROBLEM)
 
 
 async def test_a_problem_that_is_made_waits_until_it_is_switched_to(talk):
@@ -51,14 +55,14 @@ async def test_a_problem_that_is_made_waits_until_it_is_switched_to(talk):
         7,
     )
     assert await talk.bus.problems.get("p1") == made
-    assert (await talk.bus.problems.get_active()).problem_id == GENERAL
+    assert (await talk.bus.problems.get_active()).problem_id == GENERAL_PROBLEM
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * (LONGEST_NAME + 1), "a\x00b", "General"])
+@pytest.mark.parametrize("name", ["", "  ", "x" * (MAX_PROBLEM_NAME + 1), "a\x00b", "General"])
 async def test_a_name_that_cannot_be_shown_or_is_taken_is_refused(talk, name):
     with pytest.raises(MemoryRefused):
         await talk.bus.problems.create(name)
-    assert await states(talk) == {GENERAL: "active"}
+    assert await states(talk) == {GENERAL_PROBLEM: "active"}
 
 
 async def test_names_are_given_again_only_once_they_are_done_and_numbers_never(talk):
@@ -81,12 +85,12 @@ async def test_the_same_cause_makes_one_problem_also_after_others_and_a_restart(
 
 
 async def test_there_is_a_most_of_open_problems_and_what_is_done_does_not_count(talk):
-    for number in range(MOST_OPEN):
+    for number in range(MAX_OPEN_PROBLEMS):
         await talk.bus.problems.create(f"number {number}")
     with pytest.raises(MemoryRefused, match="complete one of them first"):
         await talk.bus.problems.create("one more")
     await talk.bus.problems.complete("p7")
-    assert (await talk.bus.problems.create("one more")).problem_id == f"p{MOST_OPEN + 1}"
+    assert (await talk.bus.problems.create("one more")).problem_id == f"p{MAX_OPEN_PROBLEMS + 1}"
 
 
 async def test_problems_are_listed_by_priority_and_then_by_use(talk):
@@ -97,7 +101,7 @@ async def test_problems_are_listed_by_priority_and_then_by_use(talk):
     assert await problems.prioritise("p1", 9)
     assert not await problems.prioritise("p1", 9)
     assert [one.name for one in await problems.list_by_state("paused")] == ["a", "c", "b"]
-    assert [one.name for one in await problems.list_by_state("active")] == [GENERAL]
+    assert [one.name for one in await problems.list_by_state("active")] == [GENERAL_PROBLEM]
     assert await problems.list_by_state("completed") == []
     for wrong in (0, 10):
         with pytest.raises(MemoryRefused, match="from 1 to 9"):
@@ -116,15 +120,15 @@ async def test_a_problem_is_meant_by_id_number_name_and_the_beginning_of_its_nam
         "2": "p2",
         "TRIP  to rome": "p1",
         "trip to o": "p2",
-        "gen": GENERAL,
+        "gen": GENERAL_PROBLEM,
         "taxes": "p5",
         "tax": "p5",
         "4": "p4",
     }.items():
-        assert meant(known, said).problem_id == wanted, said
-    assert meant(known, "nothing") is meant(known, " ") is None
+        assert match_problem(known, said).problem_id == wanted, said
+    assert match_problem(known, "nothing") is match_problem(known, " ") is None
     with pytest.raises(MemoryRefused, match=r"Trip to \w+ \(p\d\), Trip to"):
-        meant(known, "trip")
+        match_problem(known, "trip")
 
 
 # Their states.
@@ -133,10 +137,10 @@ async def test_a_problem_is_meant_by_id_number_name_and_the_beginning_of_its_nam
 async def test_a_switch_pauses_the_one_and_works_on_the_other(talk):
     first = await talk.problem("first")
     second = await talk.problem("second")
-    assert await states(talk) == {GENERAL: "paused", first: "paused", second: "active"}
+    assert await states(talk) == {GENERAL_PROBLEM: "paused", first: "paused", second: "active"}
     assert not await talk.bus.problems.switch_to(second)
     assert await talk.bus.problems.resume(first)
-    assert await states(talk) == {GENERAL: "paused", first: "active", second: "paused"}
+    assert await states(talk) == {GENERAL_PROBLEM: "paused", first: "active", second: "paused"}
     with pytest.raises(MemoryRefused, match="there is no problem p9"):
         await talk.bus.problems.switch_to("p9")
 
@@ -158,7 +162,9 @@ async def test_a_problem_is_put_aside_and_general_takes_its_place(talk, way, sta
     done = await getattr(talk.bus.problems, way)(first)
     assert done
     assert (await states(talk))[first] == state
-    assert (await talk.bus.problems.get_active()).problem_id == (GENERAL if active else "p2")
+    assert (await talk.bus.problems.get_active()).problem_id == (
+        GENERAL_PROBLEM if active else "p2"
+    )
     assert not await getattr(talk.bus.problems, way)(first)
     left = await talk.bus.problems.get(first)
     # Only a paused one keeps its working set; of the others the summary stays.
@@ -175,7 +181,7 @@ async def test_what_is_done_is_never_worked_on_again(talk):
     assert not await problems.pause(first)
     assert not await problems.background(first)
     with pytest.raises(MemoryRefused, match="is completed"):
-        await problems.want(first)
+        await problems.request_switch(first)
     assert (await states(talk))[first] == "completed"
 
 
@@ -185,7 +191,7 @@ async def test_each_way_to_leave_exports_the_summary_to_the_trace_of_that_proble
         await talk.bus.problems.switch_to(first)
         await talk.bus.working_sets.add(first, "open_questions", f"{number}?")
         await getattr(talk.bus.problems, way)(first)
-    episodes = await talk.named(EPISODE)
+    episodes = await talk.named(EPISODE_EVENT)
     assert [one.data["content"] for one in episodes] == [
         {"text": "open: 0?", "why": "paused"},
         {"text": "open: 0?; 1?", "why": "background"},
@@ -235,9 +241,9 @@ async def test_a_problem_opened_after_a_day_has_its_summary_and_a_new_working_se
 async def test_the_same_cause_switches_once_and_says_so_again(talk):
     first = await talk.problem("first")
     problems = talk.bus.problems
-    assert await problems.switch_to(GENERAL, cause="c")
+    assert await problems.switch_to(GENERAL_PROBLEM, cause="c")
     version = await talk.tape.version()
-    assert await problems.switch_to(GENERAL, cause="c")
+    assert await problems.switch_to(GENERAL_PROBLEM, cause="c")
     assert await problems.pause(first, cause="c")
     assert await problems.prioritise(first, 3, cause="c")
     assert await talk.tape.version() == version
@@ -261,27 +267,27 @@ async def test_a_wish_is_done_once_what_runs_has_ended_and_the_last_one_counts(t
     for name in ("first", "second"):
         await problems.create(name)
     turn = await talk.begin("hello")
-    await problems.want("p1")
-    await problems.want("p2", cause="c")
-    await problems.want("p2", cause="c")
-    assert (await problems.get_active()).problem_id == GENERAL
+    await problems.request_switch("p1")
+    await problems.request_switch("p2", cause="c")
+    await problems.request_switch("p2", cause="c")
+    assert (await problems.get_active()).problem_id == GENERAL_PROBLEM
     await talk.end(turn, "hi")
     await talk.open()
-    assert talk.fold.compartments.wanted == "p2"
-    assert await talk.bus.problems.settle()
-    assert not await talk.bus.problems.settle()
+    assert talk.fold.compartments.requested_problem == "p2"
+    assert await talk.bus.problems.apply_requested_switch()
+    assert not await talk.bus.problems.apply_requested_switch()
     assert (await talk.bus.problems.get_active()).problem_id == "p2"
 
 
 async def test_a_wish_for_the_one_at_hand_takes_the_earlier_one_back(talk):
     await talk.problem("first")
     problems = talk.bus.problems
-    await problems.want(GENERAL, leave="completed")
-    await problems.want("p1")
-    assert not await problems.settle()
-    assert await states(talk) == {GENERAL: "paused", "p1": "active"}
-    await problems.want(GENERAL)
-    assert await problems.settle()
+    await problems.request_switch(GENERAL_PROBLEM, leave="completed")
+    await problems.request_switch("p1")
+    assert not await problems.apply_requested_switch()
+    assert await states(talk) == {GENERAL_PROBLEM: "paused", "p1": "active"}
+    await problems.request_switch(GENERAL_PROBLEM)
+    assert await problems.apply_requested_switch()
     assert (await states(talk))["p1"] == "paused"
 
 
@@ -290,13 +296,13 @@ async def test_a_wish_may_say_in_which_state_the_one_at_hand_is_left(talk, state
     first = await talk.problem("first")
     await talk.bus.working_sets.update(first, open_questions=["why?"])
     await talk.bus.problems.create("second")
-    await talk.bus.problems.want(GENERAL, leave=state)
+    await talk.bus.problems.request_switch(GENERAL_PROBLEM, leave=state)
     # Where to go may still change; and until then it is worked on.
-    await talk.bus.problems.want("p2")
+    await talk.bus.problems.request_switch("p2")
     await talk.bus.problems.prioritise(first, 8)
     await talk.open()
     assert (await states(talk))[first] == "active"
-    assert await talk.bus.problems.settle()
+    assert await talk.bus.problems.apply_requested_switch()
     left = await talk.bus.problems.get(first)
     assert (left.state, left.priority) == (state, 8)
     assert (left.working_set is not None) == (state == "paused")
@@ -312,16 +318,16 @@ async def test_a_problem_begins_with_an_empty_view_and_the_old_one_comes_back_in
     first = await talk.problem("first")
     assert talk.view() == []
     await talk.say("first 1")
-    await talk.bus.problems.switch_to(GENERAL)
+    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
     assert talk.view() == ["general 1", "re: general 1"]
     await talk.say("general 2")
     await talk.bus.problems.switch_to(first)
     assert talk.view() == ["first 1", "re: first 1"]
     await talk.say("first 2")
-    await talk.bus.problems.switch_to(GENERAL)
+    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
     await talk.bus.problems.switch_to(first)
     assert talk.view() == ["first 1", "re: first 1", "first 2", "re: first 2"]
-    await talk.bus.problems.switch_to(GENERAL)
+    await talk.bus.problems.switch_to(GENERAL_PROBLEM)
     assert talk.view() == ["general 1", "re: general 1", "general 2", "re: general 2"]
     assert talk.fold.window.messages == 4
 
@@ -388,13 +394,15 @@ async def test_going_to_and_fro_without_a_word_changes_nothing_of_what_is_in_vie
     first = await talk.problem("first")
     await talk.say("first")
     for _ in range(5):
-        await talk.bus.problems.switch_to(GENERAL)
+        await talk.bus.problems.switch_to(GENERAL_PROBLEM)
         assert talk.view() == ["general", "re: general"]
         await talk.bus.problems.switch_to(first)
         assert talk.view() == ["first", "re: first"]
 
 
-STEPS = st.lists(st.sampled_from(["say", "new", "p1", "p2", GENERAL, "note", "want", "hour"]))
+STEPS = st.lists(
+    st.sampled_from(["say", "new", "p1", "p2", GENERAL_PROBLEM, "note", "want", "hour"])
+)
 
 
 @settings(max_examples=examples(60))
@@ -415,7 +423,9 @@ async def test_opened_at_any_point_the_tape_tells_what_the_running_session_knows
             talk.clock.advance(HOUR)
             await talk.bus.working_sets.expire_stale()
         elif step == "want":
-            await talk.bus.problems.want("p1" if "p1" in await states(talk) else GENERAL)
+            await talk.bus.problems.request_switch(
+                "p1" if "p1" in await states(talk) else GENERAL_PROBLEM
+            )
         elif step in await states(talk):
             await talk.bus.problems.switch_to(step)
         view = talk.view()
@@ -427,8 +437,10 @@ async def test_opened_at_any_point_the_tape_tells_what_the_running_session_knows
         for fold in (await load_fold(talk.tape, **talk.bounds), await folded_whole(talk)):
             assert fold.compartments == talk.fold.compartments
             assert fold.window.problem == talk.fold.window.problem == fold.problem
-            assert fold.window.returning == talk.fold.window.returning
-            assert [e.id for e in fold.window.spoken()] == [e.id for e in talk.fold.window.spoken()]
+            assert fold.window.resume_plan == talk.fold.window.resume_plan
+            assert [e.id for e in fold.window.conversation()] == [
+                e.id for e in talk.fold.window.conversation()
+            ]
             assert fold.window.messages == talk.fold.window.messages
             assert fold.window.tokens == talk.fold.window.tokens
             assert fold.window.unconsolidated == talk.fold.window.unconsolidated
@@ -438,5 +450,5 @@ async def folded_whole(talk: Talk) -> SessionFold:
     fold = SessionFold(WindowFold(**talk.bounds))
     for entry in await talk.tape.read_entries():
         fold.apply(entry)
-    await supply(talk.tape, fold.window)
+    await load_resumed_entries(talk.tape, fold.window)
     return fold

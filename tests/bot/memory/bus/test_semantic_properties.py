@@ -106,7 +106,7 @@ class _Played:
 def test_all_beliefs_link_to_evidence_none_is_lost_and_the_tape_tells_the_same(steps):
     with pytest.MonkeyPatch.context() as patch:
         # Whole states are written every few changes, so that reopening reads some.
-        patch.setattr("bot.memory.facts.fold._SNAPSHOT_EVERY", 4)
+        patch.setattr("bot.memory.facts.fact_fold._SNAPSHOT_EVERY", 4)
         anyio.run(_run, steps)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from semantic_rig import DAY, SESSION, Rig
 
-from bot.memory.bus.signals import signals_for
-from bot.memory.facts.fold import bus_entry
-from bot.memory.gate.claims import missing
+from bot.memory.bus.write_signals import compute_signals
+from bot.memory.facts.fact_fold import bus_entry
+from bot.memory.gate.claim_support import missing_detail
 from bot.memory.gate.policy import WriteSignals
 from bot.tape.entries import tool_result
 
@@ -29,7 +29,7 @@ async def signals(
 ) -> tuple[WriteSignals, str]:
     await rig.home.open()
     goals = more.pop("goals", ())
-    return await signals_for(
+    return await compute_signals(
         rig.home,
         rig.store,
         text=text,
@@ -47,7 +47,7 @@ async def shares(rig: Rig, key: str, value: Any, source: str, by: str = "assista
     def compose(_: int):
         return [bus_entry(rig.home.fold, {"references": [record]})], None
 
-    await rig.home.change(compose)
+    await rig.home.append_change(compose)
 
 
 # Source quality.
@@ -212,14 +212,14 @@ async def test_many_facts_are_compared_beside_the_event_loop_with_the_same_resul
     await rig.fact("The user lives in Bonn.", await rig.says("I live in Bonn."))
     other = await rig.says("I live in Graz.", sender={"id": "9", "name": "E"}, private=False)
     before = await signals(rig, "The user lives in Graz.", other)
-    monkeypatch.setattr("bot.memory.bus.signals._MANY", 0)
+    monkeypatch.setattr("bot.memory.bus.write_signals._MANY", 0)
     assert await signals(rig, "The user lives in Graz.", other) == before
 
 
 def test_only_names_numbers_and_dates_must_have_been_said():
     said = "I met Clara on 3 March 2026 for 2 hours."
-    assert missing("Clara gives good advice.", said, None) is None
-    assert missing("Two hours with Clara were enough.", said, None) is None
-    assert "Bruno" in str(missing("Good advice comes from Bruno.", said, None))
-    assert "5" in str(missing("It took 5 hours.", said, None))
-    assert missing("x" * 5_000, said, None) is not None
+    assert missing_detail("Clara gives good advice.", said, None) is None
+    assert missing_detail("Two hours with Clara were enough.", said, None) is None
+    assert "Bruno" in str(missing_detail("Good advice comes from Bruno.", said, None))
+    assert "5" in str(missing_detail("It took 5 hours.", said, None))
+    assert missing_detail("x" * 5_000, said, None) is not None

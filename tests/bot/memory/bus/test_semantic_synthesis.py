@@ -6,13 +6,13 @@ import pytest
 from semantic_rig import DAY, SESSION, Rig, drawn
 
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.compartments import BUS
-from bot.memory.bus.patterns import ranks_of
-from bot.memory.bus.records import SynthesizedPattern
-from bot.memory.bus.semantic import patterns_lines
-from bot.memory.facts.fold import bus_entry
-from bot.memory.facts.rendering import chosen
-from bot.memory.snapshot import HISTORY
+from bot.memory.bus.belief_updates import current_ranks
+from bot.memory.bus.compartment_records import SynthesizedPattern
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.semantic_synthesis import render_prompt_beliefs
+from bot.memory.facts.fact_fold import bus_entry
+from bot.memory.facts.fact_markdown import select_facts
+from bot.memory.zone_snapshot import HISTORY_EVENT
 from bot.tape.entries import event, tool_result
 
 
@@ -189,7 +189,7 @@ async def test_decay_lowers_the_rank_of_facts_alone_and_of_none_that_a_person_as
     asked = await rig.fact("Ada lives in Bonn.", await rig.says("I live in Bonn."), "person")
     rig.clock.advance(40 * DAY)
     assert await rig.semantic.decay_all() == 1
-    ranks = ranks_of(rig.home.fold)
+    ranks = current_ranks(rig.home.fold)
     assert ranks == {learned.id: pytest.approx(0.8 * 0.995**40, abs=1e-3)}
     assert {one.id: one.confidence for one in rig.home.active()} == {
         learned.id: learned.confidence,
@@ -197,7 +197,7 @@ async def test_decay_lowers_the_rank_of_facts_alone_and_of_none_that_a_person_as
     }
     reopened = rig.fresh_home()
     await reopened.open()
-    assert ranks_of(reopened.fold) == ranks
+    assert current_ranks(reopened.fold) == ranks
 
 
 async def test_decay_is_recorded_once_a_day_unless_asked_for_and_only_where_a_rank_moved(rig):
@@ -219,13 +219,13 @@ async def test_a_fact_that_is_said_again_has_its_own_rank_again(rig):
     fact = await rig.fact("Ada likes tea.", await rig.says("I like tea."))
     rig.clock.advance(100 * DAY)
     await rig.semantic.decay_all()
-    assert ranks_of(rig.home.fold)[fact.id] < 0.5
+    assert current_ranks(rig.home.fold)[fact.id] < 0.5
     rig.clock.advance(DAY)
     await rig.semantic.strengthen(str(fact.id), await rig.says("Tea is what I like best."))
-    assert ranks_of(rig.home.fold) == {}
+    assert current_ranks(rig.home.fold) == {}
     rig.clock.advance(2 * DAY)
     await rig.fact("Ada has a cat.", await rig.says("I have a cat."))
-    assert await rig.semantic.decay_all() == 0 or ranks_of(rig.home.fold)[fact.id] > 0.8
+    assert await rig.semantic.decay_all() == 0 or current_ranks(rig.home.fold)[fact.id] > 0.8
 
 
 async def test_the_prompt_leaves_out_first_what_nobody_said_for_long(rig):
@@ -233,9 +233,9 @@ async def test_the_prompt_leaves_out_first_what_nobody_said_for_long(rig):
     rig.clock.advance(60 * DAY)
     new = await rig.fact("Ada likes jam.", await rig.says("I like jam."))
     one = len("- Ada likes tea.") + 2
-    assert chosen(rig.home.active(), one, {}) == [new]
+    assert select_facts(rig.home.active(), one, {}) == [new]
     ranks = {old.id: 0.79, new.id: 0.3}
-    assert chosen(rig.home.active(), one, ranks) == [old]
+    assert select_facts(rig.home.active(), one, ranks) == [old]
 
 
 async def test_a_person_says_that_a_belief_holds_or_that_it_does_not(rig):
@@ -336,8 +336,8 @@ async def test_a_shared_value_whose_source_was_superseded_is_stale(rig):
     def compose(_: int):
         return [bus_entry(rig.home.fold, {"references": [record]})], None
 
-    await rig.home.change(compose)
-    [entry] = [one for one in await rig.home.tape.read_entries() if one.name == BUS]
+    await rig.home.append_change(compose)
+    [entry] = [one for one in await rig.home.tape.read_entries() if one.name == BUS_EVENT]
     await rig.supersedes(said)
     assert await rig.semantic.check_evidence() == ["shared:deadline"]
     assert rig.home.compartments.references["deadline"].stale
@@ -346,7 +346,7 @@ async def test_a_shared_value_whose_source_was_superseded_is_stale(rig):
 
 
 async def test_more_episodes_than_one_search_gives_are_all_looked_through(rig, monkeypatch):
-    monkeypatch.setattr("bot.memory.bus.evidence.MOST_HITS", 3)
+    monkeypatch.setattr("bot.memory.bus.evidence_status.MAX_HITS", 3)
     said = [await rig.says(f"Plan number {number} is made.") for number in range(12)]
     names = [await rig.believes(f"Ada made plan {at}.", one) for at, one in enumerate(said)]
     for one in said:
@@ -378,7 +378,7 @@ async def test_the_chain_shows_what_is_erased_or_missing_and_ends_where_beliefs_
     def compose(_: int):
         return [bus_entry(rig.home.fold, {"patterns": made})], None
 
-    await rig.home.change(compose)
+    await rig.home.append_change(compose)
     await rig.erases(said[0])
     chain = {one.id: one.content for one in await rig.semantic.get_evidence_chain("p2")}
     assert chain == {"fake:1#999": {"missing": True}, "77": {"missing": True},
@@ -405,8 +405,10 @@ async def test_summaries_of_the_problem_at_hand_are_read_and_of_no_other(rig):
     said = [await rig.says(f"I tell number {number}.") for number in range(3)]
     ends = [int(one.rpartition("#")[2]) for one in (said[0], said[-1])]
     told = {"entry": "Ada counted.", "range": ends}
-    general = await rig.session.append(event(HISTORY, told))
-    other = await rig.session.append(event(HISTORY, {**told, "entry": "Taxes."}, problem="p1"))
+    general = await rig.session.append(event(HISTORY_EVENT, told))
+    other = await rig.session.append(
+        event(HISTORY_EVENT, {**told, "entry": "Taxes."}, problem="p1")
+    )
     names = [f"h{one.id}" for one in (general, other)]
     [found] = await rig.semantic.search("summary")
     assert (found.id, found.text) == (names[0], "Ada counted.")
@@ -426,14 +428,16 @@ async def test_the_prompt_shows_the_surest_that_are_active_and_fit(rig):
     gone = await rig.believes("Juice is fine.", said, confidence=0.8)
     await rig.semantic.revalidate(gone, still_valid=False)
     second = await rig.believes("Water works as well.", said, kind="heuristic", confidence=0.6)
-    shown = patterns_lines(rig.home, rig.clock.now())
+    shown = render_prompt_beliefs(rig.home, rig.clock.now())
     assert shown.splitlines() == [
         f"- Tea helps in the morning. (conclusion {sure})",
         f"- Water works as well. (heuristic {second})",
     ]
-    assert patterns_lines(rig.home, rig.clock.now(), 50).splitlines() == shown.splitlines()[:1]
+    assert (
+        render_prompt_beliefs(rig.home, rig.clock.now(), 50).splitlines() == shown.splitlines()[:1]
+    )
     rig.clock.advance(300 * DAY)
-    assert patterns_lines(rig.home, rig.clock.now()) == ""
+    assert render_prompt_beliefs(rig.home, rig.clock.now()) == ""
 
 
 async def test_a_belief_of_ten_days_has_decayed_and_is_counted(rig):

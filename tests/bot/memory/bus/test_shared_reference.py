@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
+from bot.memory.bus.compartment_records import SharedReference
 from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.records import SharedReference
-from bot.memory.bus.rendering import references_read, rendered
-from bot.memory.bus.shared import MOST_KEYS, SharedReferenceStore
-from bot.memory.forgetting.scrubbing import Scrubber
+from bot.memory.bus.rendering import readable_references, render_prompt_references
+from bot.memory.bus.shared_reference import MAX_REFERENCES, SharedReferenceStore
+from bot.memory.forgetting.scrubber import Scrubber
+from bot.memory.forgetting.text_matcher import TextMatcher
 from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.forgetting.wording import Wording
-from bot.memory.scope import ScopeMemory
+from bot.memory.scope_memory import ScopeMemory
 from bot.tape.entries import event
 from bot.tape.index.documents import documents_of
 from bot.tape.service import TapeService
@@ -144,7 +144,7 @@ async def test_the_largest_value_is_kept_exactly(shared):
 
 
 async def test_there_are_so_many_keys_and_no_more_until_one_is_taken_away(shared):
-    for number in range(MOST_KEYS):
+    for number in range(MAX_REFERENCES):
         await shared.set(f"k{number}", number, HERE)
     with pytest.raises(MemoryRefused, match="200 shared values already"):
         await shared.set("one more", 1, HERE)
@@ -183,13 +183,15 @@ async def test_of_a_value_that_was_erased_in_part_the_rest_is_shown(tmp_path):
     for value in ("Rome", ["Rome", "Oslo"], {"home": "Rome", "work": ["Oslo", "Rome"]}):
         await shared.set("city", value, HERE)
     written = [one for one in await shared.scope.tape.read_entries() if one.name == "memory.bus"]
-    scrubber = Scrubber(Wording({"rome"}))
-    await store.erase(shared.scope.name, [scrubber.entry(one) for one in written])
+    scrubber = Scrubber(TextMatcher({"rome"}))
+    await store.erase(shared.scope.name, [scrubber.scrub_entry(one) for one in written])
     await shared.scope.reload()
     assert (await shared.get("city")).value == {"work": ["Oslo"]}
     assert (await shared.get("city", 2)).value == ["Oslo"]
     assert await shared.get("city", 1) is None
-    assert "erased" not in rendered(references_read(shared.scope.compartments, Compartments()))
+    assert "erased" not in render_prompt_references(
+        readable_references(shared.scope.compartments, Compartments())
+    )
     await store.close()
 
 
@@ -237,7 +239,7 @@ async def _live_and_reopen(steps):
             cause = f"c{number}"
             past.append([f"x{number}"])
             assert await shared.set(key, past[-1], HERE, cause=cause) == len(past)
-        elif op == "again" and cause in shared.scope.fold.keys:
+        elif op == "again" and cause in shared.scope.fold.decided_keys:
             before = await shared.scope.tape.version()
             await shared.set(key, ["never"], HERE, cause=cause)
             if await shared.scope.tape.version() != before:
@@ -273,18 +275,18 @@ async def test_a_session_reads_its_own_value_before_the_workspaces_and_not_where
     await everybodys.set("city", "Rome", "telegram:99#1")
     await everybodys.set("name", "Anna", "telegram:99#2")
     await own.set("city", "Oslo", HERE)
-    read = references_read(own.scope.compartments, everybodys.scope.compartments)
+    read = readable_references(own.scope.compartments, everybodys.scope.compartments)
     assert [(one.key, one.value) for one in read] == [("city", "Oslo"), ("name", "Anna")]
-    assert "telegram:99" not in rendered(read)
+    assert "telegram:99" not in render_prompt_references(read)
     await own.remove("city", "")
-    read = references_read(own.scope.compartments, everybodys.scope.compartments)
+    read = readable_references(own.scope.compartments, everybodys.scope.compartments)
     assert [(one.key, one.value) for one in read] == [("city", "Rome"), ("name", "Anna")]
 
 
 def test_where_not_all_fits_goals_are_shown_first_and_then_the_newest():
     refs = [made("north_stars", ["family"]), made("priorities", ["thesis"])]
     refs += [made(f"k{number}", f"{number} " * 50, number) for number in range(30)]
-    shown = rendered(refs)
+    shown = render_prompt_references(refs)
     assert len(shown.encode()) <= 1_500
     assert "family" in shown
     assert "thesis" in shown
@@ -294,7 +296,7 @@ def test_where_not_all_fits_goals_are_shown_first_and_then_the_newest():
 
 
 def test_one_value_that_is_too_large_leaves_room_for_the_others():
-    shown = rendered([made("huge", "x" * 3_000, 5), made("city", "Rome")])
+    shown = render_prompt_references([made("huge", "x" * 3_000, 5), made("city", "Rome")])
     assert "city: Rome" in shown
     assert "xxx" not in shown
 

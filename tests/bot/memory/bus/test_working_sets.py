@@ -8,12 +8,22 @@ import pytest
 from problem_rig import HOUR, Talk
 
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.entries import EPISODE
-from bot.memory.bus.notes import KINDS, notes_of, with_note, without_note, without_text
-from bot.memory.bus.working import MOST_BYTES, MOST_HOURS, held_until
-from bot.memory.facts.fold import bus_entry
-from bot.memory.load import load_fold
-from bot.tape.search import GENERAL
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.bus.problem_notes import (
+    NOTE_KINDS,
+    note_lines,
+    with_note,
+    without_note,
+    without_text,
+)
+from bot.memory.bus.working_set import (
+    MAX_LIFETIME_HOURS,
+    MAX_WORKING_SET_BYTES,
+    expiring_assumption,
+)
+from bot.memory.facts.fact_fold import bus_entry
+from bot.memory.fold_loader import load_fold
+from bot.tape.search import GENERAL_PROBLEM
 
 
 @pytest.fixture
@@ -23,47 +33,47 @@ async def talk() -> Talk:
 
 async def test_a_working_set_lives_two_hours_unless_it_says_otherwise_and_never_over_a_day(talk):
     sets = talk.bus.working_sets
-    made = await sets.create(GENERAL)
+    made = await sets.create(GENERAL_PROBLEM)
     assert made.expires_at - made.created_at == timedelta(hours=2)
-    assert (made.problem_id, made.lane_id, made.empty) == (GENERAL, "fake:1", True)
+    assert (made.problem_id, made.lane_id, made.empty) == (GENERAL_PROBLEM, "fake:1", True)
     short = await talk.bus.problems.create("short")
     long = await talk.bus.problems.create("long")
     brief = await sets.create(short.problem_id, ttl_hours=0.5)
     assert brief.expires_at - brief.created_at == timedelta(minutes=30)
     lasting = await sets.create(long.problem_id, ttl_hours=1_000)
-    assert lasting.expires_at - lasting.created_at == timedelta(hours=MOST_HOURS)
-    assert await sets.create(GENERAL) == made
+    assert lasting.expires_at - lasting.created_at == timedelta(hours=MAX_LIFETIME_HOURS)
+    assert await sets.create(GENERAL_PROBLEM) == made
 
 
 async def test_the_hours_that_are_set_are_bounded_too():
     talk = await Talk(hours=100).open()
-    made = await talk.bus.working_sets.create(GENERAL)
-    assert made.ttl_hours == MOST_HOURS
+    made = await talk.bus.working_sets.create(GENERAL_PROBLEM)
+    assert made.ttl_hours == MAX_LIFETIME_HOURS
 
 
 async def test_what_is_not_used_is_gone_at_its_time_and_not_a_moment_before(talk):
     sets = talk.bus.working_sets
-    await sets.update(GENERAL, open_questions=["why?"])
+    await sets.update(GENERAL_PROBLEM, open_questions=["why?"])
     talk.clock.advance(2 * HOUR - 1)
-    assert (await sets.get(GENERAL)).open_questions == ["why?"]
+    assert (await sets.get(GENERAL_PROBLEM)).open_questions == ["why?"]
     talk.clock.advance(1)
-    assert await sets.get(GENERAL) is None
+    assert await sets.get(GENERAL_PROBLEM) is None
     assert (await talk.bus.problems.get_active()).working_set is None
     # Nobody swept: it is the time alone.
-    assert not await talk.named(EPISODE)
+    assert not await talk.named(EPISODE_EVENT)
 
 
 async def test_a_write_and_a_turn_of_its_problem_keep_it_alive(talk):
     sets = talk.bus.working_sets
-    await sets.update(GENERAL, open_questions=["why?"])
+    await sets.update(GENERAL_PROBLEM, open_questions=["why?"])
     for _ in range(3):
         talk.clock.advance(1.5 * HOUR)
         await talk.say("go on")
         talk.clock.advance(1.5 * HOUR)
-        await sets.add(GENERAL, "open_questions", f"what of {talk.clock.monotonic()}?")
-    assert len((await sets.get(GENERAL)).open_questions) == 4
+        await sets.add(GENERAL_PROBLEM, "open_questions", f"what of {talk.clock.monotonic()}?")
+    assert len((await sets.get(GENERAL_PROBLEM)).open_questions) == 4
     talk.clock.advance(2 * HOUR)
-    assert await sets.get(GENERAL) is None
+    assert await sets.get(GENERAL_PROBLEM) is None
 
 
 async def test_a_turn_of_another_problem_keeps_it_not(talk):
@@ -83,14 +93,14 @@ async def test_a_turn_of_another_problem_keeps_it_not(talk):
 async def test_the_sweep_ends_what_is_stale_once_and_keeps_its_summary(talk):
     sets, first = talk.bus.working_sets, await talk.problem("first")
     await sets.update(first, local_decisions=[{"d": "by train", "why": "quiet"}])
-    await sets.create(GENERAL)
+    await sets.create(GENERAL_PROBLEM)
     assert await sets.expire_stale() == 0
     talk.clock.advance(3 * HOUR)
     before = await talk.tape.version()
     assert await sets.expire_stale() == 2
     assert await sets.expire_stale() == 0
-    assert talk.fold.compartments.working == {}
-    [episode] = await talk.named(EPISODE)
+    assert talk.fold.compartments.working_sets == {}
+    [episode] = await talk.named(EPISODE_EVENT)
     assert episode.data == {
         "type": "summary",
         "content": {"text": "decided: by train (quiet)", "why": "expired"},
@@ -103,13 +113,13 @@ async def test_the_sweep_ends_what_is_stale_once_and_keeps_its_summary(talk):
 
 async def test_a_write_after_its_time_begins_a_new_one_and_the_old_one_leaves_its_summary(talk):
     sets = talk.bus.working_sets
-    await sets.update(GENERAL, open_questions=["old?"], constraints={"must": ["old"]})
+    await sets.update(GENERAL_PROBLEM, open_questions=["old?"], constraints={"must": ["old"]})
     talk.clock.advance(3 * HOUR)
-    await sets.add(GENERAL, "open_questions", "new?")
-    held = await sets.get(GENERAL)
+    await sets.add(GENERAL_PROBLEM, "open_questions", "new?")
+    held = await sets.get(GENERAL_PROBLEM)
     assert (held.open_questions, held.constraints) == (["new?"], {})
-    assert await sets.export_summary(GENERAL) == "open: new?\nmust: old\nopen: old?"
-    assert [one.data["content"]["text"] for one in await talk.named(EPISODE)] == [
+    assert await sets.export_summary(GENERAL_PROBLEM) == "open: new?\nmust: old\nopen: old?"
+    assert [one.data["content"]["text"] for one in await talk.named(EPISODE_EVENT)] == [
         "must: old\nopen: old?"
     ]
 
@@ -120,19 +130,19 @@ async def test_a_problem_that_is_left_after_its_set_expired_still_exports_it(tal
     talk.clock.advance(3 * HOUR)
     await talk.bus.problems.pause(first)
     assert (await talk.bus.problems.get(first)).summary == "open: why?"
-    assert len(await talk.named(EPISODE)) == 1
+    assert len(await talk.named(EPISODE_EVENT)) == 1
 
 
 async def test_a_summary_tells_all_in_short_and_of_drafts_the_names_alone(talk):
     await talk.bus.working_sets.update(
-        GENERAL,
+        GENERAL_PROBLEM,
         constraints={"must": ["cheap", "near"], "must_not": ["loud"]},
         assumptions=[{"a": "it rains", "confidence": 0.5}, {"a": "pending", "fact": 3}],
         open_questions=["when?\nwhere?"],
         partial_artifacts={"letter": "Dear Sir"},
         local_decisions=[{"d": "by train", "why": "quiet"}, {"d": "x" * 500}],
     )
-    told = await talk.bus.working_sets.export_summary(GENERAL)
+    told = await talk.bus.working_sets.export_summary(GENERAL_PROBLEM)
     assert told.splitlines() == [
         "must: cheap; near",
         "must not: loud",
@@ -154,7 +164,7 @@ async def test_one_problem_reads_nothing_of_another(talk):
     assert "secret?" not in str(await sets.get(second.problem_id))
     assert "secret?" not in await sets.export_summary(second.problem_id)
     await sets.isolate(first.problem_id)
-    talk.fold.compartments.working["p1"] = talk.fold.compartments.working["p2"]
+    talk.fold.compartments.working_sets["p1"] = talk.fold.compartments.working_sets["p2"]
     with pytest.raises(MemoryRefused, match="working set of p1 is that of p2"):
         await sets.isolate("p1")
     with pytest.raises(MemoryRefused, match="it is not shown"):
@@ -184,31 +194,31 @@ async def test_every_write_names_a_problem_that_there_is(talk):
         ({"assumptions": ["it rains"]}, "must have a text 'a'"),
         ({"local_decisions": [{"why": "so"}]}, "must have a text 'd'"),
         ({"open_questions": ["?"] * 51}, "would pass 50"),
-        ({"partial_artifacts": {"draft": "x" * MOST_BYTES}}, "would pass 16000 bytes"),
+        ({"partial_artifacts": {"draft": "x" * MAX_WORKING_SET_BYTES}}, "would pass 16000 bytes"),
         ({"partial_artifacts": {"draft": {1, 2}}}, "holds JSON only"),
     ],
 )
 async def test_what_cannot_be_kept_is_refused_and_changes_nothing(talk, fields, why):
-    await talk.bus.working_sets.update(GENERAL, open_questions=["kept?"])
+    await talk.bus.working_sets.update(GENERAL_PROBLEM, open_questions=["kept?"])
     before = await talk.tape.version()
     with pytest.raises(MemoryRefused, match=why):
-        await talk.bus.working_sets.update(GENERAL, **fields)
+        await talk.bus.working_sets.update(GENERAL_PROBLEM, **fields)
     assert await talk.tape.version() == before
-    assert (await talk.bus.working_sets.get(GENERAL)).open_questions == ["kept?"]
+    assert (await talk.bus.working_sets.get(GENERAL_PROBLEM)).open_questions == ["kept?"]
 
 
 async def test_the_same_cause_writes_once_and_what_is_there_is_not_written_again(talk):
     sets = talk.bus.working_sets
     for _ in range(2):
-        await sets.add(GENERAL, "open_questions", "why?", cause="call:1")
-    await sets.add(GENERAL, "open_questions", "why?", cause="call:2")
-    await sets.add(GENERAL, "partial_artifacts", {"letter": "Dear"})
-    await sets.add(GENERAL, "partial_artifacts", {"list": ["milk"]})
-    held = await sets.get(GENERAL)
+        await sets.add(GENERAL_PROBLEM, "open_questions", "why?", cause="call:1")
+    await sets.add(GENERAL_PROBLEM, "open_questions", "why?", cause="call:2")
+    await sets.add(GENERAL_PROBLEM, "partial_artifacts", {"letter": "Dear"})
+    await sets.add(GENERAL_PROBLEM, "partial_artifacts", {"list": ["milk"]})
+    held = await sets.get(GENERAL_PROBLEM)
     assert held.open_questions == ["why?"]
     assert held.partial_artifacts == {"letter": "Dear", "list": ["milk"]}
-    assert await talk.bus.write_to_working(GENERAL, "open_questions", ["what?"])
-    assert (await sets.get(GENERAL)).open_questions == ["what?"]
+    assert await talk.bus.write_to_working(GENERAL_PROBLEM, "open_questions", ["what?"])
+    assert (await sets.get(GENERAL_PROBLEM)).open_questions == ["what?"]
 
 
 async def test_a_change_of_a_problem_that_is_not_worked_on_carries_its_name(talk):
@@ -245,36 +255,40 @@ async def test_a_set_of_another_shape_from_elsewhere_does_not_keep_anybody_from_
     }
     await talk.tape.append(bus_entry(talk.fold.facts, {"working": [odd]}))
     held = await talk.bus.working_sets.get(first)
-    assert notes_of(held, "assume") == ["bare", "{'confidence': 1}"]
+    assert note_lines(held, "assume") == ["bare", "{'confidence': 1}"]
     assert "bare" in await talk.bus.working_sets.compile(first)
     assert await talk.bus.problems.pause(first)
     fold = await load_fold(talk.tape, **talk.bounds)
-    assert fold.problem == GENERAL
+    assert fold.problem == GENERAL_PROBLEM
 
 
 async def test_notes_of_each_kind_are_made_listed_and_taken_away(talk):
     sets = talk.bus.working_sets
-    for kind in KINDS:
-        await sets.change(GENERAL, lambda one, kind=kind: with_note(one, kind, "so", "as"))
-        await sets.change(GENERAL, lambda one, kind=kind: with_note(one, kind, "other", "then"))
-        await sets.change(GENERAL, lambda one, kind=kind: with_note(one, kind, "other", "then"))
-    held = await sets.get(GENERAL)
+    for kind in NOTE_KINDS:
+        await sets.change(GENERAL_PROBLEM, lambda one, kind=kind: with_note(one, kind, "so", "as"))
+        await sets.change(
+            GENERAL_PROBLEM, lambda one, kind=kind: with_note(one, kind, "other", "then")
+        )
+        await sets.change(
+            GENERAL_PROBLEM, lambda one, kind=kind: with_note(one, kind, "other", "then")
+        )
+    held = await sets.get(GENERAL_PROBLEM)
     assert held.constraints == {"must": ["so", "other"], "must_not": ["so", "other"]}
-    assert notes_of(held, "decide") == ["so (because as)", "other (because then)"]
-    assert notes_of(held, "draft") == ["as: so", "then: other"]
-    assert [len(notes_of(held, kind)) for kind in KINDS] == [2] * len(KINDS)
-    for kind in KINDS:
-        await sets.change(GENERAL, lambda one, kind=kind: without_note(one, kind, 1))
+    assert note_lines(held, "decide") == ["so (because as)", "other (because then)"]
+    assert note_lines(held, "draft") == ["as: so", "then: other"]
+    assert [len(note_lines(held, kind)) for kind in NOTE_KINDS] == [2] * len(NOTE_KINDS)
+    for kind in NOTE_KINDS:
+        await sets.change(GENERAL_PROBLEM, lambda one, kind=kind: without_note(one, kind, 1))
         for number in (0, 2):
             with pytest.raises(MemoryRefused, match=f"there is no note {kind} {number}"):
                 await sets.change(
-                    GENERAL, lambda one, kind=kind, n=number: without_note(one, kind, n)
+                    GENERAL_PROBLEM, lambda one, kind=kind, n=number: without_note(one, kind, n)
                 )
     for text in ["OTHER", "other", "other", "other", "other", "then"]:
-        await sets.change(GENERAL, lambda one, text=text: without_text(one, text))
-    assert (await sets.get(GENERAL)).empty
+        await sets.change(GENERAL_PROBLEM, lambda one, text=text: without_text(one, text))
+    assert (await sets.get(GENERAL_PROBLEM)).empty
     with pytest.raises(MemoryRefused, match="no note says this"):
-        await sets.change(GENERAL, lambda one: without_text(one, "other"))
+        await sets.change(GENERAL_PROBLEM, lambda one: without_text(one, "other"))
 
 
 @pytest.mark.parametrize(
@@ -283,16 +297,20 @@ async def test_notes_of_each_kind_are_made_listed_and_taken_away(talk):
 )
 async def test_a_note_that_says_nothing_or_too_much_is_refused(talk, kind, text, why):
     with pytest.raises(MemoryRefused, match="characters"):
-        await talk.bus.working_sets.change(GENERAL, lambda one: with_note(one, kind, text, why))
+        await talk.bus.working_sets.change(
+            GENERAL_PROBLEM, lambda one: with_note(one, kind, text, why)
+        )
 
 
 async def test_what_is_contested_is_in_the_packet_for_its_hours_and_in_no_summary():
     talk = await Talk().open()
     sets = talk.bus.working_sets
-    held = held_until("the deadline is in June", 0.8, talk.clock.now() + timedelta(hours=1))
-    await sets.add(GENERAL, "assumptions", held)
-    assert "in June" in await sets.compile(GENERAL)
-    assert await sets.export_summary(GENERAL) == ""
+    held = expiring_assumption(
+        "the deadline is in June", 0.8, talk.clock.now() + timedelta(hours=1)
+    )
+    await sets.add(GENERAL_PROBLEM, "assumptions", held)
+    assert "in June" in await sets.compile(GENERAL_PROBLEM)
+    assert await sets.export_summary(GENERAL_PROBLEM) == ""
     talk.clock.advance(HOUR)
-    assert await sets.get(GENERAL) is not None
-    assert "in June" not in await sets.compile(GENERAL)
+    assert await sets.get(GENERAL_PROBLEM) is not None
+    assert "in June" not in await sets.compile(GENERAL_PROBLEM)

@@ -1,0 +1,55 @@
+"""``/memory export``: all that is remembered here, as one file to take away.
+
+In a private chat a person takes away their own; in a group, whose memory is everybody's there, only an
+owner does. Where the file lies on the machine is told to an owner alone, in private.
+"""
+
+from __future__ import annotations
+
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.bus import OutgoingFile
+from bot.memory.archive_summary import ArchiveSummary
+
+_KILOBYTE, _MEGABYTE = 1024, 1024 * 1024
+
+
+async def export(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 - a form
+    """Write the archive, and answer with it.
+
+    Raises:
+        TapeWriteError: The storage refused.
+    """
+    asker = context.author
+    owner = asker.role == "owner"
+    if not (asker.private or owner):
+        return CommandReply(
+            "In a group only an owner may do this, since it concerns everybody here.",
+            replaces_message=False,
+        )
+    made = await context.export_memory()
+    told = (
+        f"Here is what I remember of this conversation, as `{made.path.name}` ({_size(made.size)}): "
+        f"{_contents(made)}. `README.txt` in it says what each file is."
+    )
+    if owner and asker.private:
+        told += f"\n\nIt stays on this machine, too: `{made.path}`"
+    return CommandReply(
+        told, replaces_message=False, files=(OutgoingFile(made.path.name, made.path),)
+    )
+
+
+def _contents(made: ArchiveSummary) -> str:
+    return (
+        f"{_count(made.facts, 'fact')}, {_count(made.history, 'piece')} of history, notes of "
+        f"{_count(made.notes, 'day')}, and all {_count(made.messages, 'message')}"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _size(size: int) -> str:
+    if size >= _MEGABYTE:
+        return f"{size / _MEGABYTE:.1f} MB"
+    return f"{max(1, round(size / _KILOBYTE))} KB"

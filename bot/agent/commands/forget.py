@@ -1,0 +1,146 @@
+"""``/memory forget``: erase facts and what was said, for good, after asking.
+
+In a private chat a person may have all of it erased. In a group an owner may, too; a member what rests
+on their own words alone, and their own messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.bus import Button
+from bot.core.errors import MemoryRefused
+from bot.memory.forgetting.erasure_candidates import ErasurePreview
+from bot.memory.forgetting.erasure_messages import (
+    NOTHING_FOUND_TEXT,
+    confirmation_buttons,
+    confirmation_instructions,
+    confirmation_text,
+)
+from bot.memory.forgetting.erasure_query import ErasureQuery, parse_query
+from bot.memory.forgetting.erasure_requests import (
+    PendingErasure,
+    find_erasure_result,
+    find_pending_erasure,
+    request_event,
+)
+from bot.memory.forgetting.tombstones import is_erased
+from bot.tape.entries import TapeEntry
+
+_USAGE = (
+    "What shall I forget? For example `/memory forget 3` for fact 3 and what it rests on, or "
+    '`/memory forget "my old address"` for all that holds these words. I show it before anything is '
+    "erased."
+)
+_SHARED = re.compile(r"w\d{1,9}", re.IGNORECASE)
+_FOR_ALL = (
+    "That is shared with everyone: `/memory unshare` and its number take it back. An owner erases it for "
+    "good by the number of the fact that was shared, or by its words."
+)
+_PICKED = re.compile(
+    r"(?P<form>yes|only)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
+    re.IGNORECASE,
+)
+_MORE = "By now it would be more than I have shown. "
+
+
+async def forget(arguments: str, context: CommandContext) -> CommandReply:
+    """Show what would be forgotten, or erase what was shown.
+
+    Args:
+        arguments: Numbers of facts, words, or ``yes`` and the id of an earlier request; behind it numbers of
+            the pieces that go, by default all. ``only`` shows what goes with these.
+        context: Of the command.
+
+    Raises:
+        MemoryRefused: It cannot be done now, or not by this person.
+        TapeError: The storage refused; asking again goes on from there.
+    """
+    if (hit := _PICKED.fullmatch(arguments.strip())) is not None:
+        picked = [int(one) for one in re.findall(r"\d+", hit["numbers"] or "")]
+        request = int(hit["request"])
+        if hit["form"].lower() == "yes":
+            return await _confirmed(request, picked, context)
+        return await _some(request, picked, context)
+    if _SHARED.fullmatch(arguments.strip()):
+        return CommandReply(_FOR_ALL)
+    asked = parse_query(arguments)
+    if asked is None:
+        return CommandReply(_USAGE)
+    survey = await context.preview_erasure(asked)
+    if survey.is_empty:
+        return await _nothing(asked, survey, context)
+    note = request_event(survey, context.command_entry.id, {context.author.id})
+    return _question(survey, context.command_entry.id, context, note)
+
+
+async def _nothing(
+    asked: ErasureQuery, survey: ErasurePreview, context: CommandContext
+) -> CommandReply:
+    if survey.not_permitted_count:
+        await context.drop_request(asked)
+        return CommandReply(
+            "What fits is not yours alone: only an owner may erase what others said."
+        )
+    if asked.facts:
+        numbers = ", ".join(str(one) for one in sorted(asked.facts))
+        return CommandReply(
+            f"There is no fact {numbers}: `/memory` lists them. For words that are numbers, put them in "
+            "quotation marks."
+        )
+    # The request alone holds the words.
+    await context.drop_request(asked)
+    return CommandReply(NOTHING_FOUND_TEXT)
+
+
+async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
+    """Show what goes if only some pieces of an earlier request are erased, and what is left."""
+    asked = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(asked, context)
+    survey = await context.preview_erasure(asked.query_for(picked), asked.request)
+    if survey.is_empty:
+        return CommandReply(NOTHING_FOUND_TEXT)
+    return _question(survey, request, context, picked=picked)
+
+
+def _check_asker(asked: PendingErasure, context: CommandContext) -> None:
+    if context.author.role != "owner" and context.author.id not in asked.askers:
+        raise MemoryRefused("only who asked for it, or an owner, may confirm it")
+
+
+async def _confirmed(request: int, picked: list[int], context: CommandContext) -> CommandReply:
+    done = await find_erasure_result(context.memory, request)
+    entries = await context.tape.read_entries(request, request) if request else []
+    if done is not None and entries and is_erased(entries[0]):
+        return CommandReply(done.description())
+    asked = await find_pending_erasure(context.tape, request, context.zone.now())
+    _check_asker(asked, context)
+    wanted, shown = asked.query, asked
+    if picked:
+        wanted, shown = asked.query_for(picked), asked.shown_for(picked)
+    erased = await context.erase(wanted, asked.request, (shown.facts, shown.messages))
+    if isinstance(erased, ErasurePreview):
+        # All of it is shown anew: pieces that were picked before may have other numbers now.
+        everything = await context.preview_erasure(asked.query, asked.request) if picked else erased
+        note = request_event(everything, request, asked.askers)
+        return _question(everything, request, context, note, before=_MORE)
+    return CommandReply(erased.description())
+
+
+def _question(
+    survey: ErasurePreview,
+    request: int,
+    context: CommandContext,
+    note: TapeEntry | None = None,
+    *,
+    picked: Sequence[int] = (),
+    before: str = "",
+) -> CommandReply:
+    """Return what would go, with how it is confirmed; a note keeps what the numbers of its pieces mean."""
+    return CommandReply(
+        f"{before}{confirmation_text(survey, context.zone.timezone)}\n\n{confirmation_instructions(request, survey, picked)}",
+        extra_entries=[note] if note is not None else [],
+        buttons=tuple(Button(*one) for one in confirmation_buttons(request, survey, picked)),
+    )

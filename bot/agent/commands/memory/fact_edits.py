@@ -1,0 +1,188 @@
+"""``/memory add`` and ``/memory edit``: what people say of themselves in so many words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.agent.commands.memory.fact_numbers import (
+    FactNumber,
+    find_fact,
+    idempotency_key,
+    parse_fact_number,
+    scope_of,
+    unknown_number_text,
+)
+from bot.agent.commands.memory.fact_text import fact_line, shorten
+from bot.agent.commands.memory.fact_text import fact_line as shown
+from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT, is_other_person, may_edit
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.memory.facts.fact import MAX_FACT_TEXT, Fact
+from bot.memory.facts.proposals import BatchOutcome, Proposal, ProposalBatch, ProposalDecision
+from bot.memory.facts.remember_proposal import propose_remembered_line
+from bot.memory.remember_requests import to_memory_line
+
+_EXAMPLE = "For example: `/memory add I prefer tea`."
+_EDIT_EXAMPLE = "For example: `/memory edit 3 I prefer coffee`. `/memory` lists the numbers."
+ALREADY_DONE = "That was done already."
+
+
+async def add(text: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory add TEXT``."""
+    line = to_memory_line(text)
+    if line is None:
+        return CommandReply(_unusable(text, f"What shall I add? {_EXAMPLE}"))
+    proposal = _asked(line, context)
+    batch = ProposalBatch(idempotency_key(context), "person", (proposal,), asker=context.author.id)
+    outcome = await context.memory.apply(batch)
+    return CommandReply(_added(outcome), zone_edit=context.memory.with_current_facts)
+
+
+def _asked(line: str, context: CommandContext) -> Proposal:
+    proposal = propose_remembered_line(context.tape.name, context.command_entry, line, line)
+    if not is_other_person(context.author.id, context):
+        return proposal
+    # Owners may write into anybody's memory, and not in their name.
+    evidence = tuple(replace(one, origin="member") for one in proposal.evidence)
+    return replace(proposal, evidence=evidence)
+
+
+def _added(outcome: BatchOutcome) -> str:
+    if not outcome.decisions:
+        return ALREADY_DONE
+    decided, *ended = outcome.decisions
+    fact = decided.fact
+    if fact is None or decided.verdict in ("refused", "logged"):
+        return f"Not added: {decided.reason}."
+    if decided.verdict == "pending":
+        return _set_aside(decided, fact)
+    if decided.verdict == "known" and fact.status == "pending":
+        return f"It waits already: {shown(fact)}\n`/memory pending` shows it."
+    if fact.admitted != outcome.entry:
+        return f"I have that already: {shown(fact)}"
+    told = f"Added to memory: {shown(fact)}"
+    gone = [one for one in (decided.ended, *(other.fact for other in ended)) if one is not None]
+    return "\n".join([told, *(f"It takes the place of {shown(one)}" for one in gone)])
+
+
+async def edit(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory edit N TEXT``."""
+    word, _, text = arguments.partition(" ")
+    number = parse_fact_number(word)
+    line = to_memory_line(text)
+    if number is None:
+        return CommandReply(f"Which one? {_EDIT_EXAMPLE}")
+    if line is None:
+        return CommandReply(_unusable(text, f"What shall it say? {_EDIT_EXAMPLE}"))
+    scope = scope_of(number, context)
+    fact = find_fact(number, context)
+    if fact is None:
+        return CommandReply(unknown_number_text(number, context))
+    if not may_edit(fact, context.author, shared=number.shared):
+        return CommandReply(OWNER_ONLY_TEXT if number.shared else _OTHERS)
+    key = idempotency_key(context)
+    if key not in scope.fold.decided_keys and fact.status != "active":
+        return CommandReply(_ended(number, fact))
+    proposal = _asked(line, context)
+    proposal = replace(proposal, op="supersede", fact=fact.id, text=_attributed(line, fact))
+    outcome = await scope.apply(ProposalBatch(key, "person", (proposal,), asker=context.author.id))
+    told = _edited(outcome, fact, shared=number.shared)
+    return CommandReply(told, zone_edit=context.memory.with_current_facts)
+
+
+_OTHERS = "In a group only an owner may change what somebody else said."
+
+
+def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
+    if not outcome.decisions:
+        return ALREADY_DONE
+    decided = outcome.decisions[0]  # Behind it is what else it ended.
+    new = decided.fact
+    if new is None or decided.verdict in ("refused", "logged"):
+        return f"Not changed: {decided.reason}."
+    if decided.verdict == "pending":
+        return _set_aside(decided, new)
+    if new.admitted != outcome.entry:
+        return f"I have that already: {shown(new, shared=shared)}"
+    return f"Changed: {shown(old, shared=shared)}\n→ {shown(new, shared=shared)}"
+
+
+def _attributed(line: str, fact: Fact) -> str:
+    """Return new words of a fact of a group, which begin with who said the old ones."""
+    said = (f"{one.who}: " for one in fact.evidence)
+    prefix = next((one for one in said if fact.text.startswith(one)), "")
+    return line if line.startswith(prefix) else prefix + line
+
+
+def _set_aside(decided: ProposalDecision, fact: Fact) -> str:
+    return f"Set aside, since {decided.reason}: {shown(fact)}\n`/memory pending` shows it."
+
+
+def _ended(number: FactNumber, fact: Fact) -> str:
+    if fact.status == "pending":
+        return f"It waits for a decision: `/memory accept {fact.id}` or `/memory drop {fact.id}`."
+    told = shown(fact, shared=number.shared)
+    return f"It holds no longer: {told}\n`/memory why {number}` tells more."
+
+
+def _unusable(text: str, otherwise: str) -> str:
+    length = len(" ".join(text.split()))
+    if length <= MAX_FACT_TEXT:
+        return otherwise
+    return f"That is too long: {length} characters, {shorten(text, 40)!r}. A fact has at most {MAX_FACT_TEXT}."
+
+
+async def share(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory share N``."""
+    if context.author.role != "owner":
+        return CommandReply(OWNER_ONLY_TEXT)
+    number = parse_fact_number(arguments.strip())
+    if number is None:
+        return CommandReply("Which one? For example: `/memory share 3`.")
+    fact = find_fact(number, context)
+    if fact is None:
+        return CommandReply(unknown_number_text(number, context))
+    if number.shared:
+        still = "already" if fact.status == "active" else "no longer"
+        return CommandReply(f"It is shared {still}: {fact_line(fact, shared=True)}")
+    workspace, key = context.memory.workspace, idempotency_key(context)
+    if fact.status != "active" and key not in workspace.fold.decided_keys:
+        return CommandReply(f"It is not believed here, so it is not shared: {fact_line(fact)}")
+    proposal = Proposal("add", fact.text, subject=fact.subject, evidence=fact.evidence)
+    outcome = await workspace.apply(
+        ProposalBatch(key, "person", (proposal,), asker=context.author.id)
+    )
+    if not outcome.decisions:
+        return CommandReply(ALREADY_DONE, zone_edit=context.memory.with_current_facts)
+    decided = outcome.decisions[0]  # Behind it is what else it ended.
+    if decided.fact is None or decided.verdict in ("refused", "logged"):
+        return CommandReply(f"Not shared: {decided.reason}.")
+    copy = fact_line(decided.fact, shared=True)
+    if decided.fact.admitted != outcome.entry:
+        return CommandReply(
+            f"It is shared already: {copy}", zone_edit=context.memory.with_current_facts
+        )
+    return CommandReply(
+        f"Shared: {copy}\nEverybody who talks to this bot will see it, in every chat. "
+        f"`/memory unshare w{decided.fact.id}` takes it back.",
+        zone_edit=context.memory.with_current_facts,
+    )
+
+
+async def unshare(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory unshare wN``."""
+    if context.author.role != "owner":
+        return CommandReply(OWNER_ONLY_TEXT)
+    number = parse_fact_number(arguments.strip())
+    if number is None or not number.shared:
+        return CommandReply("Which one? For example: `/memory unshare w3`. `/memory` lists them.")
+    if find_fact(number, context) is None:
+        return CommandReply(unknown_number_text(number, context))
+    proposal = Proposal("retire", fact=number.id)
+    batch = ProposalBatch(idempotency_key(context), "person", (proposal,), asker=context.author.id)
+    outcome = await context.memory.workspace.apply(batch)
+    told = ALREADY_DONE
+    for one in outcome.decisions:
+        if one.fact is not None:
+            took = one.verdict == "approved"
+            told = f"{'No longer shared' if took else 'It was not shared'}: {fact_line(one.fact, shared=True)}"
+    return CommandReply(told, zone_edit=context.memory.with_current_facts)

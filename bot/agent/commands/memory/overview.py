@@ -1,0 +1,103 @@
+"""``/memory`` and ``/memory history``: what is remembered, and what was consolidated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.agent.commands.memory.fact_text import (
+    age_text,
+    escape_markdown,
+    fact_count_text,
+    fact_label,
+    unverified_mark,
+)
+from bot.agent.commands.pagination import paginate
+from bot.agent.commands.problem_label import problem_labeller
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fact_markdown import group_by_subject
+from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.tape.entries import TapeEntry
+
+_SCANNED = 20_000
+_LISTED = 10
+_NOTES = 3
+_HINT = (
+    "`/memory why N` tells where one is from, `/memory edit N TEXT` corrects it, and "
+    "`/memory forget N` erases it."
+)
+_NOTHING = "Nothing yet. Tell me something about you, or use `/memory add`."
+
+
+async def summary(page: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory``."""
+    text, buttons = paginate("\n\n".join(_parts(context)), parse_page_number(page), "/memory")
+    return CommandReply(text, buttons=buttons)
+
+
+def _parts(context: CommandContext) -> Iterator[str]:
+    memory, zone = context.memory, context.zone
+    own, shared = memory.facts(), memory.workspace.active()
+    yield f"**What I remember** ({fact_count_text(len(own))})"
+    subjects = group_by_subject(own)
+    for subject, found in subjects.items():
+        heading = f"**{subject or 'other'}**\n" if len(subjects) > 1 or subject else ""
+        yield heading + _lines(found, context)
+    if not own:
+        yield _NOTHING
+    if shared:
+        yield "**Shared with everyone**\n" + _lines(shared, context, shared=True)
+    dailies = zone.read().dailies
+    for note in dailies[-_NOTES:][::-1]:
+        yield f"**Notes of {note.date}**\n{note.content}"
+    if len(dailies) > _NOTES:
+        yield f"and notes of {len(dailies) - _NOTES} earlier days"
+    yield "\n".join(_state(context))
+    if own or shared:
+        yield _HINT
+
+
+def _lines(found: list[Fact], context: CommandContext, *, shared: bool = False) -> str:
+    today, timezone = context.zone.today(), context.zone.timezone
+    lines = []
+    for fact in found:
+        old = age_text(fact.valid_from, today, timezone)
+        since = f" ({old})" if old else ""
+        told = f"{escape_markdown(fact.text)}{since}{unverified_mark(fact)}"
+        lines.append(f"{fact_label(fact, shared=shared)} {told}")
+    return "\n".join(lines)
+
+
+def _state(context: CommandContext) -> Iterator[str]:
+    waiting = len(context.memory.home.fold.pending())
+    if waiting:
+        yield f"{waiting} wait{'s' * (waiting == 1)} for you: `/memory pending`"
+    if context.memory.paused:
+        yield "Paused: nothing is learned until `/memory resume`."
+    yield (
+        f"{context.fold.window.unconsolidated} messages are not consolidated yet. "
+        f"Consolidation: {context.consolidation_line()}."
+    )
+
+
+async def history(page: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory history``."""
+    found: list[TapeEntry] = []
+    scanned = 0
+    async for entry in context.tape.read_back():
+        scanned += 1
+        if entry.kind == "event" and entry.name == HISTORY_EVENT:
+            found.append(entry)
+        if len(found) == _LISTED or scanned == _SCANNED:
+            break
+    if not found:
+        return CommandReply("There is no history yet: nothing has been consolidated.")
+    mark = problem_labeller(context.fold)
+    told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(found))
+    text, buttons = paginate(told, parse_page_number(page), "/memory history")
+    return CommandReply(text, buttons=buttons)
+
+
+def parse_page_number(page: str) -> int:
+    """Return the page that a text names, the first where it names none."""
+    return int(page) if page.isdecimal() and len(page) < 6 else 1

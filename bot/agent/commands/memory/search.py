@@ -1,0 +1,79 @@
+"""``/memory search WORDS``: in facts, also those that ended, in notes, and in what was said here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bot.agent.commands.memory.fact_text import fact_line, validity_text
+from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
+from bot.agent.commands.problem_label import problem_labeller
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.tools.tape import render_hits, search_tape_entries
+from bot.memory.facts.fact import Fact
+from bot.memory.memory_validation import memory_lines
+from bot.memory.stemming import stemmed_words
+from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
+
+_SAID = 20
+_FACTS = 50
+_LONGEST_SHOWN = 100
+_MARKS = {"pending": "waits for a decision", "dropped": "not accepted"}
+
+
+async def search(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory search WORDS``."""
+    words, page = split_page_number(arguments)
+    if not words:
+        return CommandReply("What shall I look for? For example: `/memory search green tea`.")
+    if len(words) > MAX_QUERY_LENGTH:
+        return CommandReply(f"That is too long: a search takes {MAX_QUERY_LENGTH} characters.")
+    parts = []
+    if facts := _facts(words, context):
+        parts.append("**Remembered**\n" + "\n".join(facts))
+    if notes := _notes(words, context):
+        parts.append("**Daily notes**\n" + "\n".join(notes))
+    kinds = frozenset({"message", "event"})
+    said = await search_tape_entries(context.tape, SearchQuery(words, kinds=kinds, limit=_SAID))
+    if said:
+        told = render_hits(said, context.zone.timezone, problem_labeller(context.fold))
+        parts.append(f"**Said here**\n{told}")
+    if not parts:
+        return CommandReply("Nothing found: neither remembered nor said here.")
+    shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
+    text, buttons = paginate("\n\n".join(parts), page, f"/memory search {shown} page")
+    return CommandReply(text, buttons=usable_buttons(buttons))
+
+
+def _facts(words: str, context: CommandContext) -> list[str]:
+    memory = context.memory
+    own = _matching(words, memory.home.fold.facts.values())
+    shared = _matching(words, memory.workspace.active())
+    timezone = context.zone.timezone
+    lines = [
+        f"{fact_line(fact)} ({_MARKS.get(fact.status) or validity_text(fact, timezone)})"
+        for fact in own
+    ]
+    lines += [
+        f"{fact_line(fact, shared=True)} ({validity_text(fact, timezone)})" for fact in shared
+    ]
+    return lines[:_FACTS]
+
+
+def _notes(words: str, context: CommandContext) -> list[str]:
+    return [
+        f"- {note.date}: {one}"
+        for note in reversed(context.zone.read().dailies)
+        for one in memory_lines(note.content)
+        if _holds(one, words)
+    ]
+
+
+def _matching(words: str, facts: Iterable[Fact]) -> list[Fact]:
+    """Return facts that hold the words, those that are believed first."""
+    found = [one for one in facts if one.text and _holds(f"{one.subject} {one.text}", words)]
+    return sorted(found, key=lambda one: (one.status != "active", one.id))
+
+
+def _holds(text: str, words: str) -> bool:
+    wanted = set(stemmed_words(words))
+    return wanted <= set(stemmed_words(text)) if wanted else words.casefold() in text.casefold()

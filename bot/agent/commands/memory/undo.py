@@ -1,0 +1,206 @@
+"""``/memory undo`` and ``/memory clear``."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+from bot.agent.commands.memory.fact_edits import ALREADY_DONE
+from bot.agent.commands.memory.fact_numbers import idempotency_key
+from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.bus import Button
+from bot.memory.bus.memory_clear import ClearPreview, clear_bus, preview_clear
+from bot.memory.facts.fact_undo import undone_batch_id
+from bot.memory.facts.proposals import BatchOutcome, ProposalBatch, ProposalDecision
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.zone_snapshot import DailyNote, MemorySnapshot
+from bot.memory.zone_versions import (
+    MEMORY_UNDONE_EVENT,
+    notes_before_clearing,
+    read_zone_versions,
+)
+from bot.tape.entries import TapeEntry, event
+
+_NOTHING = "There is no earlier memory to go back to."
+_NAMED = 5
+_CHANGED = (
+    "Memory has changed since; nothing was undone. `/memory undo` goes back from how it is now."
+)
+
+
+async def undo(looked_at: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory undo``, and ``/memory undo ID`` where a button says which change it means."""
+    home, key = context.memory.home, idempotency_key(context)
+    batch = ProposalBatch(key, "undo", ())
+    if key not in home.fold.decided_keys:
+        found = await home.undo_batch()
+        if looked_at and (found is None or looked_at != str(found.undone_entry)):
+            return CommandReply(_CHANGED, replaces_message=False)
+        if found is None or await _is_import(found, context):
+            return await _undo_notes(context)
+        batch = replace(found, key=key, asker=context.author.id)
+    outcome = await context.memory.apply(batch)
+    recorded = await home.find_batch(outcome.entry)
+    undone = await home.find_batch(undone_batch_id(recorded) or 0) if recorded is not None else None
+    if undone is None:
+        return CommandReply(ALREADY_DONE, zone_edit=context.memory.with_current_facts)
+    notes = await _notes_before(undone, context)
+
+    def change(snapshot: MemorySnapshot) -> MemorySnapshot:
+        fresh = context.memory.with_current_facts(snapshot)
+        dailies = _merged(notes, fresh.dailies)
+        if dailies == fresh.dailies:
+            return fresh
+        return replace(fresh, version=snapshot.version + 1, dailies=dailies, cleared=False)
+
+    told = _told(outcome) + ("\n\nThe daily notes of this chat are back, too." if notes else "")
+    note = event(MEMORY_UNDONE_EVENT, {"from": context.zone.read().version, "batch": undone.id})
+    return CommandReply(f"{told}\n\n`/memory undo` goes further back.", change, [note])
+
+
+def _told(outcome: BatchOutcome) -> str:
+    lines = [_taken_back(one) for one in outcome.decisions if one.verdict == "approved"]
+    return f"Taken back:\n{bullet_list(lines)}" if lines else "Taken back."
+
+
+def _taken_back(decided: ProposalDecision) -> str:
+    fact = decided.fact
+    if fact is None:
+        return decided.reason
+    if decided.proposal.op == "retire":
+        return f"gone: {fact_line(fact)}"
+    if decided.proposal.op == "weaken":
+        return f"not said again: {fact_line(fact)}"
+    return f"{'waits again' if fact.status == 'pending' else 'back'}: {fact_line(fact)}"
+
+
+async def _is_import(batch: ProposalBatch, context: CommandContext) -> bool:
+    """Say whether a batch would take back what was there before there were changes."""
+    entry = await context.memory.home.find_batch(batch.undone_entry or 0)
+    return entry is not None and entry.data.get("author") == "import"
+
+
+async def _notes_before(undone: TapeEntry, context: CommandContext) -> tuple[DailyNote, ...]:
+    """Return the daily notes that went when all memory was cleared in this chat."""
+    key, name = str(undone.data.get("key")), context.tape.name
+    here = key.startswith((f"command:{name}:", f"call:{name}:"))
+    if not here or undone.data.get("clears") is not True:
+        return ()
+    return await notes_before_clearing(context.tape, str(undone.meta.get("ts")))
+
+
+def _merged(before: tuple[DailyNote, ...], now: tuple[DailyNote, ...]) -> tuple[DailyNote, ...]:
+    """Return notes with those of before, as far as they do not say so already."""
+    notes = {note.date: note.content for note in now}
+    for note in before:
+        later = notes.get(note.date, "")
+        if note.content not in later:
+            notes[note.date] = f"{note.content}\n{later}".strip()
+    return tuple(DailyNote(day, notes[day]) for day in sorted(notes))
+
+
+async def _undo_notes(context: CommandContext) -> CommandReply:
+    """Go back to the daily notes of before, where no change of facts is left to undo."""
+    earlier = await _earlier_notes(context)
+    if earlier is None:
+        return CommandReply(_NOTHING)
+    current = context.zone.read().version
+    note = event(
+        MEMORY_UNDONE_EVENT, {"from": current, "to": earlier.version, "version": current + 1}
+    )
+    return CommandReply(
+        f"The daily notes are again as in version {earlier.version}.",
+        lambda snapshot: replace(
+            snapshot, version=snapshot.version + 1, dailies=earlier.dailies, cleared=False
+        ),
+        [note],
+    )
+
+
+async def _earlier_notes(context: CommandContext) -> MemorySnapshot | None:
+    """Return the newest earlier zone with other notes; repeated undos go further back."""
+    current, zone = context.zone.read(), context.zone
+    ceiling = current.version
+    async with aclosing(read_zone_versions(context.tape)) as zones:
+        async for version in zones:
+            found = version.snapshot.pruned(zone.today(), zone.retention_days)
+            if found.version == ceiling and version.restores is not None:
+                ceiling = version.restores
+            if found.version < ceiling and found.dailies != current.dailies:
+                return found
+    return None
+
+
+async def clear(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/memory clear``, which asks, and ``/memory clear yes``, which does it."""
+    word, _, looked_at = arguments.lower().partition(" ")
+    memory, key = context.memory, idempotency_key(context)
+    if key in memory.home.fold.decided_keys:
+        await clear_bus(memory, key)
+        return _cleared(memory, memory.home.fold.decided_keys[key], "A copy was written before")
+    state = f"{context.zone.read().version}-{memory.home.fold.last_entry_id}"
+    dailies, more = context.zone.read().dailies, preview_clear(memory)
+    if not (memory.facts() or memory.home.fold.pending() or dailies or more):
+        return CommandReply("There is nothing to clear.", replaces_message=False)
+    if word != "yes":
+        return CommandReply(
+            f"This clears long-term memory ({fact_count_text(len(memory.facts()))}) and the daily notes of "
+            f"this chat{_with(more)}. To go on, send `/memory clear yes`.",
+            buttons=(
+                Button("Clear it", f"/memory clear yes {state}"),
+                Button("Keep it", "/memory"),
+            ),
+        )
+    if looked_at and looked_at != state:
+        return CommandReply(
+            "Memory has changed since you were asked; nothing was cleared. "
+            "Look at it with `/memory` first.",
+            replaces_message=False,
+        )
+    copy = await context.export_memory()
+    outcome = await memory.apply(memory.clear_batch(key, context.author.id))
+    await clear_bus(memory, key)
+    return _cleared(memory, outcome.entry, f"A copy is in `{_shown(copy.path, context)}`", more)
+
+
+def _with(more: ClearPreview) -> str:
+    parts = [
+        f"{len(more.values)} shared value{'s' * (len(more.values) != 1)}" if more.values else "",
+        f"{len(more.beliefs)} belief{'s' * (len(more.beliefs) != 1)}" if more.beliefs else "",
+        "the working notes of its problems" if more.notes else "",
+    ]
+    told = ", ".join(filter(None, parts))
+    return f", with {told}" if told else ""
+
+
+def _cleared(
+    memory: LongTermMemory, entry: int, copy: str, more: ClearPreview | None = None
+) -> CommandReply:
+    return CommandReply(
+        f"Memory is cleared. {copy}; `/memory undo` brings {_back(more)}",
+        # What everybody reads stays.
+        lambda snapshot: replace(
+            snapshot.without_own_memory(), reference=memory.render_reference()
+        ),
+        buttons=(Button("Bring it back", f"/memory undo {entry}"),),
+    )
+
+
+def _back(more: ClearPreview | None) -> str:
+    if not more:
+        return "it back."
+    told = ["the facts and the daily notes back."]
+    if more.values:
+        told.append("Shared values come back one by one: `/reference rollback KEY N`.")
+    if more.beliefs:
+        told.append(f"Beliefs do so by `/memory accept {' '.join(more.beliefs[:_NAMED])}`.")
+    if more.notes:
+        told.append("Working notes do not come back.")
+    return " ".join(told)
+
+
+def _shown(path: Path, context: CommandContext) -> str:
+    """Return where a file is, for owners; others need not know the machine."""
+    return str(path) if context.author.role == "owner" and context.author.private else path.name

@@ -1,0 +1,88 @@
+"""``/problem note``: what is noted for the problem that is worked on."""
+
+from __future__ import annotations
+
+from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.problem.transitions import change_key, find_recorded_change, formatted_name
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.memory.bus.compartment_records import WorkingSet, working_set_from_json
+from bot.memory.bus.problem_notes import (
+    NOTE_KINDS,
+    NoteKind,
+    note_lines,
+    with_note,
+    without_note,
+)
+from bot.memory.bus.working_set import WorkingSetEdit
+
+_SURE = 0.8
+"""Of what a person assumes."""
+
+_EXAMPLES = (
+    "`/problem note must stay below 500 €`, `/problem note ask Which hotel?`, "
+    "`/problem note decide by train because it is quiet`, `/problem note draft letter Dear …`, "
+    "`/problem note drop ask 1`"
+)
+
+
+async def note(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem note KIND TEXT`` and ``/problem note drop KIND N``.
+
+    A button says behind the number how the note begins: another one is not taken away.
+    """
+    word, rest = _parted(arguments)
+    drops = word == "drop"
+    if drops:
+        word, rest = _parted(rest)
+    kind = next((one for one in NOTE_KINDS if one == word.replace("_", "-")), None)
+    number, begins = _parted(rest)
+    if kind is None or not rest or (drops and not _is_number(number)):
+        return CommandReply(f"For example: {_EXAMPLES}.")
+    edit = _dropping(kind, int(number), begins) if drops else _noting(kind, rest)
+    return await _change(kind, edit, context, "Noted" if not drops else "Left")
+
+
+async def _change(
+    kind: NoteKind, edit: WorkingSetEdit, context: CommandContext, done: str
+) -> CommandReply:
+    bus, cause = context.memory.bus, change_key(context)
+    working = await _changed_before(context, cause)
+    if working is None:
+        problem = await bus.problems.get_active()
+        working = await bus.working_sets.change(problem.problem_id, edit, cause=cause)
+    owner = await bus.problems.get(working.problem_id)
+    of = f" for {formatted_name(owner)}" if owner is not None else ""
+    lines = [
+        f"**{at}.** {escape_markdown(shorten(one))}"
+        for at, one in enumerate(note_lines(working, kind), 1)
+    ]
+    return CommandReply("\n".join([f"{done}{of}, **{kind}**:", *(lines or ["nothing"])]))
+
+
+async def _changed_before(context: CommandContext, cause: str) -> WorkingSet | None:
+    """Return what this command made before a kill, so that it answers the same."""
+    entry = await find_recorded_change(context, cause)
+    records = entry.data.get("working") if entry is not None else None
+    return working_set_from_json(records[0]) if isinstance(records, list) and records else None
+
+
+def _noting(kind: NoteKind, text: str) -> WorkingSetEdit:
+    why = ""
+    if kind == "decide":
+        text, _, why = text.partition(" because ")
+    elif kind == "draft":
+        why, text = _parted(text, lower=False)
+    return lambda working: with_note(working, kind, text, why, _SURE)
+
+
+def _dropping(kind: NoteKind, number: int, begins: str) -> WorkingSetEdit:
+    return lambda working: without_note(working, kind, number, begins)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 2
+
+
+def _parted(text: str, *, lower: bool = True) -> tuple[str, str]:
+    parts = [*text.split(maxsplit=1), "", ""]
+    return parts[0].lower() if lower else parts[0], parts[1].strip()

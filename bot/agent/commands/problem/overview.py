@@ -1,0 +1,123 @@
+"""Forms of ``/problem`` that show: the list, and what is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.agent.commands.memory.fact_text import age_text, escape_markdown
+from bot.agent.commands.memory.overview import parse_page_number
+from bot.agent.commands.pagination import paginate, split_page_number
+from bot.agent.commands.problem.transitions import find_problem, formatted_name
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.bus import Button
+from bot.core.clock import format_time
+from bot.memory.bus.compartment_records import Problem
+from bot.memory.bus.problem_notes import NOTE_KINDS, note_lines
+from bot.tape.search import GENERAL_PROBLEM
+
+_A_PAGE = 8
+_MOST_BUTTONS = 5
+_USUAL = 5
+_STATES = {"active": "you are on it", "background": "in the background", "completed": "done"}
+_HINT = "`/problem new NAME` begins another one, `/problem switch N` goes to it."
+
+
+async def list_problems(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem``, ``/problem list`` and ``/problem list done``."""
+    form, _, page = arguments.lower().rpartition(" ")
+    ended = "done" in (form, page)
+    problems = context.memory.bus.problems
+    found = [one for one in await problems.list_by_state() if (one.state == "completed") == ended]
+    if not found:
+        return CommandReply("Nothing is done yet.")
+    found.sort(key=lambda one: one.state != "active")
+    pages = (len(found) + _A_PAGE - 1) // _A_PAGE
+    at = min(max(parse_page_number(page), 1), pages)
+    shown = found[(at - 1) * _A_PAGE : at * _A_PAGE]
+    lines = [_line(one, context) for one in shown]
+    head = "**Done**" if ended else "**What we work on**"
+    command = f"/problem list{' done' * ended}"
+    where = f"Page {at} of {pages}; `{command} N` shows another." if pages > 1 else ""
+    text = "\n\n".join(part for part in (head, "\n".join(lines), where, _HINT) if part)
+    turning = [Button("‹ Back", f"{command} {at - 1}")] * (at > 1)
+    turning += [Button("More ›", f"{command} {at + 1}")] * (at < pages)
+    buttons = [] if ended else _buttons(shown)[: _MOST_BUTTONS - len(turning)]
+    return CommandReply(text, buttons=(*buttons, *turning))
+
+
+def _line(problem: Problem, context: CommandContext) -> str:
+    working = problem.working_set
+    questions = len(working.open_questions) if working is not None else 0
+    parts = [_STATES.get(problem.state, problem.state)]
+    if problem.priority != _USUAL:
+        parts.append(f"priority {problem.priority}")
+    if problem.problem_id != GENERAL_PROBLEM:
+        began = age_text(
+            format_time(problem.created_at), context.zone.today(), context.zone.timezone
+        )
+        parts += [f"begun {began}{' ago' * (began != 'today')}"] if began else []
+    if questions:
+        parts.append(f"{questions} open question{'s' * (questions != 1)}")
+    name = "**general**" if problem.problem_id == GENERAL_PROBLEM else _labelled(problem)
+    return f"{name}: {', '.join(parts)}"
+
+
+def _labelled(problem: Problem) -> str:
+    # Bold, since platforms count the lines of a list themselves.
+    return f"**{problem.problem_id.removeprefix('p')}.** {escape_markdown(problem.name)}"
+
+
+def _buttons(shown: list[Problem]) -> list[Button]:
+    """Return buttons: to end what is worked on, and to go to the others."""
+    found = [
+        Button(f"Done: {one.name}", f"/problem done {one.problem_id}")
+        for one in shown
+        if one.state == "active" and one.problem_id != GENERAL_PROBLEM
+    ]
+    return found + [
+        Button(f"Switch to {one.name}", f"/problem switch {one.problem_id}")
+        for one in shown
+        if one.state != "active"
+    ]
+
+
+async def show(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem show [X]``: of another problem than the active one only its summary."""
+    wanted, page = split_page_number(arguments)
+    bus = context.memory.bus
+    active = await bus.problems.get_active()
+    found = await find_problem(wanted, context) if wanted else active
+    if found.problem_id == active.problem_id:
+        text = "\n\n".join([f"**{escape_markdown(found.name)}**", *_notes(found)])
+        shown, buttons = paginate(text, page, f"/problem show {found.problem_id} page")
+        return CommandReply(shown, buttons=buttons)
+    summary = await bus.working_sets.export_summary(found.problem_id)
+    told = (
+        f"It came to this:\n{escape_markdown(summary)}" if summary else "Nothing was noted for it."
+    )
+    state = _STATES.get(found.state, found.state)
+    text = f"{formatted_name(found)} ({state}). {told}"
+    if found.state == "completed":
+        return CommandReply(text)
+    return CommandReply(
+        f"{text}\n\nAll that is noted for it is shown once you are on it.",
+        buttons=(Button(f"Switch to {found.name}", f"/problem switch {found.problem_id}"),),
+    )
+
+
+def _notes(problem: Problem) -> Iterator[str]:
+    working = problem.working_set
+    if working is None or working.empty:
+        summary = problem.summary
+        yield (
+            f"It came to this before:\n{escape_markdown(summary)}"
+            if summary
+            else "Nothing is noted yet."
+        )
+        yield "`/problem note KIND TEXT` notes something; kinds: " + ", ".join(NOTE_KINDS) + "."
+        return
+    for kind in NOTE_KINDS:
+        if held := note_lines(working, kind):
+            lines = [f"**{at}.** {escape_markdown(one)}" for at, one in enumerate(held, 1)]
+            yield "\n".join([f"**{kind}**", *lines])
+    yield "`/problem note drop KIND N` takes one away."

@@ -1,0 +1,196 @@
+"""Forms of ``/problem`` that change what is worked on.
+
+What is answered is told from the entry that records the change, so that a command which is run again
+after a kill answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.bus import Button
+from bot.core.errors import MemoryRefused
+from bot.memory.bus.compartment_records import (
+    Problem,
+    problem_from_json,
+    working_set_from_json,
+)
+from bot.memory.bus.problem_lookup import match_problem
+from bot.memory.bus.problem_registry import ProblemRegistry
+from bot.memory.bus.working_set import problem_summary
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL_PROBLEM
+
+_Put = Callable[[ProblemRegistry, str, str], Awaitable[bool]]
+"""Puts a problem into a state, given its id and the cause."""
+
+_WHICH = "Which one? Give its number or its name; `/problem` lists all."
+_DONE = "Done."
+"""Answers again what was answered before, where the record of it was erased."""
+
+
+def change_key(context: CommandContext) -> str:
+    """Return the key under which a command changes something once."""
+    return f"command:{context.tape.name}:{context.command_entry.id}"
+
+
+async def find_recorded_change(context: CommandContext, cause: str) -> TapeEntry | None:
+    """Return the entry that records what a cause did; None where it did nothing yet."""
+    known = context.fold.facts.decided_keys.get(cause)
+    found = await context.tape.read_entries(known, known) if known is not None else []
+    return found[0] if found else None
+
+
+async def find_problem(wanted: str, context: CommandContext) -> Problem:
+    """Return the problem that somebody names.
+
+    Raises:
+        MemoryRefused: There is none, or it may be several.
+    """
+    found = match_problem(await context.memory.bus.problems.list_by_state(), wanted)
+    if found is None:
+        raise MemoryRefused(f"there is no problem {wanted[:60]!r}; `/problem` lists all")
+    return found
+
+
+async def new(name: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem new NAME``."""
+    if not name:
+        return CommandReply("What shall it be called? For example: `/problem new Taxes`.")
+    problems, cause = context.memory.bus.problems, change_key(context)
+    made = await problems.create(name, cause=cause)
+    switching = f"{cause}:switch"
+    await problems.switch_to(made.problem_id, cause=switching)
+    return await _told(context, switching)
+
+
+async def switch(wanted: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem switch X`` and ``/problem resume X``."""
+    cause = change_key(context)
+    if not wanted:
+        return CommandReply(_WHICH)
+    if cause not in context.fold.facts.decided_keys:
+        found = await find_problem(wanted, context)
+        if found.state == "active":
+            return CommandReply(f"You are on {formatted_name(found)} already.")
+        if found.state == "completed":
+            raise MemoryRefused(
+                f"{formatted_name(found)} is done; `/problem new` begins another of that name"
+            )
+        await context.memory.bus.problems.switch_to(found.problem_id, cause=cause)
+    return await _told(context, cause)
+
+
+async def pause(wanted: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem pause [X]``."""
+    return await _put(
+        wanted, context, lambda problems, one, cause: problems.pause(one, cause=cause)
+    )
+
+
+async def background(wanted: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem background [X]``."""
+    return await _put(
+        wanted, context, lambda problems, one, cause: problems.background(one, cause=cause)
+    )
+
+
+async def done(wanted: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem done [X]``."""
+    return await _put(
+        wanted, context, lambda problems, one, cause: problems.complete(one, cause=cause)
+    )
+
+
+async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
+    """Put a problem aside, by default the one that is worked on."""
+    cause = change_key(context)
+    if cause not in context.fold.facts.decided_keys:
+        problems = context.memory.bus.problems
+        found = await find_problem(wanted, context) if wanted else await problems.get_active()
+        if found.problem_id == GENERAL_PROBLEM:
+            return CommandReply(
+                "“general” is always there: `/problem switch X` goes to another one."
+            )
+        if not await put(problems, found.problem_id, cause):
+            return CommandReply(put_aside_text(found), buttons=resume_button(found))
+    return await _told(context, cause)
+
+
+async def priority(arguments: str, context: CommandContext) -> CommandReply:
+    """Answer ``/problem priority X N``."""
+    wanted, _, number = arguments.rpartition(" ")
+    if not wanted or not number.isdecimal() or len(number) > 1:
+        return CommandReply("For example: `/problem priority 2 9`: 1 to 9, the highest first.")
+    found = await find_problem(wanted, context)
+    await context.memory.bus.problems.prioritise(
+        found.problem_id, int(number), cause=change_key(context)
+    )
+    return CommandReply(f"{formatted_name(found)} has priority {number} now.")
+
+
+async def _told(context: CommandContext, cause: str) -> CommandReply:
+    """Answer what a change did."""
+    entry = await find_recorded_change(context, cause)
+    problems = _problems_in(entry.data) if entry is not None else []
+    if len(problems) > 1:
+        left, taken = problems[:2]
+        return CommandReply(switch_text(left, taken), buttons=resume_button(left))
+    if problems:
+        return CommandReply(put_aside_text(problems[0]), buttons=resume_button(problems[0]))
+    return CommandReply(_DONE)
+
+
+def _problems_in(data: dict[str, Any]) -> list[Problem]:
+    """Return the problems that a change records, with their working sets as far as they live."""
+    sets = [working_set_from_json(one) for one in data.get("working", ())]
+    by_problem = {one.problem_id: one for one in sets if one is not None}
+    found = [problem_from_json(one) for one in data.get("problems", ())]
+    return [
+        replace(one, working_set=by_problem.get(one.problem_id)) for one in found if one is not None
+    ]
+
+
+_SHOWN = 300
+
+
+def formatted_name(problem: Problem) -> str:
+    """Return a problem's name as Markdown."""
+    return f"“{escape_markdown(problem.name)}”"
+
+
+def summary_clause(summary: str) -> str:
+    """Return an exported summary as part of a sentence, cut where it is long; a full stop for none."""
+    told = "; ".join(line.strip() for line in summary.splitlines() if line.strip())
+    return f": {escape_markdown(shorten(told, _SHOWN))}" if told else "."
+
+
+def put_aside_text(problem: Problem) -> str:
+    """Return what became of a problem that is not worked on any more, and what it came to."""
+    states = {"background": "in the background", "completed": "done"}
+    return f"{formatted_name(problem)} is {states.get(problem.state, problem.state)}{summary_clause(problem_summary(problem))}"
+
+
+def switch_text(left: Problem, taken: Problem) -> str:
+    """Return what a switch did."""
+    parts = [f"You are on {formatted_name(taken)} now.", put_aside_text(left)]
+    messages, _ = taken.resumable_size
+    if summary := problem_summary(taken):
+        parts.append(f"Where you were{summary_clause(summary)}")
+    if messages:
+        told = (
+            f"{messages} messages of {formatted_name(taken)} are" if messages > 1 else "message is"
+        )
+        parts.append(f"The last {told} back in view.")
+    return "\n\n".join(parts)
+
+
+def resume_button(problem: Problem) -> tuple[Button, ...]:
+    """Return the button that takes a problem up again; none where it has ended."""
+    if problem.state == "completed":
+        return ()
+    return (Button(f"Back to {problem.name}", f"/problem switch {problem.problem_id}"),)

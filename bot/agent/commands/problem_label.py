@@ -1,0 +1,26 @@
+"""Which problem an entry belongs to, as a person is told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bot.memory.session_fold import SessionFold
+from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
+
+
+def problem_labeller(fold: SessionFold) -> Callable[[TapeEntry], str]:
+    """Return what tells of an entry the problem, where that is not the one that is worked on.
+
+    Args:
+        fold: The session's state.
+    """
+
+    def told(entry: TapeEntry) -> str:
+        problem_id = problem_of(entry)
+        if problem_id == fold.problem:
+            return ""
+        known = fold.compartments.problem(problem_id)
+        return f" (problem `{known.name if known is not None else problem_id}`)"
+
+    return told

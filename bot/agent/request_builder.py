@@ -1,0 +1,238 @@
+"""Builds a turn's model requests, and keeps the system prompt they begin with on the tape."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.agent.agent import Agent
+from bot.agent.context import ModelContext, RenderedMessages, records_tail
+from bot.agent.prompt import PromptInputs, system_prompt
+from bot.agent.tools.registry import Availability
+from bot.agent.views.automatic_recall import MIN_RECALL_BUDGET, AutomaticRecall
+from bot.agent.views.exact import AnchorReader
+from bot.agent.views.summaries import SummaryReader
+from bot.agent.vision import ImageTracker, with_images
+from bot.llm.base import ChatMessage, ModelRequest, ToolSpec
+from bot.memory.attachments import attachments_in
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.recall import recallable_facts
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone import MemoryZone
+from bot.tape.entries import TapeEntry, system
+from bot.tape.search import GENERAL_PROBLEM
+from bot.tape.service import TapeService
+
+_TAKEN_BACK = (
+    "Taken back after a check against the user's words, and not in long-term memory any more (where it matters, say so, "
+    "and save what holds):"
+)
+_MOST_TOLD = 5
+_CLOSING = "This is the last step of this turn: no more tools; answer now with what is known."
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltRequest:
+    """A request, and what it takes to build it again.
+
+    Attributes:
+        request: For the model.
+        tail_records: What its tail has beyond the session's state.
+        last_seen_entry: The last entry that it knows of.
+        images: Whether the model sees images, and which of those in view it was shown; None where
+            there is none in view.
+    """
+
+    request: ModelRequest
+    tail_records: tuple[str, ...]
+    last_seen_entry: int
+    images: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class RequestBuilder:
+    """Makes requests of one session's state.
+
+    Attributes:
+        agent: The model and its tools.
+        tape: The session's.
+        fold: Its state.
+        zone: Its memory.
+        images: What the model takes of the images in view.
+        memory: Its long-term memory.
+        task: They are for a sub-task, not for a conversation.
+        rendered: Messages as they were rendered before.
+        recalled: What was recalled for the newest message.
+        anchors: Of the view.
+        summaries: Of what lies before it.
+    """
+
+    agent: Agent
+    tape: TapeService
+    fold: SessionFold
+    zone: MemoryZone
+    images: ImageTracker
+    memory: LongTermMemory
+    task: bool = False
+    rendered: RenderedMessages = field(default_factory=dict)
+    recalled: AutomaticRecall = field(default_factory=AutomaticRecall)
+    anchors: AnchorReader = field(init=False)
+    summaries: SummaryReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make what reads the tape for the view."""
+        self.anchors = AnchorReader(self.tape, self.fold)
+        self.summaries = SummaryReader(self.tape, self.fold)
+
+    async def build(self, *, closing: bool, notes: Sequence[str] = ()) -> BuiltRequest:
+        """Return the next request; its system prompt is on the tape before it is sent.
+
+        Args:
+            closing: No more tools: the model must answer now.
+            notes: What the model should be told in this turn.
+        """
+        prompt = await self.system_prompt()
+        if changed := self.prompt_entry(prompt):
+            await self.tape.append_many(changed)
+        offered = await self._offered() if self.agent.model.profile.tools else []
+        fold = self.fold.without_hidden_messages()
+        packet, passages = await self._problem_records(), await self._passages(prompt, fold)
+        taken_back = [] if self.task else self._taken_back()
+        extra = (*packet, *passages, *taken_back, *notes, *([_CLOSING] if closing else []))
+        builder = self.agent.builder
+        anchors = await self.anchors.read() if builder.anchors else ()
+        spoken = fold.window.conversation()
+        history = await self._add_images(
+            builder.render(fold.window, self.rendered, anchors), spoken
+        )
+        tail = records_tail(self.fold, self.agent.timezone, extra)
+        request = ModelRequest(
+            messages=ModelContext(prompt, tuple(history), tail).messages(),
+            tools=offered,
+            tool_choice="none" if closing else "auto",
+        )
+        return BuiltRequest(request, extra, self.fold.version, self._pictures(spoken))
+
+    async def _offered(self) -> list[ToolSpec]:
+        """Return the tools that there is something to do for."""
+        problems = self.memory.bus.problems
+        known = [] if self.task else await problems.list_by_state()
+        open_ones = any(
+            one.problem_id != GENERAL_PROBLEM and one.state != "completed" for one in known
+        )
+        skills = (await self.agent.workspace.read()).skills
+        return self.agent.tools.available_specs(
+            Availability(problems=open_ones, skills=bool(skills))
+        )
+
+    async def system_prompt(self) -> str:
+        """Return the system prompt as it is now."""
+        agent = self.agent
+        builder = agent.builder
+        return system_prompt(
+            PromptInputs(
+                today=agent.clock.now().astimezone(agent.timezone).date(),
+                timezone=agent.timezone,
+                timezone_name=agent.timezone_name,
+                memory=self.fold.prompt_snapshot,
+                boundary=None if builder.anchors else self.fold.boundary,
+                workspace=await agent.workspace.read(),
+                profile=agent.model.profile,
+                summaries=await self.summaries.read() if builder.summaries else (),
+                task=self.task,
+            )
+        )
+
+    def _taken_back(self) -> list[str]:
+        """Return what a judge took back of what was saved here a short while ago: the model had said that it was saved."""
+        answers = [
+            one for one in self.fold.window.conversation() if one.payload.get("role") == "assistant"
+        ]
+        # What is judged while the next answer is being made is told with the one after it.
+        before = answers[-2:-1] or ([self.fold.boundary] if self.fold.boundary else [])
+        since = str(before[0].meta.get("ts", "")) if before else ""
+        gone = [
+            one.text
+            for one in self.memory.home.fold.facts.values()
+            if one.is_refuted
+            and one.changed >= since
+            and any(said.tape == self.tape.name for said in one.evidence)
+        ]
+        return (
+            ["\n".join([_TAKEN_BACK, *(f"- {text}" for text in gone[-_MOST_TOLD:])])]
+            if gone
+            else []
+        )
+
+    def prompt_entry(self, prompt: str) -> list[TapeEntry]:
+        """Return the prompt as an entry, unless it is the one that the tape has last."""
+        digest = prompt_digest(prompt)
+        return [] if self.fold.turns.last_prompt[0] == digest else [system(prompt, hash=digest)]
+
+    async def _add_images(
+        self, history: Sequence[ChatMessage], spoken: Sequence[TapeEntry]
+    ) -> list[ChatMessage]:
+        """Return the history with its images, or with the word that they are not seen."""
+        self.images.begin_request()
+        profile = self.agent.model.profile
+        return await with_images(
+            history, spoken, self.rendered, profile=profile, images=self.images.get
+        )
+
+    def _pictures(self, spoken: Sequence[TapeEntry]) -> dict[str, Any] | None:
+        if not any(
+            file.is_viewable_image for entry in spoken for file in attachments_in(entry.meta)
+        ):
+            return None
+        return {"vision": self.agent.model.profile.vision, "shown": self.images.shown_names}
+
+    async def _problem_records(self) -> list[str]:
+        """Return what the model is told of the problem that is worked on, and of no other."""
+        if self.task:
+            return []
+        bus = self.memory.bus
+        problem = await bus.problems.get_active()
+        # Only a working set needs them, and they are looked for among all facts.
+        pending = self.memory.home.fold.pending() if problem.working_set is not None else []
+        packet = await bus.working_sets.compile(
+            problem.problem_id, pending={fact.id for fact in pending}
+        )
+        if packet:
+            return [packet]
+        found = (
+            [] if problem.problem_id == GENERAL_PROBLEM else [f"Problem at hand: {problem.name}"]
+        )
+        boundary = self.fold.boundary
+        told = str(boundary.data.get("summary")) if boundary is not None else ""
+        if problem.summary not in told:
+            # What ended by time alone is told by no boundary.
+            found.append(f"What was noted here before:\n{problem.summary}")
+        return found
+
+    async def _passages(self, prompt: str, fold: SessionFold) -> list[str]:
+        """Recall what fits the newest message; many a model would not look it up itself."""
+        agent = self.agent
+        lives_on_it = agent.builder.always_recall or agent.model.profile.small
+        room = max(MIN_RECALL_BUDGET if lives_on_it else 0, agent.recall_tokens)
+        if agent.vectors is not None and not self.task:
+            agent.vectors.mark_changed(self.tape.name)
+        if not room or self.task:
+            return []
+        return await self.recalled.read(
+            self.tape,
+            fold,
+            self.zone,
+            agent.clock,
+            prompt,
+            room=room,
+            lives_on_it=lives_on_it,
+            facts=lambda: recallable_facts(self.memory, agent.timezone, untold=True),
+            vectors=agent.vectors,
+        )
+
+
+def prompt_digest(prompt: str) -> str:
+    """Return the hash by which a system prompt is known on the tape."""
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,206 @@
+"""What the model saw: a request of a turn, made again from the tape.
+
+Rule 1: it is made by what made the request: the fold as it stood then, the same builder, the system prompt
+    as the tape has it, and of the tail what the step recorded. Nothing is made up.
+Rule 2: what cannot be made again is said: words that were erased, a builder that is not installed.
+Rule 3: the content of images stays out of it; their names stand in its place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from bot.agent.context import ModelContext, RenderedMessages, records_tail
+from bot.agent.request_builder import prompt_digest
+from bot.agent.turn_history import ModelCall, PastTurn
+from bot.agent.views.exact import AnchorReader
+from bot.agent.views.registry import context_builder
+from bot.agent.vision import with_placeholders
+from bot.core.errors import SettingsError
+from bot.llm.base import ChatMessage
+from bot.memory.attachments import attachments_in
+from bot.memory.fold_loader import fold_at
+from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
+from bot.memory.session_fold import SessionFold
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    """A message of the history.
+
+    Attributes:
+        message: As the model was given it, but for what joined the last one (``Seen.tail``).
+        entries: Ids of the entries that it was made of; empty where that is not known.
+    """
+
+    message: ChatMessage
+    entries: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReconstructedRequest:
+    """A request as the model was given it.
+
+    Attributes:
+        call: Which.
+        builder: Name of the context builder.
+        system: The system prompt.
+        prompt: Id of the entry that holds it; 0 where it is not there any more.
+        memory: Ids of the zone's first and last entry that the prompt shows; None where it shows none.
+        boundary: Id of the boundary that the prompt may tell of; 0 where there is none.
+        history: Behind the system prompt.
+        tail: What the last message ends with; empty where there is nothing.
+        erased: Ids of entries whose words were erased since: the model saw them.
+        notes: What else is not as the model saw it, in plain words.
+    """
+
+    call: ModelCall
+    builder: str
+    system: str
+    prompt: int
+    memory: tuple[int, int] | None
+    boundary: int
+    history: tuple[HistoryMessage, ...]
+    tail: str
+    erased: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def messages(self) -> list[ChatMessage]:
+        """Return the messages of the request."""
+        return ModelContext(
+            self.system, tuple(one.message for one in self.history), self.tail
+        ).messages()
+
+
+async def reconstruct_request(
+    tape: TapeService, turn: PastTurn, call: ModelCall, timezone: tzinfo
+) -> ReconstructedRequest:
+    """Return what the model was given in a call.
+
+    Costs what lies between the turn before and the call, and what was in view.
+
+    Args:
+        tape: The session's.
+        turn: The turn.
+        call: One of its calls.
+        timezone: The user's.
+
+    Raises:
+        SettingsError: The builder that made it is not installed.
+        TapeNotFound: There is no such tape.
+    """
+    name = turn.builder_at(call.at)
+    builder = context_builder(name)
+    fold = await fold_at(tape, call.at)
+    anchors = await AnchorReader(tape, fold).read() if builder.anchors else []
+    rendered: RenderedMessages = {}
+    window = fold.without_hidden_messages().window
+    plain = builder.render(window, rendered, anchors)
+    spoken = window.conversation()
+    entries = _origins(plain, rendered, spoken, anchors)
+    history = with_placeholders(
+        plain, spoken, rendered, vision=call.vision is True, taken=call.images
+    )
+    system, prompt, note = await _prompt(tape, fold)
+    notes = [note] if note else []
+    if call.vision is None and any(
+        f.is_viewable_image for one in spoken for f in attachments_in(one.meta)
+    ):
+        notes.append("The tape does not say whether the model saw the images in view.")
+    if call.erased:
+        notes.append("What was looked up for this step was erased since.")
+    return ReconstructedRequest(
+        call,
+        name,
+        system,
+        prompt,
+        fold.prompt_zone_span,
+        fold.boundary.id if fold.boundary is not None else 0,
+        tuple(HistoryMessage(one, made_of) for one, made_of in zip(history, entries, strict=True)),
+        records_tail(fold, timezone, call.tail_records),
+        tuple(one.id for one in spoken if _lacks_words(one)),
+        tuple(notes),
+    )
+
+
+def no_calls_reason(turn: PastTurn) -> str:
+    """Return in plain words why no call of a turn can be shown, where it has none."""
+    if turn.status == "open":
+        return "No call of this turn has been answered yet: a call is recorded with its answer."
+    return "No call of this turn was answered: a call is recorded with its answer."
+
+
+def unavailable_reason(error: SettingsError) -> str:
+    """Return in plain words why a call cannot be shown."""
+    return f"It cannot be shown: {error}."
+
+
+async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
+    """Return the system prompt, the id of its entry, and what is to be said of it."""
+    digest, at = fold.turns.last_prompt
+    found = await tape.read_entries(at, at) if at else []
+    if not found or found[0].kind != "system":
+        return "", 0, "The system prompt is not on the tape any more."
+    content = str(found[0].payload.get("content") or "")
+    if is_erased(found[0]):
+        return content, at, "The words of the system prompt were erased since."
+    changed = prompt_digest(content) != digest
+    return content, at, "Words of the system prompt were erased since." if changed else ""
+
+
+def _lacks_words(entry: TapeEntry) -> bool:
+    return is_erased(entry) or ERASED_TEXT in f"{entry.payload}{entry.meta.get('quote', '')}"
+
+
+def _origins(
+    history: Sequence[ChatMessage],
+    rendered: RenderedMessages,
+    spoken: Sequence[TapeEntry],
+    anchors: Sequence[TapeEntry],
+) -> list[tuple[int, ...]]:
+    """Return for each message the ids of what it was made of."""
+    known = {id(message): entry for entry, message in rendered.items()}
+    places = deque(at for at, one in enumerate(spoken) if one.kind == "tool_call" and one.calls)
+    marks = deque(anchors)
+    results: list[TapeEntry] = []
+    found: list[tuple[int, ...]] = []
+    for message in history:
+        made_of: tuple[int, ...] = ()
+        if id(message) in known:
+            made_of = (known[id(message)],)
+        elif message.get("tool_calls") and places:
+            at = places.popleft()
+            results = _results_behind(spoken, at)
+            made_of = (spoken[at].id,)
+        elif message["role"] == "tool":
+            made_of = _taken(results, str(message.get("tool_call_id")))
+        elif marks and str(message["content"]).startswith("[Anchor created: "):
+            made_of = (marks.popleft().id,)
+        found.append(made_of)
+    return found
+
+
+def _results_behind(spoken: Sequence[TapeEntry], call: int) -> list[TapeEntry]:
+    found = []
+    for one in spoken[call + 1 :]:
+        if one.kind == "tool_call":
+            break
+        if one.kind == "tool_result":
+            found.append(one)
+    return found
+
+
+def _taken(results: list[TapeEntry], call: str) -> tuple[int, ...]:
+    """Take the result of a call out of those that are left; one that names none answers the next."""
+    fits = (one for one in results if str(one.payload.get("call_id")) == call)
+    nameless = (one for one in results if "call_id" not in one.payload)
+    one = next(fits, None) or next(nameless, None)
+    if one is None:
+        return ()
+    results.remove(one)
+    return (one.id,)

@@ -1,0 +1,318 @@
+"""What the texts of a save rest on: people's words in view, or the facts that the same call changes.
+
+Rule 1: the first of these that carries a text is cited: a sentence of one message, the facts that are merged, split
+    or reworded, all that is being answered.
+Rule 2: of a text with words that only other people's texts in view have, one sentence or the facts must carry all.
+Rule 3: names, numbers and dates are always checked; the rest is left to the judge where there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from bot.agent.tools.registry import ToolContext
+from bot.language.clauses import parse_clauses, split_sentences
+from bot.memory.facts.evidence import (
+    cite,
+    cite_third_party,
+    may_learn_from,
+    sender_text,
+    third_party_texts,
+)
+from bot.memory.facts.fact import Evidence, Fact, merge_evidence
+from bot.memory.facts.proposals import Proposal, ProposalOperation
+from bot.memory.facts.remember_proposal import INSTRUCTION_REFUSED
+from bot.memory.gate.claim_support import (
+    best_supporting_sentences,
+    is_statement,
+    is_verbatim,
+    missing_detail,
+    unsupported_reason,
+    word_overlap,
+)
+from bot.memory.gate.ending import retraction_refusal
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.stemming import stemmed_words
+from bot.memory.transcript import is_owner, sent_date, speaker_label
+from bot.tape.entries import TapeEntry
+
+_LOOKED_AT = 60
+"""Messages in view that are looked through, newest first."""
+_CARRIED = 0.5
+"""Share of a text's words that others' text must have to be where it is from."""
+PART_SEPARATOR = re.compile(r"[;.](?=\s|$)|\n")
+"""What stands between the parts of a text that say something each."""
+_KEPT = 0.6
+"""Share of a fact's words that the texts which take its place must have."""
+_EARLIER = 3
+"""Messages before those that are answered which a text may rest on as well."""
+_NAMED = 4
+"""Words that a refusal names."""
+_OWN_TOOLS = frozenset(
+    ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableEvidence:
+    """What texts may rest on.
+
+    Attributes:
+        tape: That holds it.
+        timezone: The user's.
+        answered_messages: The messages that the turn answers.
+        own_messages: People's own messages, newest first, those that the turn answers before all others.
+        quoted_texts: Texts in view that are no person's own, each as evidence.
+        quoted_only_words: Words that stand in those alone, and in nothing that a person said or that is believed.
+        has_judge: Somebody judges later what rules cannot tell.
+        changed_facts: The facts that the same call changes or ends.
+    """
+
+    tape: str
+    timezone: tzinfo | None
+    answered_messages: Sequence[TapeEntry]
+    own_messages: Sequence[TapeEntry]
+    quoted_texts: Sequence[tuple[str, Evidence]]
+    quoted_only_words: frozenset[str]
+    has_judge: bool = False
+    changed_facts: tuple[Fact, ...] = ()
+
+    @property
+    def changed_facts_text(self) -> str:
+        """What those facts say."""
+        return " ".join(as_sentence(one.text) for one in self.changed_facts)
+
+    @property
+    def answered_text(self) -> str:
+        """What the people say whom the turn answers."""
+        return " ".join(sender_text(one) for one in self.answered_messages if may_learn_from(one))
+
+    @property
+    def stated_text(self) -> str:
+        """What of that they state: no questions, suppositions or jokes."""
+        return " ".join(filter(is_statement, split_sentences(self.answered_text)))
+
+    def may_be_translation(self, text: str) -> bool:
+        """Say whether a judge may find that what is stated now says a text, with no word of it: in another language."""
+        return (
+            self.has_judge and bool(self.stated_text) and not word_overlap(text, self.answered_text)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Support:
+    """What a text rests on.
+
+    Attributes:
+        evidence: Where it was said.
+        why: Why nothing carries it; empty where something does.
+        unverified: A judge is still to say whether it does.
+        merged: It rests on the facts that the call changes or ends, and on no other words.
+    """
+
+    evidence: tuple[Evidence, ...] = ()
+    why: str = ""
+    unverified: bool = False
+    merged: bool = False
+
+
+def collect_evidence(context: ToolContext) -> AvailableEvidence:
+    """Return what the texts of a call may rest on, but for facts that it changes."""
+    earlier = context.memory.fold.window.conversation()[-_LOOKED_AT:]
+    newest = [*reversed(context.answered_messages), *reversed(earlier)]
+    own = [one for one in newest if one.kind == "message" and may_learn_from(one)]
+    own = [one for one in {one.id: one for one in own}.values() if one.payload.get("content")]
+    foreign = _foreign(earlier, context.tape.name)
+    others = {word for text, _ in foreign for word in stemmed_words(text)}
+    if others:
+        known = [*map(sender_text, own), *(one.text for one in context.memory.facts())]
+        others -= {word for text in known for word in stemmed_words(text)}
+    return AvailableEvidence(
+        context.tape.name,
+        context.zone.timezone,
+        context.answered_messages,
+        own,
+        foreign,
+        frozenset(others),
+    )
+
+
+def propose(
+    op: ProposalOperation, text: str, grounds: AvailableEvidence, fact: int | None = None
+) -> Proposal:
+    """Return a text as a proposal, with what it rests on, or why it does not hold or must wait."""
+    rest = _find_support(text, grounds)
+    evidence = rest.evidence
+    foreign = [one for other, one in grounds.quoted_texts if word_overlap(text, other) >= _CARRIED]
+    suspect = ""
+    if not evidence and foreign:
+        evidence = (foreign[-1],)
+        suspect = "it is from quoted or fetched text, and no words of a person say it"
+    elif contains_instructions(text) and not all(
+        _may_order(one) for one in grounds.answered_messages
+    ):
+        evidence = evidence or tuple(cite(grounds.tape, one) for one in grounds.answered_messages)
+        suspect = INSTRUCTION_REFUSED
+    if suspect:
+        return Proposal(op, text, fact, evidence=evidence, review_reason=suspect)
+    return Proposal(
+        op,
+        _attributed(text, evidence),
+        fact,
+        evidence=evidence,
+        objection=rest.why,
+        unverified=rest.unverified,
+        merged=rest.merged,
+    )
+
+
+def _may_order(entry: TapeEntry) -> bool:
+    return entry.meta.get("private", True) is not False or is_owner(entry)
+
+
+def _attributed(text: str, evidence: Sequence[Evidence]) -> str:
+    """Return a text of a group with who said it: "I" is whoever speaks."""
+    who = evidence[0].who if evidence and evidence[0].origin == "member" else ""
+    return text if not who or who in text else f"{who}: {text}"
+
+
+def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
+    """Return what a text rests on: one message, the facts that it is made from, or what is being answered."""
+    for entry in grounds.own_messages:
+        said_then = sent_date(entry, grounds.timezone)
+        sentence = best_supporting_sentences(
+            text, sender_text(entry), when=said_then, names=(speaker_label(entry),)
+        )
+        if sentence is not None:
+            unverified = grounds.has_judge and not is_verbatim(text, sentence)
+            return _Support((cite(grounds.tape, entry, sentence),), unverified=unverified)
+    asking = [one for one in grounds.answered_messages if may_learn_from(one)]
+    said = grounds.answered_text
+    from_others = not grounds.quoted_only_words.isdisjoint(stemmed_words(text))
+    if grounds.changed_facts and (not word_overlap(text, said) or from_others):
+        # Nothing of it was said now: the facts are put in order; or it was said in another language.
+        ordered = _on_facts(text, grounds)
+        if ordered or from_others or not grounds.may_be_translation(text):
+            return ordered or _Support(why=_unsaid(text, grounds))
+    if not asking or from_others:
+        return _Support(why=_unsaid(text, grounds))
+    # In other words, or in another language: names, numbers and dates must be there all the same.
+    names = tuple(speaker_label(one) for one in asking)
+    when, known = sent_date(asking[-1], grounds.timezone), grounds.changed_facts_text
+    told = [one for one in asking if word_overlap(text, sender_text(one)) > 0] or asking
+    cited = tuple(cite(grounds.tape, one) for one in told)
+    why = unsupported_reason(text, said, when=when, names=names)
+    if why is not None and known:
+        why = unsupported_reason(text, said, when=when, names=names, known=known) and why
+    if why is None or not grounds.has_judge:
+        return (
+            _Support(why=why) if why is not None else _Support(cited, unverified=grounds.has_judge)
+        )
+    earlier = _said_beside(text, f"{said} {known}", grounds)
+    said = " ".join([said, known, *map(sender_text, earlier)])
+    why = missing_detail(text, said, when, names=names, loose=True)
+    cited = (*(cite(grounds.tape, one) for one in earlier), *cited)
+    if why is None:
+        return _Support(cited, unverified=True)
+    return (_on_facts(text, grounds) if grounds.changed_facts else None) or _Support(why=why)
+
+
+def _unsaid(text: str, grounds: AvailableEvidence) -> str:
+    """Return why nothing carries a text, naming the first words that nobody said who may."""
+    said = {word for one in map(sender_text, grounds.own_messages) for word in stemmed_words(one)}
+    said.update(stemmed_words(grounds.changed_facts_text))
+    odd = [one for one in text.split() if (made := stemmed_words(one)) and said.isdisjoint(made)]
+    named = " ".join(one.strip(".,;:!?()\"'") for one in odd[:_NAMED])
+    return f"no words of the user carry it: {named}" if named else "no words of the user carry it"
+
+
+def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
+    """Return how facts that are merged, split or reworded carry a text; None where it says more than they do."""
+    known = grounds.changed_facts_text
+    parts = [one for one in PART_SEPARATOR.split(text) if one.strip()]
+    held = word_overlap(text, known) == 1.0 and (
+        _carries(known, text)
+        or all(any(_carries(one.text, part) for one in grounds.changed_facts) for part in parts)
+    )
+    said = () if held else _said_beside(text, known, grounds)
+    loose = False
+    if not held and grounds.has_judge:
+        told = " ".join([known, *map(sender_text, said)])
+        when = sent_date(said[-1], grounds.timezone) if said else None
+        loose = (
+            word_overlap(text, told) >= _CARRIED
+            and missing_detail(text, told, when, loose=True) is None
+        )
+    if not held and not loose:
+        return None
+    evidence: tuple[Evidence, ...] = tuple(cite(grounds.tape, one) for one in said)
+    for one in grounds.changed_facts:
+        if word_overlap(text, one.text) > 0:
+            evidence = merge_evidence(evidence, one.evidence)
+    unverified = not held or any(one.unverified for one in grounds.changed_facts)
+    return _Support(evidence, unverified=unverified, merged=not said) if evidence else None
+
+
+def _said_beside(text: str, known: str, grounds: AvailableEvidence) -> tuple[TapeEntry, ...]:
+    """Return the person's newest messages in view that say what a text adds to what is known, oldest first."""
+    wanted = set(stemmed_words(text)) - set(stemmed_words(known))
+    found: list[TapeEntry] = []
+    for one in grounds.own_messages:
+        said = wanted.intersection(stemmed_words(sender_text(one)))
+        if said and len(found) < _EARLIER:
+            found.insert(0, one)
+            wanted -= said
+    return tuple(found)
+
+
+def _carries(fact: str, text: str) -> bool:
+    """Say whether what facts say carries a text by the rules, and both deny or neither does."""
+    denies = [any(one.negated for one in parse_clauses(said)) for said in (fact, text)]
+    return denies[0] == denies[1] and unsupported_reason(text, as_sentence(fact)) is None
+
+
+def as_sentence(text: str) -> str:
+    """Return a text that ends with one full stop."""
+    return f"{text.rstrip('. ')}."
+
+
+def dropped_content(fact: Fact, heir: str) -> str:
+    """Return what of a fact a text does not say that takes its place; empty where it says all of it."""
+    if (literal := missing_detail(fact.text, heir, None, loose=True)) is not None:
+        return f"of fact {fact.id} it drops something that the user said: {literal}"
+    if word_overlap(fact.text, heir) < _KEPT:
+        return f"it drops most of what fact {fact.id} says"
+    return ""
+
+
+def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidence]]:
+    """Return the texts among entries that are no person's own, each as evidence."""
+    found = []
+    for entry in entries:
+        if entry.kind == "tool_result" and entry.payload.get("name") not in _OWN_TOOLS:
+            text = str(entry.payload.get("content", ""))
+            found.append((text, cite(tape, entry)))
+        found += [(text, cite_third_party(tape, entry, text)) for text in third_party_texts(entry)]
+    return found
+
+
+def propose_end(fact: Fact, grounds: AvailableEvidence) -> Proposal:
+    """Return the end of a fact: who is answered said that it has ended, or another text is to say what it said."""
+    entry, _ = find_ending_message(fact, grounds)
+    if entry is not None:
+        return Proposal("retire", fact=fact.id, evidence=(cite(grounds.tape, entry),))
+    return Proposal("retire", fact=fact.id, evidence=fact.evidence, merged=True)
+
+
+def find_ending_message(fact: Fact, grounds: AvailableEvidence) -> tuple[TapeEntry | None, str]:
+    """Return the message that is answered which says that a fact has ended, or None and why none does."""
+    why = "the user said nothing of it"
+    for entry in filter(may_learn_from, grounds.answered_messages):
+        found = retraction_refusal(fact.text, sender_text(entry))
+        if found is None:
+            return entry, ""
+        why = found
+    return None, why

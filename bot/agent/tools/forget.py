@@ -1,0 +1,102 @@
+"""``memory.forget``: finds what the user wants forgotten, and asks; it erases nothing itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, question_results, trim_schema
+from bot.core.errors import MemoryRefused
+from bot.memory.conversation_entries import inbound_ids
+from bot.memory.forgetting.entry_matcher import ErasureRights
+from bot.memory.forgetting.erasure_candidates import CandidateCollector
+from bot.memory.forgetting.erasure_messages import (
+    confirmation_buttons,
+    confirmation_instructions,
+    confirmation_text,
+)
+from bot.memory.forgetting.erasure_query import parse_query
+from bot.memory.forgetting.erasure_requests import FORGET_TOOL_NAME, request_event
+from bot.memory.identities import identity_at
+from bot.memory.transcript import is_owner, sender_id
+from bot.tape.entries import TapeEntry
+from bot.tape.search import problem_of
+
+_ASKED = "The user is asked this below your answer, with buttons; answer in one short sentence:"
+_NOTHING = "Nothing that may be erased holds all of these words; fewer words may find it."
+
+
+class ForgetArguments(BaseModel):
+    """Arguments of ``memory.forget``."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
+
+    what: str = Field(
+        min_length=1,
+        max_length=500,
+        description="a few words that all of it holds",
+    )
+
+
+async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutcome:
+    asked = parse_query(arguments.what, numbers=False)
+    request = _call(context)
+    if asked is None or request is None:
+        raise MemoryRefused("name a few words that what is to be forgotten holds")
+    if _asked_already(request, context):
+        raise MemoryRefused(
+            "the user is asked of one thing at a time: tell them to answer first, and to ask for the rest then"
+        )
+    senders = {sender_id(one) for one in context.answered_messages}
+    identities = {identity_at(context.tape.name, one) for one in senders if one}
+    # What several people ask at once none of them asks alone.
+    who = frozenset(identities if len(senders) == 1 else ())
+    owner = bool(context.answered_messages) and all(map(is_owner, context.answered_messages))
+    surveyor = CandidateCollector(
+        context.memory, ErasureRights(context.may_clear, who), owner=owner
+    )
+    survey = await surveyor.collect(asked, request, inbound_ids(context.answered_messages))
+    if survey.is_empty:
+        return ToolOutcome(_NOTHING)
+    # What was said of other problems goes, too, and is counted; its words are not for the model.
+    listed = zip(survey.listed_messages, survey.message_locations, strict=True)
+    here = [(one, place) for one, place in listed if problem_of(one) == context.problem]
+    shown, places = tuple(one for one, _ in here), tuple(place for _, place in here)
+    survey = replace(survey, listed_messages=shown, message_locations=places)
+    told = confirmation_text(survey, context.zone.timezone)
+    return ToolOutcome(
+        f"{_ASKED}\n\n{told}\n\n{confirmation_instructions(request.id, survey)}",
+        extra_entries=[request_event(survey, request.id, senders)],
+        buttons=tuple(confirmation_buttons(request.id, survey)),
+    )
+
+
+def _call(context: ToolContext) -> TapeEntry | None:
+    """Return the entry that holds the call."""
+    call = _id(context)
+    for entry in reversed(context.memory.fold.window.entries):
+        if any(str(one.get("id")) == call for one in entry.calls):
+            return entry
+    return None
+
+
+def _asked_already(request: TapeEntry, context: ToolContext) -> bool:
+    """Say whether the turn has asked of something else: an entry is one request, and the newest one counts."""
+    named = [
+        one for one in request.calls if str(one.get("name")).replace(".", "_") == FORGET_TOOL_NAME
+    ]
+    asked = question_results(context.memory.fold.window.entries, context.turn)
+    return bool(asked) or str(named[0].get("id")) != _id(context)
+
+
+def _id(context: ToolContext) -> str:
+    return context.call_key.removeprefix(f"{context.tape.name}:{context.turn}:")
+
+
+FORGET_TOOL = Tool(
+    "memory.forget",
+    "If the user wants something forgotten: finds it, and asks them with buttons.",
+    ForgetArguments,
+    _forget,
+)

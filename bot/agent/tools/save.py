@@ -1,0 +1,309 @@
+"""``memory.save``: single changes of long-term memory, each with what it rests on.
+
+Rule 1: a text rests on what ``grounds.py`` finds for it.
+Rule 2: what is changed without new words of the person keeps all that the facts said.
+Rule 3: where other people's text is in view (quoted, a file, a tool's result), a text that it carries
+    and no person's words do waits for a person.
+Rule 4: where there is a judge, a text that puts something in words of its own is saved if its names, numbers and
+    dates were said, and is judged afterwards; else rules decide at once.
+Rule 5: a daily note is in the prompt as well: what would not be believed is not noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from heapq import nlargest
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.agent.tools.evidence import (
+    PART_SEPARATOR,
+    AvailableEvidence,
+    as_sentence,
+    collect_evidence,
+    dropped_content,
+    find_ending_message,
+    propose,
+    propose_end,
+)
+from bot.agent.tools.registry import ToolContext, trim_schema
+from bot.core.errors import MemoryRefused
+from bot.memory.facts.fact import MAX_FACT_TEXT, Fact
+from bot.memory.facts.proposals import (
+    BatchOutcome,
+    Proposal,
+    ProposalBatch,
+    ProposalDecision,
+    ProposalOperation,
+)
+from bot.memory.gate.claim_support import missing_detail, word_overlap
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.memory_validation import memory_lines
+from bot.memory.stemming import stemmed_words
+
+CONCLUSION_OPS = ("conclusion", "heuristic", "policy")
+
+_MOST_CHANGES = 50
+"""In one call: each is compared with all that was said, while everybody waits."""
+_NEW = 2
+"""Words that are stated now, by which a change says something new; of a short text half its words are enough."""
+_SHOWN = 160
+"""Characters of a text that an answer repeats."""
+_NEAREST = 8
+"""Facts that are compared with one that ends."""
+
+
+class MemoryChange(BaseModel):
+    """A change of long-term memory, as a model asks for it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
+
+    op: Literal["add", "change", "end", "conclusion", "heuristic", "policy"]
+    fact: int | None = Field(None, description="number, to change or end")
+    text: str = Field("", max_length=MAX_FACT_TEXT)
+    slot: str = Field("", description="if one value only can hold: 'aspirin: dose'")
+    entries: list[int] = Field(
+        default_factory=list,
+        max_length=24,
+        description="numbers, for a conclusion",
+    )
+
+
+def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> ProposalBatch:
+    """Return the batch that makes changes of facts; conclusions are left out.
+
+    Args:
+        changes: Of one call.
+        context: Of the call.
+
+    Raises:
+        MemoryRefused: There are too many, or the facts are not for this person to change.
+    """
+    _check_number(len(changes))
+    wanted = [one for one in changes if one.op not in CONCLUSION_OPS]
+    if not context.may_clear and any(one.op != "add" for one in wanted):
+        raise MemoryRefused("in a group only an owner may change or end facts: only add some")
+    facts = {one.id: one for one in context.memory.facts()}
+    touched = {one.fact for one in wanted if one.op != "add"}
+    grounds = replace(
+        collect_evidence(context),
+        has_judge=context.has_judge,
+        changed_facts=tuple(one for one in facts.values() if one.id in touched),
+    )
+    made = [_changed(one, facts.get(one.fact or 0), grounds) for one in wanted]
+    stay = [one.text for one in facts.values() if one.id not in touched]
+    return ProposalBatch(
+        f"call:{context.call_key}", "assistant", tuple(_kept(made, facts, stay, grounds))
+    )
+
+
+def _changed(change: MemoryChange, fact: Fact | None, grounds: AvailableEvidence) -> Proposal:
+    """Return one change as a proposal, with what it rests on or why it does not hold."""
+    text = " ".join(change.text.split()).lstrip("-*• ")
+    if change.op == "add":
+        return replace(propose("add", text, grounds), slot=change.slot)
+    op: ProposalOperation = "retire" if change.op == "end" else "supersede"
+    if fact is None:
+        return Proposal(
+            op, text, change.fact, objection=f"there is no fact {change.fact or ''}".rstrip()
+        )
+    if change.op == "end":
+        return propose_end(fact, grounds)
+    return replace(propose("supersede", text, grounds, fact.id), slot=change.slot)
+
+
+def _kept(
+    made: Sequence[Proposal],
+    facts: Mapping[int, Fact],
+    stay: Sequence[str],
+    grounds: AvailableEvidence,
+) -> list[Proposal]:
+    """Return proposals with word against those that drop what a fact said, which nobody said anything new of.
+
+    Args:
+        made: The proposals of one call.
+        facts: All that are believed, by number.
+        stay: Texts of those that the call does not touch.
+        grounds: What they rest on.
+    """
+    made = list(made)
+    words = [(one, frozenset(stemmed_words(one))) for one in stay]
+    carried = {
+        one.fact
+        for one in made
+        if one.op == "retire" and one.merged and _is_carried(facts.get(one.fact or 0), words)
+    }
+    while True:
+        # What says from now on what a fact said: the new texts that hold, together, or one that stays.
+        new = " ".join(
+            as_sentence(one.text) for one in made if one.op != "retire" and _is_accepted(one)
+        )
+        kept = [
+            one if one.fact in carried else _checked(one, facts.get(one.fact or 0), new, grounds)
+            for one in made
+        ]
+        if kept == made:
+            return made
+        made = kept
+
+
+def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) -> bool:
+    """Say whether one of the texts, each with its words, says all that a fact does.
+
+    Only those with most of its words are compared: of many facts that would hold everybody up.
+    """
+    if fact is None:
+        return False
+    words = set(stemmed_words(fact.text))
+    nearest = nlargest(_NEAREST, texts, key=lambda one: len(words & one[1]))
+    return any(not dropped_content(fact, text) for text, _ in nearest)
+
+
+def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: AvailableEvidence) -> Proposal:
+    """Return a proposal with word against it if it drops what a fact said, and the text in its place does not say."""
+    if fact is None or not _is_accepted(made):
+        return made
+    if made.op == "retire" and made.merged and (not heir or dropped_content(fact, heir)):
+        return replace(made, objection=find_ending_message(fact, grounds)[1])
+    if made.op != "supersede" or _adds_information(made.text, grounds):
+        return made
+    # What is dropped must have been spoken of: asking for a fact, or for order among facts, takes nothing from it.
+    why = dropped_content(fact, f"{heir} {grounds.answered_text}")
+    return replace(made, objection=why) if why else made
+
+
+def _adds_information(text: str, grounds: AvailableEvidence) -> bool:
+    """Say whether a text says what the facts do not that are changed: a literal, or some words that are stated now.
+
+    What is stated in another language shares no word with it: that is for the judge to say.
+    """
+    if missing_detail(
+        text, grounds.changed_facts_text, None, loose=True
+    ) is not None or grounds.may_be_translation(text):
+        return True
+    words, known = stemmed_words(text), set(stemmed_words(grounds.changed_facts_text))
+    new = [one for one in words if one not in known]
+    said = word_overlap(" ".join(new), grounds.stated_text) * len(new)
+    return said >= min(_NEW, len(words) / 2)
+
+
+def _is_accepted(made: Proposal) -> bool:
+    return not (made.objection or made.review_reason)
+
+
+def check_daily_note(note: str, context: ToolContext) -> str:
+    """Return a daily note, in a group with who said it, by the rules for texts of memory.
+
+    Raises:
+        MemoryRefused: A line of it does not hold; nothing is noted.
+    """
+    lines: list[str] = []
+    _check_number(len(memory_lines(note)))
+    grounds = collect_evidence(context)
+    for written in note.splitlines():
+        for line in memory_lines(written):
+            proposal = _by_parts(line, grounds)
+            why = proposal.review_reason or proposal.objection
+            if not why and (what := detect_secret(line)) is not None:
+                why = f"it looks like {what}"
+            if why:
+                raise MemoryRefused(
+                    f"{line[:120]!r} is not noted ({why}): note only what the user said themselves"
+                )
+            written = written.replace(line, proposal.text)  # noqa: PLW2901 - bullets stay
+        lines.append(written)
+    return "\n".join(lines)
+
+
+def _by_parts(line: str, grounds: AvailableEvidence) -> Proposal:
+    """Return a line as a proposal: as a whole, or where each of its parts holds by itself."""
+    whole = propose("add", line, grounds)
+    parts = [one for one in PART_SEPARATOR.split(line) if one.strip()]
+    if _is_accepted(whole) or len(parts) < 2:
+        return whole
+    made = [propose("add", one.strip(), grounds) for one in parts]
+    alone = all(map(_is_accepted, made)) and all(one.evidence for one in made)
+    return replace(made[0], text=line) if alone and made[0].text == parts[0].strip() else whole
+
+
+def _check_number(new: int) -> None:
+    if new > _MOST_CHANGES:
+        raise MemoryRefused(
+            f"these are {new} changes: give at most {_MOST_CHANGES} at a time, the most lasting first"
+        )
+
+
+def outcome_text(outcome: BatchOutcome, version: int) -> str:
+    """Return what the model is told of its save."""
+    done = [
+        one for one in outcome.decisions if one.verdict == "approved" or _ended_here(one, outcome)
+    ]
+    saved = list(dict.fromkeys(map(_done, done)))
+    parts = []
+    if saved:
+        parts.append(f"Saved to long-term memory (version {version}): {'; '.join(saved)}.")
+    elif any(one.verdict in ("refused", "logged") for one in outcome.decisions):
+        parts.append("Nothing was changed in long-term memory.")
+    left = [one for one in outcome.decisions if one not in done]
+    parts += map(_unsaved, left)
+    if any(one.verdict in ("refused", "logged") for one in left):
+        parts.append(_RETRY_HINT)
+    return " ".join(parts) or "Long-term memory already says exactly this."
+
+
+_RETRY_HINT = (
+    "What was not saved you may give once more, closer to the user's own words. Tell the user of it only if they "
+    "asked you to save it."
+)
+
+
+def _ended_here(decided: ProposalDecision, outcome: BatchOutcome) -> bool:
+    """Say whether a fact that was to end was ended by another change of the same call."""
+    fact = decided.fact
+    ends = decided.proposal.op == "retire" and decided.verdict == "known" and fact is not None
+    return ends and fact is not None and fact.batch == outcome.entry
+
+
+def _done(decided: ProposalDecision) -> str:
+    fact = decided.fact
+    if fact is None or fact.status != "active":
+        ended = decided.previous or fact
+        return f"[{ended.id}] has ended" if ended is not None else "done"
+    instead = f" (in place of [{decided.ended.id}])" if decided.ended is not None else ""
+    return f"[{fact.id}] {_short(fact.text.rstrip('.'))}{instead}"
+
+
+def _short(text: str) -> str:
+    """Return a text as long as an answer repeats it."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rpartition(' ')[0]}…"
+
+
+def is_settled(outcome: BatchOutcome) -> bool:
+    """Say whether something of a save is believed now, or was before, or nothing was asked."""
+    fine = [one for one in outcome.with_verdict("approved", "known") if not is_pending(one)]
+    return bool(fine) or not outcome.decisions
+
+
+def is_pending(decided: ProposalDecision) -> bool:
+    """Say whether what is known already waits for a person."""
+    fact = decided.fact
+    return decided.verdict == "known" and fact is not None and fact.status == "pending"
+
+
+def _unsaved(decided: ProposalDecision) -> str:
+    text = _short(decided.proposal.text)
+    if decided.proposal.op == "retire":
+        fact = decided.fact
+        ended = f"{_short(fact.text)!r}" if fact is not None else f"fact {decided.proposal.fact}"
+        return f"Not ended ({decided.reason}): {ended}."
+    if is_pending(decided):
+        return f"It waits for the user to decide with /memory pending: {text!r}."
+    if decided.verdict == "known":
+        return f"Known already: {text!r}."
+    if decided.verdict == "pending":
+        return (
+            f"Set aside until the user decides with /memory pending ({decided.reason}): {text!r}."
+        )
+    return f"Not saved ({decided.reason}): {text!r}."

@@ -1,0 +1,323 @@
+"""Keeps the door: asks the roster, records what changes, and tells newcomers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+
+from bot.bus import AccessDecision, AccessRequest, Address, BusError
+from bot.bus.access.access_list import (
+    AccessList,
+    ConfiguredAccess,
+    PairingRequest,
+    RemovalResult,
+    add_request,
+    approve,
+    has_owner,
+    parse_place,
+    place_of,
+    role_of,
+    with_chat,
+    with_owner,
+    without,
+)
+from bot.bus.access.codes import (
+    PAIRING_CODE_LENGTH,
+    ClaimAttempt,
+    ClaimRateLimiter,
+    claim_attempt,
+    new_code,
+    same_code,
+)
+from bot.bus.access.file_store import FILE, FileAccessStore
+from bot.bus.access.messages import (
+    NEWCOMER,
+    NO_SUCH_CODE,
+    OWNED,
+    WRONG_CLAIM,
+    AccessOverview,
+    Approval,
+    approved_text,
+    pairing_text,
+)
+from bot.bus.access.store import AccessSnapshot, AccessStore
+from bot.core.clock import Clock, SystemClock
+
+logger = logging.getLogger(__name__)
+
+MANY_WRONG = (
+    f"{ClaimRateLimiter.MANY} wrong claim codes came within an hour: somebody may be guessing. The right one "
+    "is taken all the same; setting TAPEBOT_OWNERS ends the claim."
+)
+
+T = TypeVar("T")
+
+Tell = Callable[[Address, str], Awaitable[None]]
+"""Sends a text to a chat. Raises ``BusError`` where it cannot."""
+
+
+class AccessControl:
+    """Says who may use the bot (``bot.bus.Access``). Open it with ``open_door``.
+
+    Args:
+        book: Keeps the roster; open.
+        page: What it says.
+        named: Whom the settings name.
+        clock: Times codes and tries.
+        tell: Tells newcomers; None where nothing runs that could.
+    """
+
+    def __init__(
+        self,
+        book: AccessStore,
+        page: AccessSnapshot,
+        named: ConfiguredAccess,
+        clock: Clock,
+        tell: Tell | None,
+    ) -> None:
+        self._book = book
+        self._seen = page
+        self._named = named
+        self._clock = clock
+        self._tell = tell
+        self._tries = ClaimRateLimiter()
+        self._changing = anyio.Lock()
+
+    @property
+    def claim_code(self) -> str | None:
+        """What makes its sender the owner; None once there was one when the book was looked at."""
+        return None if has_owner(self._seen.roster, self._named) else self._seen.claim
+
+    def claim_code_for(self, platform: str) -> str | None:
+        """Return the code while nobody on a platform owned the bot when the book was looked at.
+
+        Owners differ by platform. The door looks when it is opened, and for every knock.
+        """
+        owned = has_owner(self._seen.roster, self._named, platform)
+        return None if owned else self._seen.claim
+
+    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+        """Return whether somebody may, and what to tell them where they may not.
+
+        A message that is a code is the door's alone: it is answered and goes no further.
+
+        Raises:
+            BusError: Who may use the bot is not known at the moment, or a claim or a code could
+                not be recorded.
+        """
+        attempt = claim_attempt(knock.text) if knock.private else None
+        if attempt is not None:
+            verdict = await self._attempted(knock, attempt)
+            if verdict is not None:
+                return verdict
+        role = role_of((await self._look()).roster, self._named, knock)
+        if role is not None or not knock.private or knock.text is None:
+            return AccessDecision(role)
+        return await self._asked(knock)
+
+    async def approve(self, code: str) -> Approval | None:
+        """Let in whom this code was made for, and tell them; None where it is no good code.
+
+        Raises:
+            BusError: It could not be recorded.
+        """
+
+        def decide(roster: AccessList) -> tuple[AccessList, PairingRequest | None]:
+            return approve(roster, code, self._clock.now()) or (roster, None)
+
+        async with self._changing:
+            request = await self._change(decide)
+        if request is None:
+            return None
+        logger.debug("%s was let in", request.person)
+        told = await self._told(request.address)
+        return Approval(request.person, request.name, request.address, told)
+
+    async def allow_chat(self, place: str) -> str | None:
+        """Let everybody in who writes in a chat, e.g. ``telegram:-100``.
+
+        Returns:
+            The chat as it is listed; None where it is none.
+
+        Raises:
+            BusError: It could not be recorded.
+        """
+        chat = parse_place(place)
+        if chat is None:
+            return None
+        async with self._changing:
+            return await self._change(
+                lambda roster: (with_chat(roster, chat, self._clock.now()), chat)
+            )
+
+    async def remove(self, place: str) -> RemovalResult:
+        """Take a person or a chat off, at once; say what became of that.
+
+        Raises:
+            BusError: It could not be recorded.
+        """
+        known = parse_place(place)
+        if known is None:
+            return "unknown"
+        async with self._changing:
+            return await self._change(lambda roster: without(roster, self._named, known))
+
+    async def overview(self) -> AccessOverview:
+        """Return who may use the bot, and who waits.
+
+        Raises:
+            BusError: It is not known at the moment.
+        """
+        return AccessOverview.of((await self._look()).roster, self._named, self._clock.now())
+
+    async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answer ``pair`` on the control socket: with a code it approves, without one it lists.
+
+        Raises:
+            BusError: It could not be recorded.
+        """
+        code = request.get("code")
+        if code is None:
+            return {"ok": True, "text": (await self.overview()).text()}
+        paired = await self.approve(code) if isinstance(code, str) else None
+        if paired is None:
+            return {"ok": False, "text": NO_SUCH_CODE}
+        return {"ok": True, "text": approved_text(paired)}
+
+    async def _attempted(
+        self, knock: AccessRequest, attempt: ClaimAttempt
+    ) -> AccessDecision | None:
+        """Judge a try at the claim; None where the message is to be judged as any other."""
+        person = place_of(knock.address.channel, knock.sender.id)
+        if person is None:
+            return None
+        elapsed = self._clock.monotonic()
+        async with self._changing:
+            page = await self._look()
+            if not self._open_to(page.roster, knock):
+                return self._told_owner(page.roster, knock, attempt)
+            allowed = self._tries.allowed(person, elapsed)
+            if allowed and same_code(attempt.code, page.claim):
+                return await self._claimed(knock, attempt, person)
+            if allowed:
+                logger.debug("%s gave a wrong claim code", person)
+                if self._tries.note_wrong(person, elapsed):
+                    logger.warning(MANY_WRONG)
+        if role_of(page.roster, self._named, knock) is not None and not attempt.said:
+            return None  # a member's message that only looks like a code
+        return AccessDecision(None, WRONG_CLAIM if allowed else None)
+
+    async def _claimed(
+        self, knock: AccessRequest, attempt: ClaimAttempt, person: str
+    ) -> AccessDecision | None:
+        """Make somebody the owner, unless another was quicker. The caller holds the lock."""
+
+        def decide(roster: AccessList) -> tuple[AccessList, AccessDecision | None]:
+            if not self._open_to(roster, knock):
+                return roster, self._told_owner(roster, knock, attempt)
+            owned = with_owner(roster, person, knock.sender.name, self._clock.now())
+            return owned, AccessDecision(None, OWNED)
+
+        verdict = await self._change(decide)
+        if verdict is not None:
+            logger.info("the bot has an owner now: %s", person)
+        return verdict
+
+    def _open_to(self, roster: AccessList, knock: AccessRequest) -> bool:
+        """Say whether the bot can be claimed where somebody is."""
+        return not has_owner(roster, self._named, knock.address.channel.partition("-")[0])
+
+    def _told_owner(
+        self, roster: AccessList, knock: AccessRequest, attempt: ClaimAttempt
+    ) -> AccessDecision | None:
+        """Return what whoever owns the bot already is told of a claim; None for others' tries."""
+        # A platform sends a message again whose reply was cut off by a kill.
+        again = attempt.said and role_of(roster, self._named, knock) == "owner"
+        return AccessDecision(None, OWNED) if again else None
+
+    async def _asked(self, knock: AccessRequest) -> AccessDecision:
+        """Answer a stranger's private message."""
+        now = self._clock.now()
+
+        def decide(roster: AccessList) -> tuple[AccessList, AccessDecision]:
+            role = role_of(roster, self._named, knock)
+            if role is not None:  # let in while this one waited
+                return roster, AccessDecision(role)
+            roster, request = add_request(roster, knock, now, new_code(PAIRING_CODE_LENGTH))
+            if request is None:
+                return roster, AccessDecision(None)
+            owned = has_owner(roster, self._named)
+            return roster, AccessDecision(None, pairing_text(request, now, owned=owned))
+
+        async with self._changing:
+            verdict = await self._change(decide)
+        if verdict.reply is not None:
+            logger.debug("%s asks to be let in", place_of(knock.address.channel, knock.sender.id))
+        return verdict
+
+    async def _told(self, address: Address) -> bool:
+        if self._tell is None:
+            return False
+        try:
+            await self._tell(address, NEWCOMER)
+        except BusError as error:
+            logger.warning("a newcomer could not be told that they were let in: %s", error)
+            return False
+        return True
+
+    async def _look(self) -> AccessSnapshot:
+        self._seen = await self._book.read()
+        return self._seen
+
+    async def _change(self, decide: Callable[[AccessList], tuple[AccessList, T]]) -> T:
+        """Decide by the newest roster and record what was decided; return the rest of it.
+
+        It is decided again whenever another process was quicker. The caller holds the lock.
+        """
+        while True:
+            page = await self._look()
+            roster, outcome = decide(page.roster)
+            if roster == page.roster:
+                return outcome
+            saved = await self._book.save(page, roster)
+            if saved is not None:
+                self._seen = saved
+                return outcome
+
+
+@asynccontextmanager
+async def open_access_control(
+    place: Path | AccessStore,
+    *,
+    owners: Iterable[str] = (),
+    allow: Iterable[str] = (),
+    clock: Clock | None = None,
+    tell: Tell | None = None,
+) -> AsyncIterator[AccessControl]:
+    """Open the door; give its book up at the end.
+
+    Args:
+        place: The book; or a home folder, whose ``access.json`` is taken for this process.
+        owners: The setting of this name.
+        allow: The setting of this name.
+        clock: Times codes and tries.
+        tell: Tells newcomers that they were let in.
+
+    Raises:
+        TapeLocked: Another process has the file.
+        SettingsError: The roster is damaged.
+        BusError: The book cannot be reached.
+    """
+    book = FileAccessStore(place / FILE) if isinstance(place, Path) else place
+    await book.open()
+    try:
+        named = ConfiguredAccess(frozenset(owners), frozenset(allow))
+        yield AccessControl(book, await book.read(), named, clock or SystemClock(), tell)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await book.close()

@@ -1,0 +1,136 @@
+"""The roster in a file: one process has it, and it is replaced whole."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import anyio.to_thread
+from filelock import FileLock, Timeout
+
+from bot.bus.access.access_list import AccessList
+from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
+from bot.bus.access.store import AccessSnapshot, AccessStore, decode, encode
+from bot.core.errors import BusError, SettingsError, TapeLocked
+from bot.core.files import PRIVATE_FILE, disk_error_text, private_directory, replace_file
+from bot.core.ids import new_id
+
+logger = logging.getLogger(__name__)
+
+FILE = "access.json"
+"""The roster's name in the home folder."""
+
+_PATIENCE = 3.0
+"""Seconds to wait for another process: ``tapebot pair`` is done in less."""
+
+
+class FileAccessStore(AccessStore):
+    """The file and the lock on it. Each run has a claim code of its own.
+
+    Args:
+        path: The file; its lock is beside it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = FileLock(
+            path.with_suffix(".lock"), timeout=_PATIENCE, mode=PRIVATE_FILE, thread_local=False
+        )
+        self._page = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
+
+    async def open(self) -> None:
+        """Take the file for this process, and read it.
+
+        Raises:
+            TapeLocked: Another process has it.
+            SettingsError: It is damaged, or cannot be used.
+        """
+        roster = await anyio.to_thread.run_sync(self._take)
+        self._page = replace(self._page, version=new_id("roster"), roster=roster)
+
+    async def read(self) -> AccessSnapshot:
+        """Return what the file says: nobody else writes it."""
+        return self._page
+
+    async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
+        """Replace the file's content.
+
+        Raises:
+            BusError: The storage refused; the file says what it said, unless it refused that as well.
+        """
+        if page.version != self._page.version:
+            return None
+        # A thread that has begun is waited for, whoever is cancelled: file and page stay the same.
+        await anyio.to_thread.run_sync(self._replace, roster)
+        self._page = replace(self._page, version=new_id("roster"), roster=roster)
+        return self._page
+
+    async def close(self) -> None:
+        """Give the file up."""
+        self._lock.release()
+
+    def _take(self) -> AccessList:
+        try:
+            private_directory(self._path.parent)
+            self._lock.acquire()
+        except Timeout as error:
+            raise TapeLocked(
+                f"{self._path} is in use by another tapebot; stop it, or let people in with /pair "
+                "in a chat with it"
+            ) from error
+        except OSError as error:
+            raise _unusable(self._path, error) from error
+        try:
+            return read_access_list(self._path)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _replace(self, roster: AccessList) -> None:
+        try:
+            replace_file(self._path, encode(roster))
+        except OSError as error:
+            logger.warning("who may use the bot could not be recorded: %s", error)
+            self._put_back()
+            raise BusError(
+                f"who may use the bot could not be recorded: {disk_error_text(error)}"
+            ) from error
+
+    def _put_back(self) -> None:
+        """Write what was recorded before, where a refusal came after the file was replaced."""
+        before = encode(self._page.roster)
+        try:
+            if self._path.exists() and self._path.read_bytes() != before:
+                replace_file(self._path, before)
+        except OSError as error:
+            logger.warning("%s holds a change that was refused: %s", self._path, error)
+
+
+def read_access_list(path: Path) -> AccessList:
+    """Return what a file says, also while another process has it; nobody where it is not there.
+
+    Raises:
+        SettingsError: It is damaged, or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return AccessList()
+    except OSError as error:
+        raise _unusable(path, error) from error
+    roster = decode(data)
+    if roster is None:
+        raise SettingsError(
+            f"{path} is damaged, or of another version of tapebot; it says who may use the bot, so "
+            "nobody is let in. Put back a copy of it. Without one, move it away: the bot then "
+            "forgets whom it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
+        )
+    return roster
+
+
+def _unusable(path: Path, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"{path}, which says who may use the bot, cannot be used ({error.strerror}); it must "
+        "belong to the user that tapebot runs as"
+    )

@@ -1,0 +1,169 @@
+"""What is told to strangers, newcomers and owners. Pure.
+
+What goes to strangers is plain text, fit for every platform as it is; the rest is Markdown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bot.bus import Address
+from bot.bus.access.access_list import (
+    MOST_PENDING,
+    AccessList,
+    AllowedChat,
+    AllowedPerson,
+    ConfiguredAccess,
+    PairingRequest,
+    RemovalResult,
+)
+
+OWNED = (
+    "You own this bot now.\n\n"
+    "Say hello, or ask me something: I remember what you tell me.\n"
+    "/help lists what I can do, and /pair lets other people in."
+)
+
+WRONG_CLAIM = (
+    "That is not this bot's claim code. The right one was printed when the bot was last started."
+)
+
+NEWCOMER = "You may use this bot now. Say hello, or send /help."
+
+NO_SUCH_CODE = (
+    "Nobody waits with this code. Codes are good for ten minutes: whoever wants in sends the bot "
+    "another message and gets a new one."
+)
+
+
+_FULL = (
+    f"{MOST_PENDING} wait, which is the most at once: whoever else asks gets no answer until one "
+    "is let in, or a code has run out"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Somebody who was let in.
+
+    Attributes:
+        place: Who, as ``telegram:42``.
+        name: As shown.
+        address: Their chat with the bot.
+        told: False where they could not be told.
+    """
+
+    place: str
+    name: str
+    address: Address
+    told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AccessOverview:
+    """Who may use the bot, and who asks for it.
+
+    Attributes:
+        named: Whom the settings name.
+        owners: Owners beside those.
+        members: Members beside those.
+        chats: Chats beside those.
+        pending: Who waits for an owner.
+        now: When this was so.
+    """
+
+    named: ConfiguredAccess
+    owners: tuple[AllowedPerson, ...]
+    members: tuple[AllowedPerson, ...]
+    chats: tuple[AllowedChat, ...]
+    pending: tuple[PairingRequest, ...]
+    now: datetime
+
+    @classmethod
+    def of(cls, roster: AccessList, named: ConfiguredAccess, now: datetime) -> AccessOverview:
+        """Return the listing of a state."""
+        owners = tuple(one for one in roster.people if one.role == "owner")
+        members = tuple(one for one in roster.people if one.role != "owner")
+        return cls(named, owners, members, roster.chats, tuple(roster.pending(now)), now)
+
+    def text(self) -> str:
+        """Return it as Markdown.
+
+        Codes are left out: that a person tells the owner theirs is what proves who they are.
+        """
+        settings = "in the settings"
+        owners = [f"`{place}`, {settings}" for place in sorted(self.named.owners)]
+        owners += [_known(one.place, one.name, one.since) for one in self.owners]
+        members = [_known(one.place, one.name, one.since) for one in self.members]
+        chats = [_known(one.place, "", one.since) for one in self.chats]
+        waiting = [
+            f"{_who(one.person, one.name)}, asked {_age(self.now - one.since)}"
+            for one in self.pending
+        ]
+        if len(self.pending) >= MOST_PENDING:
+            waiting.append(_FULL)
+        parts = [
+            _section("Owners", owners or ["nobody yet: see the claim code printed at the start"]),
+            _section("Members", members),
+            _section("Chats where everybody may", chats),
+            _section("Allowed by TAPEBOT_ALLOW", [f"`{one}`" for one in sorted(self.named.allow)]),
+            _section("Waiting to be let in, with the code that they tell you", waiting),
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+
+def pairing_text(request: PairingRequest, now: datetime, *, owned: bool) -> str:
+    """Return what a stranger is told with their code."""
+    minutes = max(1, round((request.expires - now).total_seconds() / 60))
+    valid = f"The code is valid for {minutes} minute{'' if minutes == 1 else 's'}."
+    if owned:
+        return (
+            "This bot is private. To use it, ask its owner to send it "
+            f"/pair {request.code}\n{valid}"
+        )
+    return (
+        "This bot is private and has no owner yet. If it is yours, send the claim code that was "
+        "printed when it was started. Otherwise ask whoever runs it for\n"
+        f"tapebot pair {request.code}\n{valid}"
+    )
+
+
+def approved_text(paired: Approval) -> str:
+    """Return what an owner is told who let somebody in."""
+    told = "and was told so" if paired.told else "but was not told so; tell them yourself"
+    return f"{_who(paired.place, paired.name)} may use this bot now, {told}."
+
+
+def removal_text(place: str, removal: RemovalResult) -> str:
+    """Return what an owner is told who took somebody off."""
+    return {
+        "removed": f"`{place}` may no longer use this bot.",
+        "unknown": f"`{place}` is not on the list. `/pair` shows who is.",
+        "owners": f"`{place}` is in `TAPEBOT_OWNERS`. Take it out there, and restart the bot.",
+        "allow": f"`{place}` is in `TAPEBOT_ALLOW`. Take it out there, and restart the bot.",
+        "last owner": (
+            f"`{place}` is the last owner. Name another in `TAPEBOT_OWNERS` first, and restart "
+            "the bot."
+        ),
+    }[removal]
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return "\n".join([f"**{title}**", *(f"- {line}" for line in lines)]) if lines else ""
+
+
+def _known(place: str, name: str, since: datetime) -> str:
+    return f"{_who(place, name)}, since {since:%Y-%m-%d}"
+
+
+def _who(place: str, name: str) -> str:
+    # In code marks a name is shown as it is, whatever it tries.
+    return f"`{place}` `{name}`" if name else f"`{place}`"
+
+
+def _age(age: timedelta) -> str:
+    minutes = max(0, int(age.total_seconds() // 60))
+    if minutes == 0:
+        return "just now"
+    return f"{minutes} minute{'' if minutes == 1 else 's'} ago"

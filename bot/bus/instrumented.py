@@ -1,0 +1,215 @@
+"""A bus that is counted and traced: wraps any other, and changes nothing of what it promises.
+
+A trace goes with its message: ``publish`` begins it, the session's turn goes on with it, the answer
+carries it to the channel, and the channel's last word on the answer ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+from bot.bus.messages import (
+    Answer,
+    DeliveryReport,
+    Inbound,
+    Outbound,
+    PublishResult,
+    ReleaseRequest,
+)
+from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
+from bot.core.errors import SessionFull
+from bot.core.telemetry import metrics
+from bot.core.telemetry.instruments import MetricSample
+from bot.core.telemetry.tracing import (
+    Span,
+    current_traceparent,
+    find_traceparent,
+    save_traceparent,
+    span,
+    start_span,
+)
+
+_UNDER_WAY = 10_000
+"""Answers whose last word a channel may owe at once before the oldest are not measured."""
+
+
+class InstrumentedBus:
+    """See ``bot.bus.ports.Bus`` for the contract.
+
+    Args:
+        bus: Does the work.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    def channel(self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0) -> ChannelPort:
+        """Return a channel's two ends."""
+        return InstrumentedPort(
+            name, self._bus.channel(name, shard=shard, shards=shards, epoch=epoch)
+        )
+
+    async def claim(self) -> SessionInbox:
+        """Wait for a session that has something and no holder."""
+        return InstrumentedInbox(await self._bus.claim())
+
+    async def send(self, outbound: Outbound) -> None:
+        """Hand something to its channel."""
+        if isinstance(outbound, Answer) and outbound.trace is None:
+            trace = find_traceparent(outbound.session, outbound.id, outbound.reply_to)
+            trace = trace or current_traceparent()
+            outbound = outbound if trace is None else replace(outbound, trace=trace)
+        await self._bus.send(outbound)
+
+    async def drain(self) -> None:
+        """Wait until every accepted message has been acknowledged."""
+        await self._bus.drain()
+
+    async def compact(self) -> None:
+        """Keep on disk no word of messages that are done with."""
+        await self._bus.compact()
+
+    def lock_session(self, session: str) -> AbstractAsyncContextManager[None]:
+        """Keep a session from having a holder in another process meanwhile."""
+        return self._bus.lock_session(session)
+
+    async def run(self) -> None:
+        """Do in the background what the bus needs."""
+        await self._bus.run()
+
+    async def statistics(self) -> dict[str, Any]:
+        """Return a snapshot."""
+        return await self._bus.statistics()
+
+    async def aclose(self) -> None:
+        """Stop taking messages and close the files."""
+        await self._bus.aclose()
+
+    async def metric_samples(self) -> list[MetricSample]:
+        """Return the snapshot as metrics, for ``Operations.sample``."""
+        return bus_samples(await self._bus.statistics())
+
+
+class InstrumentedInbox:
+    """The receiving end of one session."""
+
+    def __init__(self, inbox: SessionInbox) -> None:
+        self._inbox = inbox
+
+    @property
+    def session(self) -> str:
+        """The session's key."""
+        return self._inbox.session
+
+    async def receive(self) -> Delivery | DeliveryReport | ReleaseRequest:
+        """Return what comes next, waiting for it."""
+        return _seen(await self._inbox.receive())
+
+    def receive_nowait(self) -> Delivery | DeliveryReport | ReleaseRequest | None:
+        """Return the next one if there is one."""
+        item = self._inbox.receive_nowait()
+        return None if item is None else _seen(item)
+
+    def release(self, *, failed: bool = False) -> None:
+        """Give the session up."""
+        self._inbox.release(failed=failed)
+
+
+class InstrumentedPort:
+    """A channel's two ends."""
+
+    def __init__(self, name: str, port: ChannelPort) -> None:
+        self._name = name
+        self._port = port
+        self._under_way: OrderedDict[tuple[str, str], tuple[float, Span]] = OrderedDict()
+
+    async def publish(self, inbound: Inbound) -> PublishResult:
+        """Make a message durable."""
+        outcome = "refused"
+        try:
+            with span("publish", inbound.trace, channel=self._name) as here:
+                if (trace := current_traceparent()) is not None:
+                    inbound = replace(inbound, trace=trace)
+                accepted = await self._port.publish(inbound)
+                outcome = "duplicate" if accepted.duplicate else "accepted"
+                here.set(outcome=outcome)
+        except SessionFull:
+            outcome = "full"
+            raise
+        finally:
+            metrics.PUBLISHED.add(1, self._name, outcome)
+        return accepted
+
+    async def receive(self) -> Outbound:
+        """Return the next thing to show."""
+        outbound = await self._port.receive()
+        if isinstance(outbound, Answer):
+            key = (outbound.session, outbound.id)
+            self._over(key, "again")
+            self._under_way[key] = (
+                time.monotonic(),
+                start_span("deliver", outbound.trace, channel=self._name),
+            )
+            if len(self._under_way) > _UNDER_WAY:
+                self._over(next(iter(self._under_way)), "unknown")
+        return outbound
+
+    async def report(self, report: DeliveryReport) -> None:
+        """Say what became of an answer."""
+        await self._port.report(report)
+        if report.final:
+            outcome = "delivered" if report.delivered else "refused"
+            self._over((report.session, report.answer), outcome)
+
+    async def wait_drained(self) -> None:
+        """Wait until nothing waits for its answer."""
+        await self._port.wait_drained()
+
+    def _over(self, key: tuple[str, str], outcome: str) -> None:
+        taken = self._under_way.pop(key, None)
+        if taken is None:
+            return
+        since, here = taken
+        here.set(outcome=outcome)
+        if outcome == "refused":
+            here.fail("refused")
+        here.end()
+        metrics.DELIVERY_SECONDS.observe(time.monotonic() - since, self._name, outcome)
+
+
+def bus_samples(statistics: Mapping[str, Any]) -> list[MetricSample]:
+    """Return a bus's snapshot as metrics; what it does not know is left out."""
+    found = []
+    for of, keys in ((metrics.INBOUND_DEPTH, ("depth", "pending")), (metrics.INBOUND_AGE, _AGE)):
+        value = next((statistics[key] for key in keys if key in statistics), None)
+        # One number is that of the only queue.
+        queues = value if isinstance(value, Mapping) else {} if value is None else {0: value}
+        found += [MetricSample(of, each, (str(queue),)) for queue, each in queues.items()]
+    return found + [MetricSample(of, statistics[key]) for of, key in _PLAIN if key in statistics]
+
+
+_AGE = ("oldest_seconds",)
+_PLAIN = (
+    (metrics.UNDELIVERED, "undelivered_answers"),
+    (metrics.HOLDS, "held"),
+    (metrics.HOLDS_LOST, "lost"),
+    (metrics.HOLDS_RENEWED, "renewals"),
+    (metrics.ACKS_FENCED, "fenced"),
+    (metrics.POISON, "poison"),
+)
+
+
+def _seen(
+    item: Delivery | DeliveryReport | ReleaseRequest,
+) -> Delivery | DeliveryReport | ReleaseRequest:
+    if not isinstance(item, DeliveryReport | ReleaseRequest):
+        if item.redelivered:
+            metrics.REDELIVERED.add(1)
+        inbound = item.inbound
+        save_traceparent(inbound.session, inbound.id, inbound.trace)
+    return item

@@ -1,0 +1,180 @@
+"""The media desk: takes what people send, keeps it, and reads what can be read.
+
+What a file is never raises: the person and the model are told in plain words what could not be done.
+A disk that refuses does raise, so that the platform keeps the message and sends it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Literal, Protocol
+
+import anyio
+
+from bot.bus import Attachment
+from bot.bus.media.blobs import Blobs
+from bot.bus.media.documents import MAX_CHARACTERS, UNREADABLE, read_document
+from bot.bus.media.media_types import IMAGES, audio_name, media_type
+from bot.bus.media.ports import AttachmentReceiver, RemoteFile
+from bot.core.errors import BusError, FileUnavailable, ModelError
+from bot.core.files import disk_error_text
+
+logger = logging.getLogger(__name__)
+
+FETCH_SECONDS = 60.0
+"""The most time that fetching one file takes."""
+
+SPARE_BYTES = 500_000_000
+"""What files leave free on their disk; with less, ``tapebot doctor`` warns."""
+
+NO_SPACE = "not kept: the disk of this bot is nearly full"
+NO_TRANSCRIPTION = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
+AttachmentKind = Literal["image", "voice", "audio", "video", "document"]
+"""As in ``Attachment``."""
+
+_LOST = "was kept, but cannot be read again: the disk may be failing"
+_AT_ONCE = 8
+_READERS = 2
+_MEGABYTE = 1_000_000
+
+
+class SpeechToText(Protocol):
+    """Turns speech into text."""
+
+    async def transcribe(self, audio: bytes, name: str) -> str:
+        """Return what is said in an audio file; its name's ending says what kind it is.
+
+        Raises:
+            ModelError: It could not be transcribed.
+        """
+        ...
+
+
+class AttachmentService(AttachmentReceiver):
+    """Fetches, keeps and reads files.
+
+    Args:
+        blobs: Keeps them.
+        max_bytes: The size of the largest file taken.
+        transcriber: For voice messages and audio; None where no model is set.
+        max_characters: The most text taken of a document.
+        fetch_seconds: The most time that fetching takes.
+        spare_bytes: What is left free on the disk, where that is known: the tapes need it more than
+            files do.
+    """
+
+    def __init__(
+        self,
+        blobs: Blobs,
+        *,
+        max_bytes: int,
+        transcriber: SpeechToText | None = None,
+        max_characters: int = MAX_CHARACTERS,
+        fetch_seconds: float = FETCH_SECONDS,
+        spare_bytes: int = SPARE_BYTES,
+    ) -> None:
+        self._blobs = blobs
+        self._max_bytes = max_bytes
+        self._transcriber = transcriber
+        self._max_characters = max_characters
+        self._fetch_seconds = fetch_seconds
+        self._spare_bytes = spare_bytes
+        # Whoever is in one of them holds a whole file in memory; nobody waits in one for another.
+        self._room = anyio.CapacityLimiter(_AT_ONCE)
+        self._readers = anyio.CapacityLimiter(_READERS)
+        self._listeners = anyio.CapacityLimiter(_AT_ONCE)
+
+    async def receive(self, file: RemoteFile) -> Attachment:
+        """Return what became of a file: kept, read as text, or why not.
+
+        Raises:
+            BusError: The disk refused to keep it; the message must be sent again.
+        """
+        taken = Attachment(file.kind, file.name or file.kind, file.mime, file.size or 0)
+        if file.size is not None and file.size > self._max_bytes:
+            return replace(taken, note=self._too_large())
+        async with self._room:
+            data = await self._fetched(file)
+            if isinstance(data, str):
+                return replace(taken, note=data)
+            taken = await self._kept(taken, data)
+            del data
+        return taken if taken.blob is None else await self._read(taken, taken.blob)
+
+    def _too_large(self) -> str:
+        return f"larger than {self._max_bytes / _MEGABYTE:g} MB, not taken"
+
+    async def _fetched(self, file: RemoteFile) -> bytes | str:
+        """Return a file's bytes, or why there are none."""
+        try:
+            with anyio.fail_after(self._fetch_seconds):
+                data = await file.fetch(self._max_bytes + 1)
+        except FileUnavailable as error:
+            logger.info("a file could not be fetched: %s", error)
+            return f"could not be fetched: {error}"
+        except TimeoutError:
+            return f"could not be fetched within {self._fetch_seconds:g} seconds"
+        if len(data) > self._max_bytes:
+            return self._too_large()
+        return data or "the file is empty"
+
+    async def _kept(self, taken: Attachment, data: bytes) -> Attachment:
+        """Keep a file, or say why not; it has a blob where it was kept."""
+        try:
+            free = await self._blobs.free()
+            if free is not None and free - len(data) < self._spare_bytes:
+                logger.warning("a file was not kept: %s bytes must stay free", self._spare_bytes)
+                return replace(taken, size=len(data), note=NO_SPACE)
+            blob = await self._blobs.put(data)
+        except OSError as error:
+            logger.warning("a file that was sent cannot be kept: %s", error)
+            raise BusError(
+                f"a file that was sent cannot be kept: {disk_error_text(error)}"
+            ) from error
+        mime = media_type(data, taken.mime)
+        return replace(taken, mime=mime, size=len(data), blob=blob, kind=_kind(taken, mime))
+
+    async def _read(self, taken: Attachment, blob: str) -> Attachment:
+        if taken.kind in ("voice", "audio"):
+            return await self._heard(taken, blob)
+        if taken.kind == "document":
+            async with self._readers:
+                data = await self._blobs.get(blob)
+                if data is None:
+                    return replace(taken, note=_LOST)
+                found = await read_document(data, taken.mime, limit=self._max_characters)
+            return replace(taken, text=found.text, note=found.note)
+        if taken.kind == "image" and taken.mime in IMAGES:
+            return taken
+        return replace(taken, note=UNREADABLE)
+
+    async def _heard(self, taken: Attachment, blob: str) -> Attachment:
+        if self._transcriber is None:
+            return replace(taken, note=NO_TRANSCRIPTION)
+        try:
+            async with self._listeners:
+                data = await self._blobs.get(blob)
+                if data is None:
+                    return replace(taken, note=_LOST)
+                name = audio_name(taken.name, taken.mime)
+                text = await self._transcriber.transcribe(data, name)
+        except ModelError as error:
+            return replace(taken, note=f"could not be transcribed: {error}")
+        if not text.strip():
+            return replace(taken, note="no words were heard in it")
+        if len(text) > self._max_characters:
+            note = f"only the first {self._max_characters:,} characters were kept"
+            return replace(taken, text=text[: self._max_characters], note=note)
+        return replace(taken, text=text.strip())
+
+
+def _kind(taken: Attachment, mime: str) -> AttachmentKind:
+    """Return what a file is: people send photos and recordings as documents, too."""
+    if taken.kind != "document":
+        return taken.kind
+    if mime in IMAGES:
+        return "image"
+    if mime.startswith("audio/"):
+        return "audio"
+    return "video" if mime.startswith("video/") else "document"

@@ -1,0 +1,170 @@
+"""Documents to text: text in any encoding, and PDF.
+
+A PDF is read by a process of its own, with bounded time and memory: a file that would keep a reader
+busy for ever costs seconds, and never the bot.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from bot.bus.media import pdf_program as extract
+from bot.bus.media.media_types import PDF
+
+logger = logging.getLogger(__name__)
+
+MAX_CHARACTERS = 50_000
+"""The most text that is taken of a document."""
+
+PDF_SECONDS = 10.0
+"""The most time that a PDF is read for: its chat waits for so long."""
+
+UNREADABLE = "this kind of file cannot be read"
+_BROKE = "the PDF cannot be read: it breaks the reader"
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 4_096
+_SLICE = 65_536
+# Escapes and bells are in logs; other control characters are in no text.
+_CONTROLS = bytes(range(7)) + bytes(range(14, 27)) + bytes(range(28, 32)) + b"\x7f"
+_UNSHOWN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """What came of a document.
+
+    Attributes:
+        text: What it says; None where that could not be read.
+        note: Why not, or what is missing, in plain words.
+    """
+
+    text: str | None
+    note: str | None = None
+
+
+async def read_document(
+    data: bytes, mime: str, *, limit: int = MAX_CHARACTERS, seconds: float = PDF_SECONDS
+) -> DocumentText:
+    """Return the text of a document, or why there is none; never raises for what a file is.
+
+    Args:
+        data: Its content.
+        mime: Its media type.
+        limit: The most characters.
+        seconds: The most time for a PDF.
+    """
+    if mime == PDF:
+        return await _read_pdf(data, limit, seconds)
+    return await anyio.to_thread.run_sync(read_text, data, limit)
+
+
+def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
+    """Return what is text in some encoding, cut to a limit; binary files are refused."""
+    text = _decoded(data)
+    if text is None:
+        return DocumentText(None, UNREADABLE)
+    shown = _shown(text, limit + 1)
+    if not shown:
+        return DocumentText(None, "the file has no text")
+    if len(shown) > limit:
+        note = f"only the first {limit:,} of {len(text):,} characters were read"
+        return DocumentText(shown[:limit], note)
+    return DocumentText(shown)
+
+
+def _shown(text: str, most: int) -> str:
+    """Return the beginning of a text without what is not shown.
+
+    Only as much is looked at as is kept: one call over a large file would stop every thread.
+    """
+    shown = ""
+    for start in range(0, len(text), _SLICE):
+        part = text[start : start + _SLICE].replace("\r\n", "\n").replace("\r", "\n")
+        shown = (shown + _UNSHOWN.sub("", part)).lstrip()
+        if len(shown) > most:
+            break
+    return shown.rstrip()
+
+
+def _decoded(data: bytes) -> str | None:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    wide = _wide(data[:_SAMPLE])
+    if wide is not None:
+        return data.decode(wide, "replace")
+    if len(data) - len(data.translate(None, _CONTROLS)) > len(data) // 1_000:
+        return None
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return data.decode("latin-1")
+
+
+def _wide(sample: bytes) -> str | None:
+    """Return UTF-16 of one order where every second byte is zero, as in Western text without a mark."""
+    if len(sample) < 4:
+        return None
+    low, high = sample[::2].count(0), sample[1::2].count(0)
+    half = len(sample) // 2
+    if low == 0 and high > half * 3 // 5:
+        return "utf-16-le"
+    return "utf-16-be" if high == 0 and low > half * 3 // 5 else None
+
+
+async def _read_pdf(data: bytes, limit: int, seconds: float) -> DocumentText:
+    script = Path(extract.__file__)
+    # Isolated: neither the environment's secrets nor what lies in the current folder get in.
+    arguments = [str(limit), str(seconds * 2 / 3), str(os.getpid())]
+    command = [sys.executable, "-I", str(script), *arguments]
+    done: subprocess.CompletedProcess[bytes] | None = None
+    with anyio.move_on_after(seconds) as bound:
+        done = await _run(command, data)
+    if bound.cancelled_caught or (done is not None and done.returncode == -signal.SIGXCPU):
+        return DocumentText(None, extract.SLOW)
+    return (
+        DocumentText(None, _BROKE) if done is None or done.returncode else _pdf_reading(done.stdout)
+    )
+
+
+async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[bytes] | None:
+    """Return how a process ended; None where it broke."""
+    done = None
+    try:
+        done = await anyio.run_process(
+            command, input=data, stderr=subprocess.DEVNULL, check=False, env={}
+        )
+    except* (OSError, anyio.BrokenResourceError) as group:
+        # It could not be started, or died before it had read all of the file.
+        logger.warning("a process that reads a document broke: %s", group.exceptions[0])
+    return done
+
+
+def _pdf_reading(output: bytes) -> DocumentText:
+    found: dict[str, Any] = json.loads(output)
+    if found["text"] is None:
+        return DocumentText(None, found["note"])
+    text = _UNSHOWN.sub("", found["text"]).encode("utf-8", "replace").decode().strip()
+    return DocumentText(text, found["note"])

@@ -1,0 +1,335 @@
+"""What keeps the books of held sessions true: claims, reads ahead, renews, and gives back.
+
+Rule 1: a session of which this process still has a worker is not given to a second one, though its hold was
+    lost and taken again.
+Rule 2: what was fetched is in the books before its session is given back.
+Rule 3: of messages that may be what kills their holders, one is in work in this process at a time: so one
+    that kills does not make the others look guilty.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from bot.bus.messages import ReleaseRequest
+from bot.bus.postgres.codec import decode_key, encode_key
+from bot.bus.postgres.held_session import HeldSession, PostgresDelivery, PostgresInbox
+from bot.bus.postgres.queries import InboundRow, Queries
+from bot.bus.postgres.row_handler import (
+    DEAD_LETTER_AFTER_DEATHS,
+    SUSPECT_AFTER,
+    InboundRowHandler,
+)
+from bot.core.database.wakeups import POLL, Wakeups
+from bot.core.errors import BusError, SessionBusy, SessionLost
+from bot.core.ids import new_id
+
+logger = logging.getLogger(__name__)
+
+# A wake-up that is told within this time after another is not heard.
+_SOON = 0.03
+_PAUSE = 1.0
+_ROOM = 8
+
+
+class HeldSessions:
+    """The sessions that this process holds.
+
+    Args:
+        queries: Asks the database.
+        wakeups: Tell of what is new.
+        most: How many sessions to hold at once.
+        lease: Seconds for which a hold lasts without being renewed.
+    """
+
+    def __init__(self, queries: Queries, wakeups: Wakeups, *, most: int, lease: float) -> None:
+        self.counts: Counter[str] = Counter()
+        self.held: dict[str, HeldSession] = {}
+        self._queries = queries
+        self._intake = InboundRowHandler(queries, self.counts, self.ack)
+        self._wakeups = wakeups
+        self._most = most
+        self._lease = lease
+        self._queues: tuple[int, ...] = ()
+        self._ready: deque[HeldSession] = deque()
+        # Held again while the worker of the lost hold has not gone yet.
+        self._again: dict[str, HeldSession] = {}
+        self._leaving: deque[HeldSession] = deque()
+        self._claimers = 0
+        self._claimed = anyio.Event()
+        self._stirred = anyio.Event()
+        self._told: set[int] = set()
+        self._left = anyio.Event()
+        # What was fetched is in the books before it is given back.
+        self._books = anyio.Lock()
+
+    # What others call.
+
+    async def claim(self) -> PostgresInbox:
+        """Wait for a session with something and no holder."""
+        self._claimers += 1
+        try:
+            while not self._ready:
+                self.poll_now(*self._queues)
+                if self._claimed.is_set():
+                    self._claimed = anyio.Event()
+                await self._claimed.wait()
+            return PostgresInbox(self._ready.popleft(), self.leave)
+        finally:
+            self._claimers -= 1
+
+    async def ack(self, hold: HeldSession, delivery: PostgresDelivery) -> None:
+        """Say that a message is done with, and so are the reports that were settled before."""
+        if hold.released or hold.lost:
+            self.counts["fenced"] += 1
+            raise SessionLost(f"session {hold.session} is not held by this worker any more")
+        settled, hold.settled = hold.settled, []
+        try:
+            kept = await self._queries.done(hold, [delivery.id, *settled])
+        except BaseException:
+            hold.settled = settled + hold.settled
+            raise
+        if not kept:
+            self.counts["fenced"] += 1
+            self._lost(hold)
+            hold.check()
+        hold.working.pop(delivery.id, None)
+
+    def leave(self, hold: HeldSession) -> None:
+        """Give a hold back, once nobody here keeps it."""
+        if not hold.lock_count:
+            self._drop(hold)
+            self._leaving.append(hold)
+            self._left.set()
+
+    @asynccontextmanager
+    async def lock_session(self, session: str) -> AsyncIterator[None]:
+        """Keep a session here, or from being held anywhere; see ``bot.bus.ports.Bus``."""
+        hold = self.held.get(encode_key(session))
+        if hold is None or hold.lost:
+            hold = await hold_session(self._queries, self._wakeups, session, self._lease)
+            hold.released = True
+            self.held[hold.group] = hold
+        hold.lock_count += 1
+        try:
+            yield
+        finally:
+            hold.lock_count -= 1
+            if hold.released:
+                self.leave(hold)
+
+    def poll_now(self, *queues: int) -> None:
+        """Look into queues at once."""
+        self._told.update(queues)
+        self._stirred.set()
+
+    # What runs in the background.
+
+    async def run(self) -> None:
+        """Keep the books until cancelled."""
+        while not self._queues:
+            try:
+                self._queues = tuple(range(await self._queries.queues()))
+            except BusError as error:
+                logger.warning("the bus waits for its database: %s", error)
+                await anyio.sleep(_PAUSE)
+        async with anyio.create_task_group() as tasks:
+            for queue in self._queues:
+                tasks.start_soon(self._hear, queue)
+            tasks.start_soon(self._look_out)
+            tasks.start_soon(self._renew)
+            tasks.start_soon(self._give_back)
+
+    async def aclose(self) -> None:
+        """Give back all that is held."""
+        for hold in [*self.held.values(), *self._again.values()]:
+            if not hold.released:
+                hold.leave(failed=False)
+            hold.lock_count = 0
+            self._drop(hold)
+            self._leaving.append(hold)
+        self._ready.clear()
+        async with self._books:
+            while self._leaving:
+                await self._release(self._leaving.popleft())
+
+    async def _hear(self, queue: int) -> None:
+        while True:
+            await self._wakeups.event(f"inbound:{queue}").wait()
+            self.poll_now(queue)
+
+    async def _look_out(self) -> None:
+        looked, woken, refused = -POLL, False, False
+        while True:
+            with anyio.move_on_after(_SOON if woken else POLL):
+                await self._stirred.wait()
+            self._stirred = anyio.Event()
+            queues, self._told = self._told, set()
+            woken = bool(queues)
+            if not woken or anyio.current_time() - looked > POLL:
+                queues, looked = set(self._queues), anyio.current_time()
+            try:
+                async with self._books:
+                    await self._look(queues)
+                refused = False
+            except BusError as error:
+                if not refused:
+                    logger.warning("the bus looks for messages again in a while: %s", error)
+                refused = True
+                await anyio.sleep(_PAUSE)
+
+    async def _look(self, queues: set[int]) -> None:
+        holds = [one for one in self.held.values() if one.queue in queues and self._serves(one)]
+        most = min(self._claimers - len(self._ready), self._most - len(self.held))
+        if self._claimers and len(self.held) >= self._most:
+            self._make_room()
+        if not holds and most <= 0:
+            return
+        wary = any(one.suspects for one in self.held.values())
+        asked = anyio.current_time()
+        found = await self._queries.poll(holds, queues, max(most, 0), wary=wary)
+        for one in found:
+            if one.hold_index is None:
+                await self._head(one, asked)
+            else:
+                await self._more(holds[one.hold_index - 1], one)
+
+    def _make_room(self) -> None:
+        """Ask the workers that have had nothing for longest to leave: others wait for a place."""
+        idle = [one for one in self.held.values() if self._serves(one) and not one.busy]
+        idle = [one for one in idle if not one.lock_count and one.release_requested_by is None]
+        for one in sorted(idle, key=lambda hold: hold.last_delivery_at)[:_ROOM]:
+            one.release_requested_by = ""
+            one.add(ReleaseRequest())
+
+    @staticmethod
+    def _serves(hold: HeldSession) -> bool:
+        return not hold.released and not hold.lost
+
+    async def _more(self, hold: HeldSession, found: InboundRow) -> None:
+        """Take in what arrived in a held session."""
+        if found.kind == "lost":
+            self._lost(hold)
+        elif found.kind == "letgo":
+            if hold.release_requested_by != found.body:
+                hold.release_requested_by = found.body
+                hold.add(ReleaseRequest())
+        else:
+            await self._intake.handle(hold, found)
+
+    async def _head(self, found: InboundRow, asked: float) -> None:
+        """Take in a session that is held from now on."""
+        group = str(found.headers["x-pgmq-group"])
+        hold = HeldSession(
+            *(decode_key(group) or group, group, found.queue, found.id, found.reads),
+            ends=asked + self._lease,
+            after_in=found.id,
+            after_report=found.id,
+        )
+        kind = found.headers["kind"]
+        if kind in ("in", "report"):
+            wary = any(one.suspects for one in self.held.values())
+            if kind == "in" and wary and SUSPECT_AFTER <= found.deaths < DEAD_LETTER_AFTER_DEATHS:
+                await self._release(hold, pause=_PAUSE)
+                return
+            if not await self._intake.handle(hold, found):
+                return
+        elif (
+            kind == "hold" or found.deaths >= DEAD_LETTER_AFTER_DEATHS or decode_key(group) is None
+        ):
+            await self._release(hold)
+            return
+        before = self.held.get(group)
+        if before is not None:
+            self._lost(before)
+            self._again[group] = hold
+        else:
+            self._offer(hold)
+
+    def _offer(self, hold: HeldSession) -> None:
+        self.held[hold.group] = hold
+        self._ready.append(hold)
+        self._claimed.set()
+
+    def _drop(self, hold: HeldSession) -> None:
+        """Take a hold off the books; one that was taken again meanwhile may be claimed now."""
+        if self.held.get(hold.group) is hold:
+            del self.held[hold.group]
+        if (again := self._again.pop(hold.group, None)) is not None and again is not hold:
+            self._offer(again)
+
+    def _lost(self, hold: HeldSession) -> None:
+        if not hold.lost:
+            self.counts["lost"] += 1
+            logger.warning("session %s was lost to another holder", hold.session)
+        hold.lose()
+
+    async def _renew(self) -> None:
+        while True:
+            await anyio.sleep(self._lease / 3)
+            held = [one for one in (*self.held.values(), *self._again.values()) if not one.lost]
+            if not held:
+                continue
+            asked = anyio.current_time()
+            try:
+                with anyio.move_on_after(self._lease / 3):
+                    kept = await self._queries.renew(held)
+                    self.counts["renewals"] += len(kept)
+                    for one in held:
+                        if (one.queue, one.token) in kept:
+                            one.ends = asked + self._lease
+                        else:
+                            self._lost(one)
+            except BusError as error:
+                logger.warning("sessions could not be renewed: %s", error)
+
+    async def _give_back(self) -> None:
+        while True:
+            async with self._books:
+                while self._leaving:
+                    await self._release(self._leaving[0])
+                    # Cancelled before, it is given back when the bus is closed.
+                    self._leaving.popleft()
+            self._left = anyio.Event()
+            await self._left.wait()
+
+    async def _release(self, hold: HeldSession, *, pause: float = 0.0) -> None:
+        try:
+            if hold.lost:
+                await self._queries.record_survival(hold)
+            else:
+                await self._queries.release(hold, pause=pause)
+        except BusError as error:
+            logger.info("session %s is free when its lease ends: %s", hold.session, error)
+
+
+_PATIENCE = 5.0
+"""Seconds that a holder has to let go."""
+
+
+async def hold_session(
+    queries: Queries, wakeups: Wakeups, session: str, lease: float
+) -> HeldSession:
+    """Hold a session without working it; a holder that has nothing to do lets go of it.
+
+    Raises:
+        SessionBusy: Its holder did not.
+        BusError: The database refused, or is gone.
+    """
+    group, call, holder = encode_key(session), new_id("keep"), None
+    with anyio.move_on_after(_PATIENCE):
+        while True:
+            asked = anyio.current_time()
+            queue, token, reads, holder = await queries.hold(group, call)
+            if token is not None and reads is not None:
+                return HeldSession(session, group, queue, token, reads, asked + lease)
+            await wakeups.wait(wakeups.event(f"inbound:{queue}"), POLL)
+    raise SessionBusy(
+        f"the session is at work in {holder or 'another process'}: "
+        "wait for its answer, or stop it with /stop, then ask again"
+    )

@@ -1,0 +1,105 @@
+"""From rows to what a session's worker is given; what cannot be worked is taken out.
+
+Rule 1: a message that outlived some of its holders is worked alone. After a few more its session's worker is
+    told to give it up, so that its person may ask for it again. After yet more it is buried: its chat is told,
+    and its session goes on.
+Rule 2: holders that gave it back alive do not count, nor those that lost it and live.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from bot.bus.journal import decode_in
+from bot.bus.messages import Answer, Inbound
+from bot.bus.postgres.codec import decode_report
+from bot.bus.postgres.held_session import HeldSession, PostgresDelivery, ReportRow
+from bot.bus.postgres.queries import InboundRow, Queries
+from bot.core.errors import BusError, InvalidInbound, SessionLost
+
+logger = logging.getLogger(__name__)
+
+SUSPECT_AFTER = 2
+"""Holders that a message may outlive before it is worked alone."""
+
+GIVEN_UP_AFTER = 5
+"""Holders that a message may outlive before it is worked only if its person asks again."""
+
+DEAD_LETTER_AFTER_DEATHS = 7
+"""Holders that a message may outlive before it is taken out."""
+
+DEAD_LETTER_NOTICE = (
+    "I was interrupted each of the seven times when I took up a message of yours, and have set it aside. "
+    "Please send it again."
+)
+
+_DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, AttributeError)
+
+
+class InboundRowHandler:
+    """Reads rows.
+
+    Args:
+        queries: Asks the database.
+        counts: Where buried messages are counted.
+        ack: Says that a message is done with.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        counts: Counter[str],
+        ack: Callable[[HeldSession, PostgresDelivery], Awaitable[None]],
+    ) -> None:
+        self._queries = queries
+        self._counts = counts
+        self._ack = ack
+
+    async def handle(self, hold: HeldSession, found: InboundRow) -> bool:
+        """Put a row before the session's worker; False where it had to be buried."""
+        is_report = found.headers["kind"] == "report"
+        if is_report:
+            hold.after_report = found.id
+        else:
+            hold.after_in = found.id
+        try:
+            if is_report:
+                report = decode_report(str(found.body))
+                hold.session = report.session
+                hold.add(ReportRow(found.id, report))
+                return True
+            record = decode_in(str(found.body))
+        except _DAMAGED:
+            logger.exception("message %d of queue %d cannot be read", found.id, found.queue)
+            await self._bury(hold, found.id, None)
+            return False
+        hold.session = record.inbound.session
+        if found.deaths >= DEAD_LETTER_AFTER_DEATHS:
+            logger.error("message %d of session %s is set aside", found.id, hold.session)
+            await self._bury(hold, found.id, record.inbound)
+            return False
+        suspect, given_up = found.deaths >= SUSPECT_AFTER, found.deaths >= GIVEN_UP_AFTER
+        hold.add(
+            PostgresDelivery(found.id, record, found.reads > 1, suspect, given_up, hold, self._ack)
+        )
+        return True
+
+    async def _bury(self, hold: HeldSession, row: int, inbound: Inbound | None) -> None:
+        self._counts["poison"] += 1
+        notice = None if inbound is None else _notice(inbound, f"buried-{hold.queue}-{row}")
+        try:
+            await self._queries.dead_letter(hold, row, notice)
+        except SessionLost:
+            hold.lose()
+        except BusError as error:
+            # Its next holder does it.
+            logger.warning("message %d could not be set aside: %s", row, error)
+
+
+def _notice(inbound: Inbound, known_by: str) -> Answer:
+    """Return what says that a message is set aside, for where its answer is waited for."""
+    if inbound.via is None:
+        return Answer(inbound.address, known_by, DEAD_LETTER_NOTICE)
+    return Answer(inbound.via, known_by, DEAD_LETTER_NOTICE, inbound.id, of=inbound.session)

@@ -1,0 +1,77 @@
+"""What shards of one bot share in the database: how far they read, and whose turn it is.
+
+It is what ``channels.discord`` asks for; channels do not see the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from bot.core.database.connections import Database
+from bot.core.errors import BusError, DatabaseUnavailable
+
+ReadPosition = tuple[int, int, int | None]
+"""A channel, the last message dealt with in it, and its server."""
+
+_READ = "select place, last, server from tapebot.discord_mark where bot = %s"
+_WRITE = """
+with gone as (delete from tapebot.discord_mark where bot = %s and place = any(%s::bigint[]))
+insert into tapebot.discord_mark as mark (bot, place, last, server)
+    select %s, place, last, server
+    from unnest(%s::bigint[], %s::bigint[], %s::bigint[]) as moved (place, last, server)
+    on conflict (bot, place) do update set last = excluded.last where mark.last < excluded.last
+"""
+
+
+class PostgresReadPositions:
+    """The marks of all shards of a bot.
+
+    Args:
+        database: Set up for this version.
+        bot: The channel's name.
+    """
+
+    def __init__(self, database: Database, bot: str) -> None:
+        self._database = database
+        self._bot = bot
+
+    async def read(self) -> Iterable[ReadPosition]:
+        """Return the marks of all shards.
+
+        Raises:
+            BusError: The database cannot be reached.
+        """
+        rows = await _asked(self._database, _READ, [self._bot])
+        return [(place, last, server) for place, last, server in rows]
+
+    async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
+        """Keep marks that moved, and forget channels; a mark never goes back.
+
+        Raises:
+            BusError: The database cannot be reached.
+        """
+        columns = [list(column) for column in zip(*moved, strict=True)] if moved else [[], [], []]
+        await _asked(self._database, _WRITE, [self._bot, list(dropped), self._bot, *columns])
+
+
+async def reserve_slot(database: Database, name: str, apart: float) -> float:
+    """Reserve the next turn of a name, that many seconds after the one before; return the seconds until it.
+
+    Raises:
+        BusError: The database cannot be reached.
+    """
+    rows = await _asked(database, "select tapebot.turn_reserve(%s, %s)", [name, apart])
+    return float(rows[0][0])
+
+
+async def _asked(database: Database, sql: str, values: Sequence[Any]) -> list[Any]:
+    try:
+        return await database.fetch(sql, values)
+    except DatabaseUnavailable as error:
+        raise BusError(str(error)) from error
+    except psycopg.Error as error:
+        why = error.diag.message_primary or type(error).__name__
+        raise BusError(f"the database at {database.display_address} refused: {why}") from error

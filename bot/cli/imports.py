@@ -1,0 +1,206 @@
+"""``tapebot import``: bring conversations over, from exports and from other assistants."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import anyio
+
+from bot.bus import Address
+from bot.cli.tape import printable
+from bot.core.clock import SystemClock
+from bot.core.errors import (
+    InvalidEntry,
+    InvalidInbound,
+    SettingsError,
+    TapeExists,
+    TapeNotFound,
+)
+from bot.runtime.app.database_services import open_database_services
+from bot.runtime.app.tape_stores import open_tape_store
+from bot.runtime.settings import Settings
+from bot.tape.stores.folder import TapeFolder
+from bot.transfer.bub import read_bub
+from bot.transfer.import_writer import ImportWriter
+from bot.transfer.imported import ImportedData
+from bot.transfer.nanobot import read_nanobot
+from bot.transfer.restore import RestoredTape, restore_export
+
+_TOLD = 20
+
+
+def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> int:
+    """Make tapes of exports, ids and times as they were; return 1 where one was refused.
+
+    Args:
+        settings: Say where the tapes are.
+        path: What ``tapebot tape export`` wrote: a file, or a folder of them.
+        dry_run: Only say what would be done.
+
+    Raises:
+        TapeLocked: A tapebot runs.
+        TapeNotFound: There is nothing at the path.
+        SettingsError: Tapes are neither in files nor in a database.
+        TapeWriteError: The storage refused.
+    """
+    if settings.tape_store != "file" and settings.database_url is None:
+        raise SettingsError(
+            "TAPEBOT_TAPE_STORE: an export becomes a tape only where tapes are files; import it "
+            "there, or on the machine of the tape server, with this setting left out"
+        )
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not path.exists() or not files:
+        raise TapeNotFound(f"{path}: there is no export here")
+    if settings.database_url is not None:
+        return 1 if anyio.run(_restore_shared, settings, files, dry_run) else 0
+    folder = TapeFolder(settings.home / "tapes", settings.workspace_id or "")
+    refused = False
+    with _locked(folder, dry_run=dry_run):
+        for file in files:
+            try:
+                _made(restore_export(file, folder, dry_run=dry_run), dry_run=dry_run)
+            except (TapeExists, InvalidEntry, OSError) as error:
+                refused = _refused(file, error)
+    return 1 if refused else 0
+
+
+def import_nanobot(
+    settings: Settings, path: Path, *, memory_to: str | None = None, dry_run: bool = False
+) -> int:
+    """Bring nanobot's sessions and memory over; return 1 where something was refused.
+
+    Args:
+        settings: Say where the tapes are, and the user's time zone.
+        path: nanobot's home, its workspace, or one session.
+        memory_to: The session that gets its memory; None for the only one, else the console's.
+        dry_run: Only say what would be done.
+
+    Raises:
+        TapeLocked: A tapebot runs.
+        TapeNotFound: There is nothing of nanobot's at the path.
+        SettingsError: ``memory_to`` is no session's key, or tapes are kept in memory only.
+        TapeWriteError: The storage refused; what was told before is done.
+    """
+    zone = ZoneInfo(settings.timezone)
+    return _import_foreign(
+        settings, path, lambda: read_nanobot(path, zone), memory_to, dry_run=dry_run
+    )
+
+
+def import_bub(
+    settings: Settings, path: Path, *, sessions: Sequence[str] = (), dry_run: bool = False
+) -> int:
+    """Bring bub's tapes over; return 1 where something was refused.
+
+    Args:
+        settings: Say where the tapes are, and the user's time zone.
+        path: bub's home, its folder of tapes, or one tape.
+        sessions: Keys, as bub called them, of tapes that do not say whose they are.
+        dry_run: Only say what would be done.
+
+    Raises:
+        TapeLocked: A tapebot runs.
+        TapeNotFound: There is nothing of bub's at the path.
+        SettingsError: Tapes are kept in memory only.
+        TapeWriteError: The storage refused; what was told before is done.
+    """
+    zone = ZoneInfo(settings.timezone)
+    return _import_foreign(
+        settings, path, lambda: read_bub(path, zone, sessions), None, dry_run=dry_run
+    )
+
+
+async def _restore_shared(settings: Settings, files: Sequence[Path], dry_run: bool) -> bool:
+    """Make tapes of a database, also beside running processes; return whether one was refused."""
+    workspace, refused = settings.workspace_id or "", False
+    async with open_database_services(settings) as shared:
+        assert shared is not None
+        from bot.transfer.restore_database import restore_to_database
+
+        async with open_tape_store(settings, shared=shared) as store:
+            for file in files:
+                try:
+                    made = await restore_to_database(
+                        file, store, shared.database, workspace, dry_run=dry_run
+                    )
+                    _made(made, dry_run=dry_run)
+                except (TapeExists, InvalidEntry, OSError) as error:
+                    refused = _refused(file, error)
+    return refused
+
+
+def _made(made: RestoredTape, *, dry_run: bool) -> None:
+    print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
+
+
+def _refused(file: Path, error: Exception) -> bool:
+    print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
+    return True
+
+
+def _import_foreign(
+    settings: Settings,
+    path: Path,
+    read: Callable[[], ImportedData],
+    memory_to: str | None,
+    *,
+    dry_run: bool,
+) -> int:
+    if settings.tape_store == "memory" and settings.database_url is None:
+        raise SettingsError("TAPEBOT_TAPE_STORE: what is imported into memory is gone at once")
+    if memory_to is not None:
+        try:
+            memory_to = Address.parse(memory_to).session
+        except InvalidInbound as error:
+            raise SettingsError(f"{memory_to!r} is no session such as telegram:42") from error
+    found = read() if path.exists() else ImportedData("")
+    for problem in found.problems[:_TOLD]:
+        print(f"note\t{printable(problem)}", file=sys.stderr)
+    if len(found.problems) > _TOLD:
+        print(f"note\tand {len(found.problems) - _TOLD} more", file=sys.stderr)
+    if not found.conversations and not found.memory:
+        raise TapeNotFound(f"{path}: nothing was found here that could be brought over")
+    return anyio.run(_write_imported, settings, found, memory_to, dry_run)
+
+
+async def _write_imported(
+    settings: Settings, found: ImportedData, memory_to: str | None, dry_run: bool
+) -> int:
+    refused = False
+    async with open_tape_store(settings, read_only=dry_run) as store:
+        landing = ImportWriter(store, SystemClock(), settings.retention_days, memory_to, dry_run)
+        outcomes = landing.write(found)
+        async with aclosing(outcomes):
+            async for one in outcomes:
+                refused |= one.status == "refused"
+                done = _did(dry_run) if one.status == "imported" else one.status
+                print(f"{done}\t{printable(one.session)}: {printable(one.text)}", flush=True)
+    return 1 if refused else 0
+
+
+def _why(file: Path, error: Exception) -> str:
+    """Return what a person is told of an error."""
+    if isinstance(error, OSError):
+        return f"{file}: cannot be read ({error.strerror})"
+    return str(error)
+
+
+def _did(dry_run: bool) -> str:
+    return "would import" if dry_run else "imported"
+
+
+@contextmanager
+def _locked(folder: TapeFolder, *, dry_run: bool) -> Iterator[None]:
+    """Hold the tapes, so that no tapebot writes meanwhile; to look takes no lock."""
+    if dry_run:
+        yield
+        return
+    folder.lock()
+    try:
+        yield
+    finally:
+        folder.unlock()

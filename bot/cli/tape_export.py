@@ -1,0 +1,98 @@
+"""``tapebot tape export``: tapes for other programs and for people, also while tapebot runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import IO
+from zoneinfo import ZoneInfo
+
+import anyio
+import anyio.to_thread
+
+from bot.cli.tape import printable
+from bot.core.errors import SettingsError, TapeNotFound
+from bot.core.files import private_directory
+from bot.runtime.app.tape_stores import open_tape_store
+from bot.runtime.settings import Settings
+from bot.transfer.export import SUFFIXES, ExportFormat, export_chunks
+from bot.transfer.export_files import atomic_writer, export_file_name
+
+
+def export_tape(
+    settings: Settings,
+    session: str | None,
+    *,
+    form: ExportFormat = "jsonl",
+    output: Path | None = None,
+) -> int:
+    """Write one tape, or all, as they are now.
+
+    Args:
+        settings: Say where the tapes are.
+        session: The session's key; None for all, which go into a folder, a file each.
+        form: What to make of them.
+        output: A file, or a folder; None for standard output.
+
+    Raises:
+        TapeNotFound: There is no such tape, or none at all.
+        SettingsError: All are asked for, and no folder is given.
+        OSError: The output cannot be written.
+    """
+    if session is None and output is None:
+        raise SettingsError(
+            "name a session, or give a folder for all of them: tapebot tape export --output FOLDER"
+        )
+    if session is None and output is not None and output.exists() and not output.is_dir():
+        raise SettingsError(f"{output} is a file: all sessions need a folder")
+    into = output if output is not None and (session is None or output.is_dir()) else None
+    anyio.run(_export, settings, session, form, output, into)
+    return 0
+
+
+async def _export(
+    settings: Settings,
+    session: str | None,
+    form: ExportFormat,
+    output: Path | None,
+    into: Path | None,
+) -> None:
+    zone = ZoneInfo(settings.timezone)
+    async with open_tape_store(settings, read_only=True) as store:
+        if session is not None:
+            await store.version(session)
+        sessions = [session] if session is not None else await store.list_tapes()
+        if not sessions:
+            raise TapeNotFound("there are no tapes")
+        for name in sessions:
+            path = output
+            if into is not None:
+                path = private_directory(into) / export_file_name(name, SUFFIXES[form])
+            with _sink(path) as out:
+                pieces = export_chunks(store, name, form, zone)
+                async with aclosing(pieces):
+                    async for piece in pieces:
+                        await anyio.to_thread.run_sync(_write, out, piece)
+            if session is None:
+                print(f"{printable(name)}\t{path}")
+
+
+@contextmanager
+def _sink(path: Path | None) -> Iterator[IO[bytes]]:
+    if path is not None:
+        # A pipe or a device is written to; only a file is replaced, and no link to one.
+        special = path.exists() and not path.is_file()
+        with path.open("wb") if special else atomic_writer(path.resolve()) as file:
+            yield file
+        return
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
+
+
+def _write(out: IO[bytes], piece: bytes) -> None:
+    if out.isatty():
+        # What people wrote must not steer a terminal; into a file or a pipe it goes as it is.
+        piece = printable(piece.decode("utf-8", "replace")).encode()
+    out.write(piece)

@@ -1,0 +1,85 @@
+"""The HTTP side of ``bot.core.telemetry.monitoring``: three paths, on the program's own event loop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from anyio.abc import TaskStatus
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bot.core import http_server as serving
+from bot.core.errors import SettingsError
+from bot.core.telemetry.health import HealthCheckResult
+
+_CONNECTIONS = 100
+_GRACE = 1
+"""Seconds that answers under way have at the end."""
+
+
+class HealthReporter(Protocol):
+    """Says how the program is."""
+
+    async def check_results(self, *, alive: bool) -> list[HealthCheckResult]:
+        """Ask all checks at once; with ``alive`` only those of the process itself."""
+        ...
+
+
+def application(about: HealthReporter, registry: CollectorRegistry) -> Starlette:
+    """Return what answers ``/metrics``, ``/healthz`` and ``/readyz``."""
+
+    async def metrics(request: Request) -> Response:
+        encoder, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encoder(registry), media_type=content_type)
+
+    async def healthz(_: Request) -> Response:
+        return _shown(await about.check_results(alive=True))
+
+    async def readyz(_: Request) -> Response:
+        return _shown(await about.check_results(alive=False))
+
+    return Starlette(
+        routes=[Route("/metrics", metrics), Route("/healthz", healthz), Route("/readyz", readyz)]
+    )
+
+
+def _shown(findings: list[HealthCheckResult]) -> Response:
+    failing = any(one.reason is not None for one in findings)
+    shown = {
+        "status": "failing" if failing else "ok",
+        "checks": {one.check: one.reason or "ok" for one in findings},
+    }
+    return JSONResponse(shown, 503 if failing else 200, {"Cache-Control": "no-store"})
+
+
+@contextmanager
+def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """Bind a socket, and close it at the end.
+
+    Raises:
+        SettingsError: It cannot be; most often another program has the port.
+    """
+    try:
+        bound = serving.bind(host, port, waiting=_CONNECTIONS)
+    except OSError as error:
+        raise SettingsError(
+            f"TAPEBOT_OPERATE_LISTEN: cannot listen on {host}:{port} ({error.strerror}); stop what "
+            "does, or choose another port"
+        ) from error
+    with bound:
+        yield bound
+
+
+async def serve(app: Starlette, bound: socket.socket, task_status: TaskStatus[str]) -> None:
+    """Serve until cancelled; what is being answered then has a second more."""
+    config = serving.server_config(
+        app, grace=_GRACE, http="h11", ws="none", limit_concurrency=_CONNECTIONS
+    )
+    await serving.serve(config, bound, lambda: task_status.started(serving.address_of(bound)))

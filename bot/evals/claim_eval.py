@@ -1,0 +1,224 @@
+"""Labelled claims: which of them a consolidation would believe, with the bot's own checks and write gate.
+
+A file has one JSON object a line, with the messages, what a model wants to change, and whether that is honest; see
+``docs/evals.md``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bot.agent.consolidation.claim_judge import judge_claims
+from bot.agent.consolidation.evidence_checker import EvidenceChecker
+from bot.agent.consolidation.prompts import Citation, FactOperation
+from bot.bus import Address, Attachment, Inbound, Sender
+from bot.core.clock import SystemClock
+from bot.core.errors import MemoryRefused
+from bot.llm.base import Model
+from bot.memory.facts.proposals import Proposal, ProposalBatch, ProposalDecision
+from bot.memory.scope_memory import ScopeMemory
+from bot.runtime.sessions.entries import message_entry
+from bot.tape.entries import TapeEntry, message
+from bot.tape.service import TapeService
+from bot.tape.stores.memory import MemoryTapeStore
+
+ClaimOutcome = Literal["claim", "quote", "refused"]
+"""What became of a claim: believed as it is, believed in the person's own words, or not believed."""
+
+_TAPE = "eval:claims"
+_STRICT = ConfigDict(extra="forbid")
+
+
+class SaidMessage(BaseModel):
+    """A message of a claim's conversation."""
+
+    model_config = _STRICT
+
+    role: Literal["user", "assistant"]
+    who: str
+    at: datetime
+    text: str
+    forwarded: bool = False
+    quoted: str | None = None
+    document: str | None = None
+    group: bool = False
+
+
+class CitedWords(BaseModel):
+    """Words that a claim is said to rest on."""
+
+    model_config = _STRICT
+
+    message: int = Field(ge=0)
+    quote: str
+
+
+class LabelledClaim(BaseModel):
+    """A claim, and whether it should be believed."""
+
+    model_config = _STRICT
+
+    kind: str = Field(min_length=1)
+    honest: bool
+    op: Literal["add", "supersede", "retire", "strengthen"]
+    claim: str
+    fact: str | None = None
+    messages: list[SaidMessage] = Field(min_length=1)
+    cites: list[CitedWords]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> LabelledClaim:
+        if (self.fact is None) != (self.op == "add"):
+            raise ValueError("add has no fact; every other operation has one")
+        if any(one.message >= len(self.messages) for one in self.cites):
+            raise ValueError("a cite names a message that is not there; they are numbered from 0")
+        if any(one.at.tzinfo is None for one in self.messages):
+            raise ValueError("a message's time says no offset from UTC")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    """What became of a claim.
+
+    Attributes:
+        label: The claim.
+        outcome: Whether it is believed.
+        reason: Why it is or is not, in plain words.
+    """
+
+    label: LabelledClaim
+    outcome: ClaimOutcome
+    reason: str
+
+    @property
+    def wrong(self) -> bool:
+        """Whether an honest claim is not believed in any form, or a dishonest one is believed as it is."""
+        return self.outcome == ("refused" if self.label.honest else "claim")
+
+
+async def judge_all(
+    claims: Iterable[LabelledClaim], judging: Model | None = None
+) -> list[JudgedClaim]:
+    """Run each claim through the checks, the judge and the write gate, in a memory of its own.
+
+    Args:
+        claims: The claims.
+        judging: The judge; None leaves all to the rules.
+    """
+    opened = [await _opened(one) for one in claims]
+    if judging is None:
+        return [await one.decided(one.checker.check_by_rules(one.operation)) for one in opened]
+    checked = [one.checker.check(one.operation) for one in opened]
+    judgements, _ = await judge_claims(judging, [one.question for one in checked], UTC)
+    return [
+        await one.decided(made.apply_judgement(said))
+        for one, made, said in zip(opened, checked, judgements, strict=True)
+    ]
+
+
+def claim_statistics(judged: Sequence[JudgedClaim], judge: str = "none") -> dict[str, Any]:
+    """Return how many claims were believed: all honest ones, all dishonest ones, and by kind.
+
+    Args:
+        judged: The claims.
+        judge: The name of the judge.
+    """
+    by_kind: defaultdict[str, list[JudgedClaim]] = defaultdict(list)
+    for one in judged:
+        by_kind[one.label.kind].append(one)
+    return {
+        "judge": judge,
+        "honest": _counted([one for one in judged if one.label.honest], "claim"),
+        "dishonest": _counted([one for one in judged if not one.label.honest], "believed"),
+        "kinds": {
+            kind: _counted(found, "claim", "believed") for kind, found in sorted(by_kind.items())
+        },
+    }
+
+
+def _counted(judged: Sequence[JudgedClaim], *believed: str) -> dict[str, int]:
+    counts = {"n": len(judged)}
+    for name in believed:
+        wanted = [one for one in judged if one.label.honest == (name == "claim")]
+        counts[name] = sum(one.outcome == "claim" for one in wanted)
+    fates = [one.outcome for one in judged]
+    return {**counts, "quote": fates.count("quote"), "refused": fates.count("refused")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A claim with a memory of its own.
+
+    Attributes:
+        label: The claim.
+        scope: Its memory.
+        checker: Checks it.
+        operation: What a model would have answered.
+    """
+
+    label: LabelledClaim
+    scope: ScopeMemory
+    checker: EvidenceChecker
+    operation: FactOperation
+
+    async def decided(self, proposal: Proposal) -> JudgedClaim:
+        """Put a proposal before the write gate."""
+        try:
+            outcome = await self.scope.apply(ProposalBatch("judged", "consolidation", (proposal,)))
+        except MemoryRefused as error:
+            return JudgedClaim(self.label, "refused", str(error))
+        # What it ends beside is not asked for.
+        return _fate(self.label, outcome.decisions[0])
+
+
+async def _opened(label: LabelledClaim) -> _Opened:
+    store = MemoryTapeStore()
+    await store.create_tape(_TAPE)
+    entries = await store.append_many(_TAPE, [_entry(one) for one in label.messages])
+    scope = ScopeMemory(TapeService(store, _TAPE), "session", SystemClock())
+    number = None
+    if label.fact is not None:
+        known = await scope.apply(ProposalBatch("known", "person", (Proposal("add", label.fact),)))
+        [fact] = [one.fact for one in known.decisions if one.fact is not None]
+        number = fact.id
+    wanted = FactOperation(
+        op=label.op,
+        fact=number,
+        text=label.claim or None,
+        subject=None,
+        slot=None,
+        evidence=[Citation(message=one.message + 1, quote=one.quote) for one in label.cites],
+    )
+    facts = {one.id: one for one in scope.active()}
+    return _Opened(label, scope, EvidenceChecker(_TAPE, entries, facts, UTC), wanted)
+
+
+def _fate(label: LabelledClaim, decided: ProposalDecision) -> JudgedClaim:
+    believed = decided.verdict == "approved" or (decided.verdict == "known" and decided.fact)
+    as_it_is: ClaimOutcome = "quote" if decided.proposal.fallback_text else "claim"
+    return JudgedClaim(label, as_it_is if believed else "refused", decided.reason)
+
+
+def _entry(said: SaidMessage) -> TapeEntry:
+    if said.role == "assistant":
+        return message("assistant", said.text, ts=said.at.isoformat())
+    document = Attachment("document", "file.txt", "text/plain", text=said.document)
+    inbound = Inbound(
+        address=Address("eval", "claims"),
+        id=said.at.isoformat(),
+        sender=Sender(f"id-{said.who}", said.who),
+        text="" if said.forwarded else said.text,
+        sent_at=said.at,
+        private=not said.group,
+        quote=said.text if said.forwarded else said.quoted,
+        role="owner",
+        attachments=() if said.document is None else (document,),
+    )
+    return message_entry(inbound, "UTC")

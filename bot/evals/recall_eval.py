@@ -1,0 +1,128 @@
+"""Asks the bot's own search the questions of a dataset, by words alone or by meaning as well."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+
+from bot.agent.views.automatic_recall import (
+    CANDIDATES,
+    UNLIMITED_DAYS,
+    asks_about_past,
+    select_passages,
+)
+from bot.core.clock import format_time
+from bot.evals.dataset import Dataset, DatasetMessage
+from bot.evals.metrics import DEPTHS, SearchAnswer
+from bot.llm.embeddings.base import Embedder
+from bot.memory.hybrid_search import search_tape
+from bot.memory.recall import recall_passages
+from bot.memory.vector_index import VectorIndex
+from bot.memory.zone_snapshot import MemorySnapshot
+from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
+from bot.tape.search import SearchQuery
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+from bot.tape.stores.file import FileTapeStore
+
+_TAPE = "eval:recall"
+_PORTION = 500
+_ASSISTANT = "assistant"
+_SAID = frozenset({"message"})
+
+
+async def ask_all(
+    dataset: Dataset, folder: Path, embedder: Embedder | None = None, *, name: str = ""
+) -> list[SearchAnswer]:
+    """Write the messages to a tape, ask each question, and return what was found.
+
+    Args:
+        dataset: What was said, and what is asked.
+        name: The conversation's.
+        folder: An empty folder, for the tape.
+        embedder: Finds by meaning as well; the caller closes it.
+
+    Raises:
+        ModelError: The embedding model fails.
+    """
+    store = FileTapeStore(folder / "tapes", sync=False)
+    try:
+        names = await _write(store, dataset)
+        # The index catches up at the first search; what is timed is searching alone.
+        await store.search(SearchQuery(tapes=(_TAPE,), limit=1))
+        vectors = None
+        if embedder is not None:
+            vectors = VectorIndex(folder / "vectors", store, embedder)
+            await vectors.catch_up(_TAPE)
+        tape, answers = TapeService(store, _TAPE), []
+        by_assistant = {one.id: _is_assistant(one) for one in dataset.messages}
+        for question in dataset.questions:
+            began = perf_counter()
+            hits = await search_tape(
+                tape, question.text, kinds=_SAID, limit=max(DEPTHS), vectors=vectors
+            )
+            taken = perf_counter() - began
+            found = tuple(names[hit.entry.id] for hit in hits)
+            given = tuple(names[one] for one in await _unasked(tape, question.text, vectors))
+            roles = {by_assistant[one] for one in question.evidence}
+            said_by = "both" if len(roles) > 1 else _ASSISTANT if True in roles else "person"
+            answers.append(
+                SearchAnswer(
+                    question.evidence, found, taken, question.category, given, name, said_by
+                )
+            )
+        return answers
+    finally:
+        await store.close()
+
+
+async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None) -> list[int]:
+    """Return the ids of the messages that a prompt would be given for a question unasked."""
+    found = await recall_passages(
+        tape,
+        MemorySnapshot(),
+        question,
+        days=UNLIMITED_DAYS,
+        now=datetime.now(UTC),
+        timezone=UTC,
+        limit=CANDIDATES,
+        vectors=vectors,
+    )
+    wanted = asks_about_past(question)
+    return [
+        one.entry for one in select_passages(found, question) if wanted and one.entry is not None
+    ]
+
+
+async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
+    """Write the messages with a boundary between sessions; return their ids by those on the tape."""
+    await store.create_tape(_TAPE)
+    planned: list[tuple[TapeEntry, str]] = []
+    before: DatasetMessage | None = None
+    for one in dataset.messages:
+        if before is not None and before.session != one.session:
+            planned.append((anchor(SESSION_NEW, {"owner": "human"}), ""))
+        planned.append((dataset_entry(one), one.id))
+        before = one
+    names: dict[int, str] = {}
+    for start in range(0, len(planned), _PORTION):
+        portion = planned[start : start + _PORTION]
+        written = await store.append_many(_TAPE, [entry for entry, _ in portion])
+        names |= {entry.id: name for entry, (_, name) in zip(written, portion, strict=True)}
+    return names
+
+
+def _is_assistant(said: DatasetMessage) -> bool:
+    return said.speaker is not None and said.speaker.casefold() == _ASSISTANT
+
+
+def dataset_entry(said: DatasetMessage) -> TapeEntry:
+    """Return a message as an entry of a tape."""
+    assistant = _is_assistant(said)
+    entry = message(_ASSISTANT if assistant else "user", said.text)
+    if said.speaker is not None and not assistant:
+        entry = entry.with_meta(sender={"id": said.speaker, "name": said.speaker})
+    if said.said is not None:
+        entry = entry.with_meta(ts=format_time(said.said), sent=format_time(said.said))
+    return entry

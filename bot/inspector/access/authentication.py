@@ -1,0 +1,165 @@
+"""Who is logged in on a request.
+
+Rule 1: a login says who somebody is; what they may do is asked of the door for every request.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
+
+from starlette.requests import HTTPConnection
+
+from bot.bus import AccessRequest, Authorizer, Role, Sender, WebUser
+from bot.core.clock import Clock
+from bot.core.errors import HttpError, TapebotError
+from bot.inspector.access.identities import LOCAL, channel_address
+from bot.inspector.access.login_fold import Login
+from bot.inspector.access.login_store import LoginStore
+from bot.inspector.access.origin import (
+    SAFE_METHODS,
+    SiteOrigin,
+    bearer,
+    csrf_token,
+    has_csrf_token,
+)
+from bot.inspector.access.rate_limits import RateLimiter
+
+logger = logging.getLogger(__name__)
+
+_DAY = timedelta(days=1)
+
+_NOBODY = (
+    "nobody is logged in here; log in at /login, or bring a token: Authorization: Bearer TOKEN"
+)
+_WRONG_TOKEN = "this token is not good; tapebot web tokens lists those that are"  # noqa: S105 (text)
+_FORGED = (
+    "this request does not come from a page of this site; open the page again and repeat it there"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who calls, before it is sure that nobody forged it; ``csrf`` is None for a token."""
+
+    visitor: WebUser
+    csrf: str | None
+
+
+class Authenticator:
+    """Says who calls. See ``bot.inspector.dependencies``.
+
+    Args:
+        ledger: Knows logins and tokens.
+        entrance: What requests must bring.
+        access: The door.
+        clock: Counts requests, and dates the use of logins.
+    """
+
+    def __init__(
+        self, ledger: LoginStore, entrance: SiteOrigin, access: Authorizer, clock: Clock
+    ) -> None:
+        self._ledger = ledger
+        self._entrance = entrance
+        self._access = access
+        self._clock = clock
+        self._rates = RateLimiter()
+
+    async def visitor(self, connection: HTTPConnection) -> WebUser | None:
+        """Return who is logged in on a connection; None for nobody, and for what may be forged.
+
+        Raises:
+            TapebotError: It is not known at the moment.
+        """
+        caller = await self._caller(connection)
+        if caller is None or await self._forged(connection, caller):
+            return None
+        connection.state.csrf = caller.csrf or ""
+        return caller.visitor
+
+    async def authenticate(self, connection: HTTPConnection) -> WebUser:
+        """Return who calls, with ``state.csrf`` set on the connection, and count the request.
+
+        Raises:
+            Refusal: 401 where nobody is logged in, 403 where the request may be forged, 429 where there
+                are too many.
+            TapebotError: It is not known at the moment.
+        """
+        caller = await self._caller(connection)
+        if caller is None:
+            by_token = bearer(connection) is not None
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise HttpError(401, "not_logged_in", _WRONG_TOKEN if by_token else _NOBODY, headers)
+        if await self._forged(connection, caller):
+            raise HttpError(403, "forged", _FORGED)
+        changes = connection.scope.get("method", "GET") not in SAFE_METHODS
+        wait = self._rates.take(caller.visitor.id, self._clock.monotonic(), changes=changes)
+        if wait:
+            raise too_many("too many requests within a minute", wait)
+        connection.state.csrf = caller.csrf or ""
+        return caller.visitor
+
+    async def role(self, visitor: str, name: str) -> Role | None:
+        """Return what a visitor may do now, as the door says; None where they may do nothing.
+
+        Raises:
+            BusError: It is not known at the moment.
+        """
+        if visitor == LOCAL:
+            return "owner"
+        address = channel_address(visitor)
+        if address is None:
+            return None
+        sender = Sender(address.chat_id, name)
+        # Without a text it is nobody's try at anything, and nobody is told anything.
+        return (
+            await self._access.authorize(AccessRequest(address, sender, private=True, text=None))
+        ).role
+
+    async def _caller(self, connection: HTTPConnection) -> _Caller | None:
+        given = bearer(connection)
+        if given is not None:
+            return await self._by_token(given)
+        secret = self._entrance.login_cookie(connection)
+        login = None if secret is None else await self._ledger.login(secret)
+        if secret is None or login is None:
+            return None
+        role = await self.role(login.visitor, login.name)
+        if role is None:
+            return None
+        if abs(self._clock.now() - login.used) >= _DAY:
+            await self._touch(login)
+        return _Caller(WebUser(login.visitor, login.name, role), csrf_token(secret))
+
+    async def _by_token(self, given: str) -> _Caller | None:
+        token = await self._ledger.token(given)
+        if token is None or await self.role(token.visitor, token.name) != "owner":
+            return None
+        return _Caller(WebUser(token.visitor, token.name, "owner"), None)
+
+    async def _touch(self, login: Login) -> None:
+        try:
+            await self._ledger.touch(login)
+        except TapebotError as error:
+            logger.warning("a login's use could not be noted, it may end sooner: %s", error)
+
+    async def _forged(self, connection: HTTPConnection, caller: _Caller) -> bool:
+        """Say whether another site may have made a browser send this."""
+        if caller.csrf is None:
+            return False
+        if connection.scope["type"] == "websocket":
+            return not self._entrance.is_same_origin(connection)
+        if connection.scope["method"] in SAFE_METHODS:
+            return False
+        if not self._entrance.is_same_origin(connection):
+            return True
+        return not await has_csrf_token(connection, caller.csrf)
+
+
+def too_many(text: str, wait: float) -> HttpError:
+    """Return a refusal that says when to come again; the wait is in seconds."""
+    seconds = max(1, ceil(wait))
+    headers = {"Retry-After": str(seconds)}
+    return HttpError(429, "too_many", f"{text}; try again in {seconds} s", headers)

@@ -1,0 +1,230 @@
+"""Logins and tokens, folded from the tape ``workspace:web``. Pure.
+
+Rule 1: no secret is on the tape, only its SHA-256.
+Rule 2: an offer is used once; what opens by one that is gone opens nothing.
+Rule 3: a login lasts 30 days from its last use, an offer ten minutes; a clock that was put back prolongs neither.
+Rule 4: what is kept is bounded, for a visitor and in all; the least lately used goes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hmac import compare_digest
+from typing import Any
+
+from bot.core.clock import format_time, parse_time
+from bot.tape.entries import TapeEntry, event
+
+LOGIN_OFFERED, LOGIN_OPENED, LOGIN_USED, LOGIN_ENDED = (
+    "login.offered",
+    "login.opened",
+    "login.used",
+    "login.ended",
+)
+TOKEN_MADE, TOKEN_ENDED = "token.made", "token.ended"
+
+ONE_TIME_LOGIN_LIFETIME = timedelta(minutes=10)
+"""How long a link or a code is good."""
+
+LOGIN_LIFETIME = timedelta(days=30)
+"""How long a login lasts from its last use."""
+
+MOST_LOGINS = 50
+"""Logins that one visitor may have."""
+
+ALL_LOGINS = 5_000
+MAX_ONE_TIME_LOGINS_PER_VISITOR = 5
+MAX_ONE_TIME_LOGINS = 500
+MOST_TOKENS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OneTimeLogin:
+    """A link or a code that was given to somebody.
+
+    Attributes:
+        digest: SHA-256 of its secret, hexadecimal.
+        visitor: Whom it logs in (``Visitor.id``).
+        name: As shown.
+        chat: Key of their private chat with the bot; empty where none is known.
+        at: When.
+    """
+
+    digest: str
+    visitor: str
+    name: str
+    chat: str
+    at: datetime
+
+    def good(self, now: datetime) -> bool:
+        """Say whether it may be used."""
+        return abs(now - self.at) < ONE_TIME_LOGIN_LIFETIME
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Somebody who is logged in with one browser.
+
+    Attributes:
+        entry: Id of its event; its number for people.
+        digest: SHA-256 of the cookie's value, hexadecimal.
+        visitor: Who.
+        name: As shown.
+        at: Since when.
+        used: When last, to a day.
+    """
+
+    entry: int
+    digest: str
+    visitor: str
+    name: str
+    at: datetime
+    used: datetime
+
+    def good(self, now: datetime) -> bool:
+        """Say whether it still holds."""
+        return abs(now - self.used) < LOGIN_LIFETIME
+
+
+@dataclass(frozen=True, slots=True)
+class ApiToken:
+    """What a program calls the API with.
+
+    Attributes:
+        name: What its owner calls it.
+        digest: SHA-256 of it, hexadecimal.
+        visitor: Who made it: it is good for as long as they own the bot.
+        at: When.
+    """
+
+    name: str
+    digest: str
+    visitor: str
+    at: datetime
+
+
+@dataclass(slots=True)
+class LoginFold:
+    """Who is logged in.
+
+    Attributes:
+        version: Id of the last entry applied.
+        one_time_logins: By digest, oldest first.
+        logins: By digest, the least lately used first.
+        tokens: By name, oldest first.
+    """
+
+    version: int = 0
+    one_time_logins: dict[str, OneTimeLogin] = field(default_factory=dict)
+    logins: dict[str, Login] = field(default_factory=dict)
+    tokens: dict[str, ApiToken] = field(default_factory=dict)
+    _of: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def one_time_login(self, digest: str, now: datetime) -> OneTimeLogin | None:
+        """Return an offer that may be used."""
+        found = self.one_time_logins.get(digest)
+        return found if found is not None and found.good(now) else None
+
+    def login(self, digest: str, now: datetime) -> Login | None:
+        """Return a login that holds."""
+        found = self.logins.get(digest)
+        return found if found is not None and found.good(now) else None
+
+    def token(self, digest: str) -> ApiToken | None:
+        """Return a token that was not taken back."""
+        # All are compared, so that the time taken tells nothing.
+        same = [one for one in self.tokens.values() if compare_digest(one.digest, digest)]
+        return same[0] if same else None
+
+    def logins_of(self, visitor: str, now: datetime) -> list[Login]:
+        """Return a visitor's logins that hold, the latest used first."""
+        mine = [self.logins[digest] for digest in self._of.get(visitor, ())]
+        return [one for one in reversed(mine) if one.good(now)]
+
+    # Folding.
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in; what has another form than ours changes nothing."""
+        self.version = max(self.version, entry.id)
+        if entry.kind != "event":
+            return
+        data = entry.data
+        if entry.name == LOGIN_ENDED:
+            self._ended(data)
+        elif entry.name == TOKEN_ENDED:
+            self.tokens.pop(_text(data, "name"), None)
+        elif (at := parse_time(data.get("at"))) is None:
+            return
+        elif entry.name == LOGIN_OFFERED:
+            self._offered(data, at)
+        elif entry.name == LOGIN_OPENED:
+            self._opened(entry.id, data, at)
+        elif entry.name == LOGIN_USED:
+            self._used(_text(data, "digest"), at)
+        elif entry.name == TOKEN_MADE and len(self.tokens) < MOST_TOKENS:
+            name = _text(data, "name")
+            self.tokens.setdefault(
+                name, ApiToken(name, _text(data, "digest"), _text(data, "as"), at)
+            )
+
+    def _offered(self, data: dict[str, Any], at: datetime) -> None:
+        digest, visitor = _text(data, "digest"), _text(data, "as")
+        made = OneTimeLogin(digest, visitor, _text(data, "name"), _text(data, "chat"), at)
+        self.one_time_logins[digest] = made
+        theirs = [one for one in self.one_time_logins.values() if one.visitor == visitor]
+        for one in theirs[:-MAX_ONE_TIME_LOGINS_PER_VISITOR]:
+            del self.one_time_logins[one.digest]
+        while len(self.one_time_logins) > MAX_ONE_TIME_LOGINS:
+            del self.one_time_logins[next(iter(self.one_time_logins))]
+
+    def _opened(self, entry: int, data: dict[str, Any], at: datetime) -> None:
+        offer = data.get("offer")
+        if offer is not None and self.one_time_logins.pop(str(offer), None) is None:
+            return
+        digest, visitor = _text(data, "digest"), _text(data, "as")
+        self._forget(digest)
+        self.logins[digest] = Login(entry, digest, visitor, _text(data, "name"), at, at)
+        mine = self._of.setdefault(visitor, {})
+        mine[digest] = None
+        over = [one for one in mine if not self.logins[one].good(at)]
+        for one in (*over, *list(mine)[: max(0, len(mine) - MOST_LOGINS)]):
+            self._forget(one)
+        while len(self.logins) > ALL_LOGINS:
+            self._forget(next(iter(self.logins)))
+
+    def _used(self, digest: str, at: datetime) -> None:
+        known = self.logins.pop(digest, None)
+        if known is not None:
+            self.logins[digest] = replace(known, used=at)
+            mine = self._of[known.visitor]
+            del mine[digest]
+            mine[digest] = None
+
+    def _ended(self, data: dict[str, Any]) -> None:
+        who = data.get("as")
+        ended = list(self._of.get(who, ())) if isinstance(who, str) else [_text(data, "digest")]
+        for digest in ended:
+            self._forget(digest)
+        withdrawn = data.get("offers")
+        for digest in [
+            one.digest for one in self.one_time_logins.values() if one.visitor == withdrawn
+        ]:
+            del self.one_time_logins[digest]
+
+    def _forget(self, digest: str) -> None:
+        known = self.logins.pop(digest, None)
+        if known is not None:
+            mine = self._of[known.visitor]
+            mine.pop(digest, None)
+            if not mine:
+                del self._of[known.visitor]
+
+
+def login_entry(event_name: str, now: datetime, /, **data: Any) -> TapeEntry:
+    """Return what happened as an event: ``{..., at}``."""
+    return event(event_name, {**data, "at": format_time(now)})
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    return str(data.get(key) or "")

@@ -1,0 +1,216 @@
+"""The book of logins and the only way to write in it.
+
+Each step is a compare-and-set on the tape ``workspace:web``: several processes may write, and what one of them
+ended is ended in all with the next request.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TypeVar
+
+import anyio
+
+from bot.bus.access.access_list import shown_name
+from bot.core.clock import Clock
+from bot.core.errors import HttpError, TapeNotFound
+from bot.inspector.access.login_fold import (
+    LOGIN_ENDED,
+    LOGIN_OFFERED,
+    LOGIN_OPENED,
+    LOGIN_USED,
+    MOST_TOKENS,
+    TOKEN_ENDED,
+    TOKEN_MADE,
+    ApiToken,
+    Login,
+    LoginFold,
+    OneTimeLogin,
+    login_entry,
+)
+from bot.memory.identities import LOGINS_TAPE
+from bot.memory.optimistic_writes import append_with_retry, catch_up
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+_TOKEN = "tapebot_"  # noqa: S105 (what tokens begin with)
+_TOKEN_NAME = re.compile(r"\w[\w .@-]{0,63}")
+
+T = TypeVar("T")
+
+
+class LoginStore:
+    """Logins, offers and tokens.
+
+    Args:
+        store: Where the tape lives; it is made by the first entry.
+        clock: Dates what happens.
+
+    Attributes:
+        fold: As far as the tape was read.
+    """
+
+    def __init__(self, store: TapeStore, clock: Clock) -> None:
+        self.fold = LoginFold()
+        self._tape = TapeService(store, LOGINS_TAPE)
+        self._tape.observe(self.fold.apply)
+        self._clock = clock
+        self._opening = anyio.Lock()
+
+    async def refresh(self) -> LoginFold:
+        """Return the book with what is new on the tape."""
+        async with self._opening:
+            try:
+                if await self._tape.store.version(LOGINS_TAPE) != self.fold.version:
+                    await catch_up(self._tape, self.fold)
+            except TapeNotFound:
+                pass
+        return self.fold
+
+    # Logins.
+
+    async def add_one_time_login(self, secret: str, visitor: str, name: str, chat: str) -> None:
+        """Note a link or a code that somebody was given.
+
+        Raises:
+            TapeWriteError: The storage refused.
+        """
+        told = {"digest": sha256_hex(secret), "as": visitor, "name": shown_name(name), "chat": chat}
+        await self._write(lambda: ([login_entry(LOGIN_OFFERED, self._clock.now(), **told)], None))
+
+    async def find_one_time_login(self, secret: str) -> OneTimeLogin | None:
+        """Return the offer of a secret; None where there is none that may be used."""
+        return (await self.refresh()).one_time_login(sha256_hex(secret), self._clock.now())
+
+    async def create_login(
+        self, visitor: str, name: str, offer: OneTimeLogin | None = None
+    ) -> str | None:
+        """Log somebody in; return the cookie's value, None where the offer was used meanwhile.
+
+        Raises:
+            TapeWriteError: The storage refused.
+        """
+        secret = secrets.token_urlsafe(32)
+        by = None if offer is None else offer.digest
+        told = {"digest": sha256_hex(secret), "as": visitor, "name": shown_name(name), "offer": by}
+
+        def compose() -> tuple[list[TapeEntry], bool]:
+            now = self._clock.now()
+            if by is not None and self.fold.one_time_login(by, now) is None:
+                return [], False
+            return [login_entry(LOGIN_OPENED, now, **told)], True
+
+        return secret if await self._write(compose) else None
+
+    async def login(self, secret: str) -> Login | None:
+        """Return the login of a cookie's value; None where there is none that holds."""
+        return (await self.refresh()).login(sha256_hex(secret), self._clock.now())
+
+    async def touch(self, login: Login) -> None:
+        """Note that a login is in use.
+
+        Raises:
+            TapeWriteError: The storage refused; it only ends sooner.
+        """
+
+        def compose() -> tuple[list[TapeEntry], None]:
+            return [login_entry(LOGIN_USED, self._clock.now(), digest=login.digest)], None
+
+        await self._write(compose)
+
+    async def end_logins(self, wanted: Callable[[Login], bool], *, offers: str = "") -> int:
+        """End logins; return how many there were.
+
+        Args:
+            wanted: Says which.
+            offers: A visitor whose links and codes that were not used yet end, too.
+
+        Raises:
+            TapeWriteError: The storage refused.
+        """
+
+        def compose() -> tuple[list[TapeEntry], int]:
+            ended = [one for one in self.fold.logins.values() if wanted(one)]
+            now = self._clock.now()
+            made = [login_entry(LOGIN_ENDED, now, digest=one.digest) for one in ended]
+            if any(one.visitor == offers for one in self.fold.one_time_logins.values()):
+                made.append(login_entry(LOGIN_ENDED, now, offers=offers))
+            return made, len(ended)
+
+        return await self._write(compose)
+
+    async def logins_of(self, visitor: str) -> list[Login]:
+        """Return a visitor's logins, the latest used first."""
+        return (await self.refresh()).logins_of(visitor, self._clock.now())
+
+    # Tokens.
+
+    async def make_token(self, visitor: str, name: str) -> str:
+        """Return a token for programs; it is kept nowhere.
+
+        Args:
+            visitor: Whose; it is good for as long as they own the bot.
+            name: What they call it.
+
+        Raises:
+            Refusal: 422 where the name is none or is taken, 409 where there are too many.
+            TapeWriteError: The storage refused.
+        """
+        name = name.strip()
+        if not _TOKEN_NAME.fullmatch(name):
+            raise HttpError(422, "wrong_name", "a token's name is 1 to 64 letters and digits")
+        secret = _TOKEN + secrets.token_urlsafe(32)
+        told = {"name": name, "digest": sha256_hex(secret), "as": visitor}
+
+        def compose() -> tuple[list[TapeEntry], None]:
+            if name in self.fold.tokens:
+                detail = f"there is a token {name} already; end it, or take another name"
+                raise HttpError(422, "taken", detail)
+            if len(self.fold.tokens) >= MOST_TOKENS:
+                raise HttpError(
+                    409, "full", f"there are {MOST_TOKENS} tokens already; end some first"
+                )
+            return [login_entry(TOKEN_MADE, self._clock.now(), **told)], None
+
+        await self._write(compose)
+        return secret
+
+    async def end_token(self, name: str) -> bool:
+        """Take a token back, at once; say whether there was one of this name.
+
+        Raises:
+            TapeWriteError: The storage refused.
+        """
+
+        def compose() -> tuple[list[TapeEntry], bool]:
+            known = name in self.fold.tokens
+            ended = [login_entry(TOKEN_ENDED, self._clock.now(), name=name)] if known else []
+            return ended, known
+
+        return await self._write(compose)
+
+    async def token(self, secret: str) -> ApiToken | None:
+        """Return the token that this is; None where there is none."""
+        return (await self.refresh()).token(sha256_hex(secret))
+
+    async def tokens(self) -> list[ApiToken]:
+        """Return all tokens, oldest first."""
+        return list((await self.refresh()).tokens.values())
+
+    async def _write(self, compose: Callable[[], tuple[list[TapeEntry], T]]) -> T:
+        await self._tape.store.create_tape(LOGINS_TAPE)
+        await self.refresh()
+
+        async def reopen() -> None:
+            await self.refresh()
+
+        return await append_with_retry(self._tape, self.fold, lambda _: compose(), reopen)
+
+
+def sha256_hex(secret: str) -> str:
+    """Return what is kept of a secret: its SHA-256, hexadecimal."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

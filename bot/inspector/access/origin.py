@@ -1,0 +1,153 @@
+"""What a request must bring before it is anybody's: its host, its origin, its cookie, its CSRF token.
+
+Rule 1: only the addresses that people use are answered, whatever name leads here: a page of a foreign name
+    that was made to point at this machine must not read ours.
+Rule 2: where a browser says where a request comes from, that is this site and this port.
+Rule 3: the CSRF token is made of the cookie's secret; whoever cannot read the cookie cannot make it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from hashlib import sha256
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
+
+FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_PORTS = {"http": 80, "https": 443}
+_LONGEST = 200
+"""Characters of a cookie's value, a token or a CSRF token; nothing longer is one."""
+
+_YEAR = 365 * 86_400
+"""Seconds that a browser keeps the cookie; how long a login lasts is decided here, by its last use."""
+
+
+class SiteOrigin:
+    """The site's address, and what follows from it.
+
+    Args:
+        url: The address that people use.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.url = url.rstrip("/")
+        self.secure = parts.scheme == "https"
+        self._host = _host_and_port(parts.netloc.lower(), parts.scheme)
+        port = self._host[1] if self._host else 0
+        # Cookies know no ports: without its own in the name one site would log out the next.
+        self.cookie = "__Host-tapebot" if self.secure else f"tapebot-{port}"
+
+    def matches_host(self, scope: Scope) -> bool:
+        """Say whether a request asks for this site by a name that is its own."""
+        names = [value for key, value in scope["headers"] if key == b"host"]
+        if len(names) != 1:
+            return False
+        host = names[0].decode("latin-1").lower()
+        if self._host is not None and _host_and_port(host, self._scheme(host)) == self._host:
+            return True
+        here = _host_and_port(host, "http")
+        server = scope.get("server") or ("", None)
+        return here is not None and here[0] in _LOOPBACK and here[1] == server[1]
+
+    def is_same_origin(self, connection: HTTPConnection) -> bool:
+        """Say whether a request comes from this site, as far as a browser says so.
+
+        Programs say nothing; browsers always do where something is changed, and for WebSockets.
+        """
+        origin = connection.headers.get("origin")
+        if origin is not None:
+            host = connection.headers.get("host", "").lower()
+            return origin.lower() == f"{self._scheme(host)}://{host}"
+        return connection.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+    def login_cookie(self, connection: HTTPConnection) -> str | None:
+        """Return the value of the login's cookie; None where there is none."""
+        value = connection.cookies.get(self.cookie, "")
+        return value if 0 < len(value) <= _LONGEST else None
+
+    def set_login_cookie(self, response: Response, secret: str) -> None:
+        """Give a browser the cookie of a login."""
+        # Lax and not Strict: a link in a chat leads to the page, and not to the login.
+        response.set_cookie(
+            self.cookie,
+            secret,
+            max_age=_YEAR,
+            path="/",
+            secure=self.secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def delete_login_cookie(self, response: Response) -> None:
+        """Take the cookie from a browser."""
+        response.delete_cookie(
+            self.cookie, path="/", secure=self.secure, httponly=True, samesite="lax"
+        )
+
+    def _scheme(self, host: str) -> str:
+        """Return the scheme by which people reach a host of ours: a proxy's, or our own."""
+        known = _host_and_port(host, "https" if self.secure else "http") == self._host
+        return "https" if self.secure and known else "http"
+
+
+def csrf_token(secret: str) -> str:
+    """Return the CSRF token of a login."""
+    return hmac.new(secret.encode(), b"tapebot csrf", sha256).hexdigest()
+
+
+async def has_csrf_token(connection: HTTPConnection, expected: str) -> bool:
+    """Say whether a request brings the token: in ``X-CSRF-Token``, or in the field ``csrf`` of a form."""
+    given = connection.headers.get("x-csrf-token")
+    if given is None and isinstance(connection, Request):
+        given = (await fields(connection)).get("csrf")
+    return given is not None and hmac.compare_digest(given.encode(), expected.encode())
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """Return the fields of a plain form, the first of each name; none where it is no such form."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    length = request.headers.get("content-length", "")
+    # Where files are sent to, longer bodies come this far; in pieces they may be of any length.
+    in_pieces = "transfer-encoding" in request.headers
+    if kind != FORM_CONTENT_TYPE or in_pieces or not length.isdecimal() or len(length) > 6:
+        return {}
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        found = parse_qs(body, keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in found.items()}
+
+
+def bearer(connection: HTTPConnection) -> str | None:
+    """Return the token that a program brings; empty where it is none, None where there is no such header."""
+    given = connection.headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, token = given.partition(" ")
+    fit = scheme.lower() == "bearer" and len(token) <= _LONGEST
+    return token.strip() if fit else ""
+
+
+def local_path(text: str | None) -> str:
+    """Return a path of this site to go on to; ``/`` where a text is anything else."""
+    text = text or ""
+    fit = text.startswith("/") and text.isascii() and text.isprintable() and len(text) <= 2_000
+    # Browsers read a backslash as a slash, and two slashes as another host.
+    return text if fit and "\\" not in text and not text.startswith("//") else "/"
+
+
+def _host_and_port(netloc: str, scheme: str) -> tuple[str, int] | None:
+    host, colon, port = netloc.rpartition(":")
+    if not colon or netloc.endswith("]"):
+        return netloc, _PORTS.get(scheme, 0)
+    return (host, int(port)) if port.isascii() and port.isdecimal() and len(port) < 6 else None

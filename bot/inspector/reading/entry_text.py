@@ -1,0 +1,293 @@
+"""What an entry of a tape is, in words for people. Pure.
+
+Rule 1: what comes from a tape is text: nothing here is HTML or Markdown.
+Rule 2: damage is told as far as it can be read, and never raises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from bot.agent.subtask import TASK_RUN
+from bot.core.clock import format_time
+from bot.inspector.reading.categories import category
+from bot.memory.attachments import attachments_in
+from bot.memory.bus.compartments import BUS_EVENT
+from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.facts.fact_fold import FACTS_EVENT, PAUSED_EVENT
+from bot.memory.forgetting.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.session_fold import (
+    CONSOLIDATION_FAILED_EVENT,
+    SCOPE_EVENT,
+    SESSION_MARK_EVENT,
+)
+from bot.memory.transcript import message_content, sent_time
+from bot.memory.turn_fold import COMMAND, DELIVERY, REPLY, TURN_RESUME, parse_usage
+from bot.memory.zone_snapshot import (
+    DAILY_EVENT,
+    HISTORY_EVENT,
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+)
+from bot.memory.zone_versions import MEMORY_UNDONE_EVENT
+from bot.tape.entries import (
+    CONTEXT_OVERFLOW,
+    MEMORY_CONSOLIDATED,
+    MEMORY_OPEN,
+    MEMORY_SEAL,
+    SESSION_FORK,
+    SESSION_NEW,
+    SESSION_START,
+    TapeEntry,
+)
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+
+LONGEST = 300
+"""Characters of a telling on one line."""
+
+ERASED = "[erased]"
+
+_PARTS = {
+    LONG_TERM_EVENT: "Long-term memory",
+    SHARED_EVENT: "Shared with everybody",
+    REFERENCE_EVENT: "Reference",
+}
+_NAMED = {
+    SESSION_START: "The conversation begins",
+    SESSION_NEW: "A new session begins",
+    SESSION_FORK: "A copy of another conversation begins",
+    CONTEXT_OVERFLOW: "The context was full: it begins anew",
+}
+_PLAIN = {
+    HEADER_EVENT: "A part of the tape begins",
+    SESSION_MARK_EVENT: "A mark to open the tape quickly",
+    REPAIR_EVENT: "The tape was repaired",
+    FORGOTTEN_EVENT: "Something was erased because somebody wanted it forgotten",
+    FORGET_REQUESTED_EVENT: "Somebody wants something forgotten",
+    TASK_RUN: "A sub-task ran",
+    BUS_EVENT: "Memory bus",
+    EPISODE_EVENT: "Episode",
+}
+_STEPS = {"tool_calls": "asks for tools", "answer": "answers", "joined": "more messages came"}
+_STATES = {"ok": "answered", "command": "a command was answered"}
+_HIDDEN = frozenset({"pointers", "state", "previous"})
+"""Of an event's data, what is for programs."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+
+
+def entry_line(entry: TapeEntry) -> str:
+    """Return an entry in one line of at most ``LONGEST`` characters."""
+    return _short(_describe(entry))
+
+
+def entry_time(entry: TapeEntry) -> str:
+    """Return when an entry was said, else recorded, ISO 8601; empty where that is unknown."""
+    moment = sent_time(entry)
+    try:
+        return format_time(moment) if moment is not None else ""
+    except OverflowError:
+        # In its own zone it is a time, and in ours none.
+        return ""
+
+
+def full_text(entry: TapeEntry) -> str:
+    """Return all of an entry's words, or what it says in words; lines stay lines."""
+    if entry.kind in ("message", "tool_call", "tool_result", "system") or entry.name == REPLY:
+        text = entry.data.get("text") if entry.name == REPLY else entry.payload.get("content")
+        if entry.kind == "tool_call":
+            calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
+            text = "\n".join([*([str(text)] if text else []), *calls])
+        return strip_control_characters(str(text or "")) or strip_control_characters(
+            _describe(entry)
+        )
+    if entry.name == FACTS_EVENT:
+        return "\n".join(
+            strip_control_characters(line) for line in (_describe(entry), *decisions(entry))
+        )
+    content = entry.data.get("content")
+    if isinstance(content, str) and content:
+        return strip_control_characters(f"{_describe(entry).partition(': ')[0]}\n{content}")
+    return strip_control_characters(_describe(entry))
+
+
+def is_markdown(entry: TapeEntry) -> bool:
+    """Say whether an entry's words are an answer in Markdown."""
+    return category(entry) == "answer" and not is_erased(entry)
+
+
+def decisions(entry: TapeEntry) -> list[str]:
+    """Return what the write gate decided in an entry, a line each; none where it is no such entry."""
+    if entry.name != FACTS_EVENT:
+        return []
+    return [
+        f"{one.get('op')}: {one.get('text') or ERASED} - {one.get('verdict')}"
+        + (f" ({one['reason']})" if one.get("reason") else "")
+        for one in _listed(entry.data.get("ops"))
+    ]
+
+
+def evidence(entry: TapeEntry) -> list[tuple[str, int]]:
+    """Return the tape and id of each entry that an entry says it rests on, once each."""
+    found: dict[tuple[str, int], None] = {}
+    for operation in _listed(entry.data.get("ops")):
+        for cited in _listed(operation.get("cites")):
+            tape, number = cited.get("tape"), cited.get("entry")
+            if isinstance(tape, str) and type(number) is int:
+                found.setdefault((tape, number))
+    return list(found)
+
+
+def strip_control_characters(text: str) -> str:
+    """Return text without control characters other than tab and newline, and fit for UTF-8."""
+    return _CONTROL.sub(" ", text)
+
+
+def _describe(entry: TapeEntry) -> str:
+    if entry.kind == "message":
+        return _message(entry)
+    if entry.kind == "tool_call":
+        calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
+        return f"calls {'; '.join(calls)}" if calls else "calls nothing"
+    if entry.kind == "tool_result":
+        payload = entry.payload
+        text = ERASED if is_erased(entry) else payload.get("content")
+        return f"{payload.get('name')} → {payload.get('status')}: {text}"
+    if entry.kind == "system":
+        return f"System prompt, {len(str(entry.payload.get('content') or '')):,} characters"
+    return _anchor(entry) if entry.kind == "anchor" else _event(entry)
+
+
+def _message(entry: TapeEntry) -> str:
+    files = [one.name for one in attachments_in(entry.meta)]
+    behind = f" [{', '.join(files)}]" if files else ""
+    if is_erased(entry):
+        return f"{ERASED}{behind}"
+    overheard = " (overheard)" if entry.meta.get("overheard") is True else ""
+    return (
+        f"{message_content(entry)}{behind}{overheard}"
+        if message_content(entry) or behind
+        else "(no words)"
+    )
+
+
+def _anchor(entry: TapeEntry) -> str:
+    state = entry.data
+    if entry.name == MEMORY_OPEN:
+        return f"Memory, version {state.get('version')}" + (
+            ", emptied" if state.get("cleared") else ""
+        )
+    if entry.name == MEMORY_SEAL:
+        return f"Memory, version {state.get('version')}, ends here"
+    if entry.name == MEMORY_CONSOLIDATED:
+        return (
+            f"Consolidated through entry {state.get('through')}: {state.get('messages')} messages"
+            + (f", memory version {state['version']}" if "version" in state else "")
+        )
+    title = next((str(state[key]) for key in ("title", "name", "summary") if state.get(key)), "")
+    points = f" (points at entry {entry.target_id})" if entry.target_id else ""
+    name = _NAMED.get(entry.name or "", entry.name)
+    return f"{name}{points}{': ' + title if title else ''}"
+
+
+def _event(entry: TapeEntry) -> str:
+    name, data = entry.name or "", entry.data
+    if name == COMMAND:
+        return f"/{data.get('name')} {data.get('arguments') or ''}".rstrip()
+    if name == REPLY:
+        return str(data.get("text") or ERASED)
+    if name == FACTS_EVENT:
+        return _decided(data)
+    if name == PAUSED_EVENT:
+        return "Learning is paused" if data.get("paused") is True else "Learning is resumed"
+    if name == DELIVERY:
+        return _delivery(data)
+    if name in (TURN_START, TURN_END, TURN_RESUME, LOOP_STEP):
+        return _turn(name, data)
+    return _memory(name, data)
+
+
+def _memory(name: str, data: dict[str, Any]) -> str:
+    if name in _PARTS:
+        return f"{_PARTS[name]}: {data.get('content')}"
+    if name == DAILY_EVENT:
+        return f"Note of {data.get('date')}: {data.get('content')}"
+    if name == HISTORY_EVENT:
+        return f"What was said, in short: {data.get('content') or data.get('text')}"
+    if name == CONSOLIDATION_FAILED_EVENT:
+        return f"Consolidation failed: {data.get('error') or data.get('reason')}"
+    if name == MEMORY_UNDONE_EVENT:
+        return f"A change of memory was taken back: from version {data.get('from')}"
+    if name == SCOPE_EVENT:
+        return f"What is learned here belongs to {data.get('home') or 'this conversation'}"
+    known = _PLAIN.get(name, name or "event")
+    rest = {key: value for key, value in data.items() if key not in _HIDDEN}
+    told = (
+        json.dumps(rest, ensure_ascii=False)
+        if rest and name not in (HEADER_EVENT, SESSION_MARK_EVENT)
+        else ""
+    )
+    return f"{known} {told}".rstrip()
+
+
+def _turn(name: str, data: dict[str, Any]) -> str:
+    if name == TURN_START:
+        return "A turn begins"
+    if name == TURN_RESUME:
+        return "The turn goes on after a restart"
+    status = str(data.get("status"))
+    if name == LOOP_STEP:
+        usage = parse_usage(data.get("spent"))
+        tokens = (
+            f", {usage.prompt_tokens + usage.completion_tokens:,} tokens" if usage.calls else ""
+        )
+        model = f" by {data['model']}" if data.get("model") else ""
+        return f"Step {data.get('step', '?')}{model}: {_STEPS.get(status, status)}{tokens}"
+    usage = parse_usage(data.get("usage"))
+    parts = [f"The turn ends: {_STATES.get(status, status)}"]
+    milliseconds = data.get("ms")
+    if isinstance(milliseconds, (int, float)):
+        parts.append(f"{milliseconds / 1000:.1f} s")
+    if usage.calls:
+        parts.append(f"{usage.prompt_tokens + usage.completion_tokens:,} tokens")
+    if usage.cost:
+        parts.append(f"${usage.cost:.4f}")
+    if data.get("error"):
+        parts.append(str(data["error"]))
+    return ", ".join(parts)
+
+
+def _delivery(data: dict[str, Any]) -> str:
+    if data.get("final") is False:
+        return "A part of the answer was shown"
+    if data.get("delivered") is False:
+        return f"The answer was not delivered: {data.get('error')}"
+    return "The answer was delivered"
+
+
+def _decided(data: dict[str, Any]) -> str:
+    operations = _listed(data.get("ops"))
+    counts: dict[str, int] = {}
+    for one in operations:
+        verdict = str(one.get("verdict"))
+        counts[verdict] = counts.get(verdict, 0) + 1
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    first = str(operations[0].get("text") or "") if operations else ""
+    author = f" by {data['author']}" if data.get("author") else ""
+    return (
+        f"Decision on memory{author}: {told or 'nothing changed'}{' - ' + first if first else ''}"
+    )
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _short(text: str) -> str:
+    line = " ".join(strip_control_characters(text[: LONGEST * 8]).split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1].rstrip() + "…"

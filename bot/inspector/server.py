@@ -1,0 +1,79 @@
+"""Running the site: its socket, its static files, its end."""
+
+from __future__ import annotations
+
+import socket
+
+from starlette.responses import PlainTextResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Scope
+
+from bot.core import http_server as serving
+from bot.core.errors import ChannelRefused
+
+CONNECTIONS = 256
+_UNHEARD = 60
+"""Seconds for which what was sent may stay unheard before a connection counts as dead."""
+
+_GRACE = 1
+"""Seconds that answers under way have at the end."""
+
+_LARGEST_FRAME = 1_000_000
+"""Bytes of a message on a chat's socket."""
+
+_BUSY = PlainTextResponse(
+    "The site is busy; try again in a second.",
+    503,
+    {"Retry-After": "1", "Connection": "close"},
+)
+
+
+class CachedStaticFiles(StaticFiles):
+    """Static files that a browser need not ask for again: another content has another address."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file."""
+        response = await super().get_response(path, scope)
+        # Modules that import each other do so without a version: after an upgrade they must be new.
+        versioned = scope["query_string"].startswith(b"v=")
+        kept = "public, max-age=31536000, immutable" if versioned else "no-cache"
+        if response.status_code in (200, 304):
+            response.headers["Cache-Control"] = kept
+        return response
+
+
+def bind(address: str) -> socket.socket:
+    """Return a socket that listens on ``HOST:PORT``.
+
+    Raises:
+        ChannelRefused: It cannot; most often another program has the port.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        return serving.bind(host.strip("[]"), int(port), waiting=CONNECTIONS, unheard=_UNHEARD)
+    except OSError as error:
+        raise _refused(address, error) from error
+
+
+def _refused(address: str, error: OSError) -> ChannelRefused:
+    return ChannelRefused(
+        f"Web: cannot listen on {address} ({error.strerror}); stop what does, or set "
+        "TAPEBOT_WEB_LISTEN to another address, or to off"
+    )
+
+
+async def serve(app: ASGIApp, bound: socket.socket) -> None:
+    """Serve until cancelled; what is being answered then has a second more.
+
+    Args:
+        app: The application.
+        bound: From ``bind``; it is closed at the end.
+    """
+    config = serving.server_config(
+        app,
+        grace=_GRACE,
+        http=serving.connection_class(CONNECTIONS, _BUSY),
+        ws="websockets-sansio",
+        ws_max_size=_LARGEST_FRAME,
+    )
+    await serving.serve(config, bound)

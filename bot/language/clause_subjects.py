@@ -1,0 +1,196 @@
+"""Of whom a clause speaks. Pure.
+
+Rule 1: the person, where "I" or what is theirs stands in it; somebody else, where a relative, a name
+    or a pronoun stands before its verb; else of whom the clause before spoke.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.language.lexicon import (
+    ARTICLES,
+    AUXILIARIES,
+    CONJUNCTIONS,
+    FIRST_PERSON_POSSESSIVES,
+    FIRST_PERSON_PRONOUNS,
+    IMPERSONAL_PRONOUNS,
+    KIN,
+    KIN_UNSPACED,
+    OTHER_PERSON_PRONOUNS,
+    PREPOSITIONS,
+    RELATIVE_PRONOUNS,
+    STOP,
+    UNSPACED,
+    fold_text,
+    term,
+    words,
+)
+from bot.language.speech_patterns import Clause
+
+LEADING_WORDS = frozenset(
+    "and und et y e и or oder then so also well oh yes yeah ja oui si да now actually btw hey hi hello ok okay".split()
+)
+_THIRD = frozenset(
+    "vive trabaja tiene abita lavora mora trabalha habla parla fala viven lives works has likes wants moved's".split()
+)
+_THE = frozenset("the a an this that these those".split())
+_FINITE = frozenset(
+    "is was are were has had have lives works likes moved costs starts opens will can does did".split()
+)
+_OF_SUBJECT = re.compile(r"[A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]+")
+_KIN_FORMS = "|".join(map(re.escape, KIN_UNSPACED))
+_KIN_AT_FIRST = re.compile(
+    rf"(?:我|私|僕|俺|うち|제|내|우리)?(?:的|家的|の|家)? ?({_KIN_FORMS})(?!说|和我|と私)"
+)
+_MYSELF = re.compile(
+    rf"[我私僕俺](?!(?:的|家的|の|家)?(?:{_KIN_FORMS}))|나는|저는|내가|제가|나의|저의|제 |내 "
+)
+
+
+def is_first_person(word: str) -> bool:
+    """Tell whether a folded word is the first person, as subject or object."""
+    return word in FIRST_PERSON_PRONOUNS or word.startswith(("j'", "m'"))
+
+
+def clause_subject(
+    part: str, low: str, before: Clause | None, last: frozenset[str]
+) -> tuple[str, frozenset[str]]:
+    """Return of whom a clause speaks, and the terms of that somebody.
+
+    Args:
+        part: The clause as written.
+        low: The same folded.
+        before: The clause before it in the same sentence.
+        last: Of whom was spoken last, for pronouns.
+
+    Returns:
+        "me", "other" or nothing; and who the other is.
+    """
+    if UNSPACED.search(low):
+        return _subject_unspaced(low, before)
+    all_words = words(low)
+    start = 0
+    while start < len(all_words) - 1 and all_words[start] in (
+        LEADING_WORDS | CONJUNCTIONS | {"that", "dass", "que", "che", "что"}
+    ):
+        start += 1
+    rest = all_words[start:]
+    if not rest:
+        return "", frozenset()
+    kin = _kin_subject(rest)
+    if kin or any(is_first_person(word) for word in rest):
+        return ("me" if any(is_first_person(word) for word in rest) else "other"), kin
+    return _not_the_person(part, rest, before, last)
+
+
+def _not_the_person(
+    part: str, rest: list[str], before: Clause | None, last: frozenset[str]
+) -> tuple[str, frozenset[str]]:
+    """Return of whom a clause speaks that has no first person as subject or object."""
+    if before is not None and _is_relative(part, rest):
+        mentioned = frozenset(KIN[word] for word in words(fold_text(before.text)) if word in KIN)
+        return "other", mentioned or before.subject or frozenset({"?"})
+    if part.casefold().startswith("él "):
+        return "other", last
+    if rest[0] in OTHER_PERSON_PRONOUNS and rest[0] not in FIRST_PERSON_POSSESSIVES:
+        return "other", last
+    if any(word in FIRST_PERSON_POSSESSIVES for word in rest):
+        return "me", frozenset()
+    named = _named_subject(part, rest)
+    if named:
+        return "other", named
+    if rest[0] in _THIRD and before is None:
+        return "other", last
+    if before is not None and rest[0] not in IMPERSONAL_PRONOUNS:
+        return before.who, before.subject
+    return "", frozenset()
+
+
+def _is_relative(part: str, rest: list[str]) -> bool:
+    """Tell whether a clause hangs on a noun before it: "who lives in Rome", "die in Rom wohnt"."""
+    if rest[0] not in RELATIVE_PRONOUNS or rest[0] in ("that", "que", "che"):
+        return False
+    after = part.split()[1:2]
+    return rest[0] not in ("der", "die", "das") or not after or not after[0][0].isupper()
+
+
+def _kin_subject(rest: list[str]) -> frozenset[str]:
+    """Return whom a clause speaks of where a relative stands before its verb."""
+    found: set[str] = set()
+    for at, word in enumerate(rest[:7]):
+        if (
+            is_first_person(word)
+            and not found
+            and not any(w in KIN for w in rest[at + 1 : at + 3] if "and" in rest)
+        ):
+            return frozenset()
+        if word in _FINITE and at:
+            break
+        known = KIN.get(word.removesuffix("'s").removesuffix("s'"))
+        if known is None or (at and rest[at - 1] in PREPOSITIONS):
+            continue
+        near = rest[max(0, at - 3) : at]
+        if any(w in FIRST_PERSON_POSSESSIVES for w in near):
+            first = next(i for i, w in enumerate(rest[:at]) if w in FIRST_PERSON_POSSESSIVES)
+            if first and rest[first - 1] in PREPOSITIONS:
+                continue
+            # "Meine Schwester ist Ärztin" speaks of the sister.
+            if found and not (
+                near[-1] in FIRST_PERSON_POSSESSIVES
+                or near[-1] in LEADING_WORDS
+                or near[-1].endswith("'s")
+            ):
+                break
+            found.add(known)
+        elif at <= 1 and (not at or near[-1] in ARTICLES):
+            found.add(known)
+    return frozenset(found)
+
+
+def _named_subject(part: str, rest: list[str]) -> frozenset[str]:
+    """Return the name, or the thing, that begins a clause and is what it speaks of."""
+    first = _OF_SUBJECT.match(part)
+    word = rest[0].removesuffix("'s")
+    if (
+        first
+        and len(rest) > 1
+        and word not in STOP | PREPOSITIONS | CONJUNCTIONS
+        and fold_text(first.group()) == word
+    ):
+        after = rest[1]
+        joined = rest[2] if after in ("and", "und", "et", "y", "e", "и") and len(rest) > 2 else ""
+        ends = (
+            after in _THIRD
+            or after in _FINITE
+            or after in STOP - {"in"}
+            or after.endswith(("s", "t", "ет", "ит", "ed"))
+        )
+        if (ends or joined or rest[0].endswith("'s")) and after not in PREPOSITIONS:
+            return frozenset({term(word)} | ({term(joined)} if joined else set()))
+    if rest[0] in _THE and len(rest) > 2:
+        until = next(
+            (at for at, w in enumerate(rest[:7]) if at > 1 and w in _FINITE | AUXILIARIES), 0
+        )
+        return frozenset(term(w) for w in rest[1:until] if w not in STOP)
+    return frozenset()
+
+
+def _subject_unspaced(low: str, before: Clause | None) -> tuple[str, frozenset[str]]:
+    kin = _KIN_AT_FIRST.search(low[:30])
+    me = _MYSELF.search(low)
+    if (
+        kin
+        and (me is None or me.start() > kin.start())
+        and not re.match(
+            r".{0,8}(?:有|和|跟|と|も|が(?:い|あ))", low[kin.end() - 1 : kin.end() + 1]
+        )
+    ):
+        return ("me" if me else "other"), frozenset({KIN[kin[1]]})
+    if me:
+        return "me", frozenset()
+    if re.match(r"[他她]|彼[はが女]|그는|그녀|あなた|你(?!知道)", low):
+        return "other", before.subject if before else frozenset()
+    if before is not None:
+        return before.who, before.subject
+    return "", frozenset()

@@ -1,0 +1,168 @@
+"""Does what was said speak of somebody else, or deny the claim? Pure.
+
+Rule 1: what is said of one person carries nothing about another.
+Rule 2: a word of the claim that was only denied refutes it, and so does one that only the claim denies.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.language.lexicon import (
+    IMPLICIT_NEGATION,
+    KIN,
+    KIN_UNSPACED,
+    PAST,
+    UNSPACED,
+    TermSet,
+    character_bigrams,
+    content_terms,
+    fold_text,
+    term,
+    words,
+)
+from bot.language.names import NameMatcher
+from bot.language.parsed_claim import USER_REFERENCE, WITH_USER, ParsedClaim
+from bot.language.speech_patterns import Clause
+
+_LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
+
+_STATES = frozenset(("=allergic", "vegetarian", "vegan"))
+"""What may carry that somebody does not eat something, and never that they are not so."""
+
+
+def has_same_subject(clause: Clause, claim: ParsedClaim) -> bool:
+    """Tell whether a clause may carry a claim, by whom both speak of."""
+    mentioned = TermSet(
+        [*claim.terms, *claim.kin, *(fold_text(n).removesuffix("'s") for n in claim.names)]
+    )
+    if not claim.subject:
+        return clause.who in ("me", "") or any(one in mentioned for one in clause.subject)
+    if any(one in TermSet(list(clause.subject)) for one in claim.subject):
+        return True
+    low = fold_text(clause.text)
+    whose = re.search(r"\b([A-Z][\w-]{0,80})'s ", clause.text)
+    if (
+        whose
+        and whose[1] not in ("It", "That", "He", "She", "There", "What")
+        and (whose[1] not in claim.text and claim.subject & {KIN.get(w) for w in words(low)})
+    ):
+        return False
+    there = TermSet([term(word) for word in words(low)])
+    known = NameMatcher(clause.text)
+    return any(
+        one in there
+        or (one in KIN.values() and any(KIN[f] == one and f in low for f in KIN_UNSPACED))
+        or one in known
+        for one in claim.subject
+    ) or (clause.who == "me" and not clause.subject and _is_relation(claim))
+
+
+def _is_relation(claim: ParsedClaim) -> bool:
+    return claim.subject <= claim.kin and not claim.terms
+
+
+def wrong_subject_reason(
+    claim: ParsedClaim, stated: tuple[Clause, ...], newest: tuple[Clause, ...]
+) -> str | None:
+    """Return why what was said, and newest of it, speaks of somebody else."""
+    right = [clause for clause in stated if has_same_subject(clause, claim)]
+    if WITH_USER.match(claim.folded) and not any(clause.who == "me" for clause in newest):
+        return "it speaks of somebody else"
+    if not right:
+        return "it speaks of somebody else"
+    if len(right) == len(stated) or UNSPACED.search(claim.folded):
+        return None
+    mine = ", ".join(clause.text for clause in right)
+    # A name between commas says more of who was spoken of.
+    theirs = ", ".join(one.text for one in stated if one not in right and " " in one.text)
+    here, there = TermSet(content_terms(fold_text(mine))), TermSet(content_terms(fold_text(theirs)))
+    known, others = NameMatcher(mine), NameMatcher(theirs)
+    if any(one in there and one not in here for one in claim.terms) or any(
+        name in others and name not in known for name in claim.names
+    ):
+        return "it speaks of somebody else"
+    return None
+
+
+def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str | None:
+    """Return why what was said denies the claim, or does not deny what the claim denies."""
+    right = [clause for clause in stated if has_same_subject(clause, claim)]
+    denies = any(
+        clause.negated
+        or clause.ended
+        or clause.may_negate
+        or IMPLICIT_NEGATION.search(fold_text(clause.text))
+        for clause in right
+    )
+    if claim.negated and not denies:
+        return "it does not deny that"
+    past = bool(PAST.search(claim.folded)) or claim.negated
+    denied = " , ".join(fold_text(c.text) if c.ended and not past else c.denied for c in right)
+    held = " , ".join(c.affirmed for c in right if past or not c.ended)
+    if UNSPACED.search(claim.folded):
+        return _opposite_signs(claim, right, held)
+    no, yes = TermSet(content_terms(denied)), TermSet(content_terms(held))
+    implied = IMPLICIT_NEGATION.search(claim.folded)
+    if implied and not claim.negated:
+        return _opposite_implied(term(implied.group()), no, yes, denies=denies)
+    if "=like" in claim.terms and not claim.negated and "=hate" in yes and "=like" not in yes:
+        return "it says the opposite"
+    shared = [one for one in claim.terms if one in no or one in yes]
+    if (
+        not claim.negated
+        and not shared
+        and right
+        and all(c.negated for c in right)
+        and not held.strip()
+    ):
+        return "it says the opposite"
+    ended = any(clause.ended or clause.may_negate for clause in right)
+    return _opposed(claim, no, yes, NameMatcher(denied), NameMatcher(held), ended=ended)
+
+
+def _opposed(
+    claim: ParsedClaim,
+    no: TermSet,
+    yes: TermSet,
+    names_no: NameMatcher,
+    names_yes: NameMatcher,
+    *,
+    ended: bool,
+) -> str | None:
+    denied = TermSet(content_terms(" , ".join(clause.denied for clause in claim.clauses)))
+    held = TermSet(content_terms(" , ".join(clause.affirmed for clause in claim.clauses)))
+    ends = any(clause.ended for clause in claim.clauses) or bool(_LOST.search(claim.folded))
+    for one in (*claim.terms, *claim.names):
+        name = one in claim.names
+        low = term(fold_text(one)) if name else one
+        is_no = one in names_no if name else one in no
+        is_yes = one in names_yes if name else one in yes
+        if is_no and not is_yes and not ends and low not in denied:
+            return "it says the opposite"
+        excused = ended and one not in _STATES
+        if is_yes and not is_no and not excused and low in denied and low not in held:
+            return "it says the opposite"
+    return None
+
+
+def _opposite_implied(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> str | None:
+    """Compare where a claim denies by its meaning: "dislikes", "is vegetarian"."""
+    if word in no and word not in yes:
+        return "it says the opposite"
+    against = word in ("=hate", "avoid", "refuse", "lack", "hasst", "meidet") or word.startswith(
+        "avoid"
+    )
+    if against and not denies and word not in yes and "=like" in yes:
+        return "it says the opposite"
+    return None
+
+
+def _opposite_signs(claim: ParsedClaim, right: list[Clause], held: str) -> str | None:
+    """Compare denials where a script has no words to compare."""
+    negated = any(clause.negated or clause.ended for clause in right)
+    if claim.negated or not negated:
+        return None
+    wanted = character_bigrams(USER_REFERENCE.sub("", claim.folded))
+    there = character_bigrams(held)
+    return None if wanted and len(wanted & there) * 2 >= len(wanted) else "it says the opposite"

@@ -1,0 +1,117 @@
+"""What an older line of memory still says once a newer one has taken the place of its value.
+
+Rule 1: a line is superseded only in what the newer line speaks of; the rest of it stays.
+Rule 2: the rest becomes a line of its own, of the older line's words alone, where that is certain; else
+        the whole older line stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact
+from bot.language.person import as_sentence
+from bot.language.terms import stem, terms, words
+
+_COMPANY = re.compile(r"(?:in|to|at|near|outside) (?:(?! with ).){1,80}? (?P<rest>with .+)")
+_TAIL = re.compile(
+    r"(?:,? (?:with|but|who|whose|where|which|while|together)|,(?! [A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*$)|;)"
+    r" .+"
+)
+_AND = re.compile(r" and .+")
+_AFFILIATION = re.compile(r" (?P<rest>(?:at|for) .+)")
+_THING = re.compile(r"(?:an?|one|two|three|four|five|\d{1,3}) ", re.IGNORECASE)
+_DAY = re.compile(
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|today|tomorrow|tonight|next|week\w*"
+    r"|(?:jan|febr)uary|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber"
+    r"|\d{4}-\d\d-\d\d|\d{1,2}(?:st|nd|rd|th))\b",
+    re.IGNORECASE,
+)
+_HOUR = re.compile(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock|h)?\b", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"(?:\b(?:at|by|around) )?\b\d{1,2}(?::\d\d ?(?:[ap]m)?| ?[ap]m| o'clock)(?!\w)", re.IGNORECASE
+)
+_SMALL = frozenset(map(stem, "a an the now also actually still currently just really".split()))
+_TURNING = frozenset(
+    "no not never without before previously formerly stopped quit once can cannot could would should"
+    " may might used almost from".split()
+)
+
+
+def adds_nothing(new: ParsedFact, old: ParsedFact) -> bool:
+    """Return whether a newer line says nothing that an older one does not say."""
+    if new.key == old.key:
+        return True
+    if not conflicts(new, old) or (new.negated, new.retracts) != (old.negated, old.retracts):
+        return False
+    mine, theirs = words(new.text), words(old.text)
+    if _TURNING & set(mine) != _TURNING & set(theirs):
+        return False
+    if new.slot == old.slot == "home":
+        return set(terms(new.text)) <= set(terms(old.text))
+    return set(map(stem, mine)) - _SMALL <= set(map(stem, theirs))
+
+
+def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
+    """Return what stays of a line that a newer one conflicts with.
+
+    Returns:
+        An empty text where the newer line says all that it said, the line's own text where nothing
+        may be taken from it, else a sentence with the rest.
+    """
+    company = _COMPANY.match(old.rest) if old.slot == "home" else None
+    if company:
+        return "" if set(terms(company["rest"])) <= new.terms else _with(old, company["rest"])
+    if not _says_more(new, old):
+        return ""
+    return _certain(new, old)
+
+
+def _with(old: ParsedFact, rest: str) -> str:
+    """Return the older line with less behind its verb, itself where that cannot be told apart."""
+    at = old.text.rfind(old.rest)
+    if not old.rest or at < 0:
+        return old.text
+    return as_sentence(f"{old.text[:at]}{rest}{old.text[at + len(old.rest) :]}")
+
+
+def _certain(new: ParsedFact, old: ParsedFact) -> str:
+    """Return what the older line says beside the newer; the whole of it where that is uncertain."""
+    things = old.rest.split(" and ")
+    if old.verb == "have" and len(things) > 1 and all(map(_THING.match, things)):
+        kept = [thing for thing in things if not conflicts(new, parse_fact(_with(old, thing)))]
+        return _with(old, " and ".join(kept)) if kept else ""
+    affiliation = _AFFILIATION.search(f" {old.rest}") if old.slot == "job" else None
+    if affiliation and old.verb == stem("work"):
+        return _with(old, affiliation["rest"])
+    clock = _CLOCK.search(old.rest)
+    if clock and old.slot.startswith("value") and not _more_tails(new, old):
+        without = " ".join(_CLOCK.sub(" ", old.rest).split())
+        return _with(old, clock.group() if _DAY.search(new.rest) else without)
+    return old.text
+
+
+def _more_tails(new: ParsedFact, old: ParsedFact) -> bool:
+    tails = [_TAIL]
+    if not old.slot.startswith("value"):
+        tails.append(_AND)
+    if old.slot == "job":
+        tails.append(_AFFILIATION)
+    for tail in tails:
+        found = tail.search(f" {old.rest}")
+        if found and not set(terms(found.group())) <= new.terms | {"user"}:
+            return True
+    return False
+
+
+def _says_more(new: ParsedFact, old: ParsedFact) -> bool:
+    if _more_tails(new, old):
+        return True
+    return old.slot.startswith("value") and _other_half(new.rest, old.rest)
+
+
+def _other_half(new: str, old: str) -> bool:
+    """Return whether of day and hour the older value has one that the newer does not name."""
+    day = bool(_DAY.search(old)) and not _DAY.search(new) and bool(_HOUR.search(new))
+    hour = bool(_CLOCK.search(old)) and not _CLOCK.search(new) and bool(_DAY.search(new))
+    return day or hour

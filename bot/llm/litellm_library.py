@@ -1,0 +1,147 @@
+"""litellm as a library: loaded late, quietly, and once; its connections closed by their last user.
+
+It takes seconds to import. Nothing above ``bot.llm`` sees one of its exceptions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+
+import anyio.to_thread
+
+from bot.core.errors import ModelRejected, ModelUnavailable
+from bot.llm.bounds import MOST_BYTES, MOST_LINE
+from bot.llm.provider_errors import model_error
+
+_ENVIRONMENT = {
+    # The price list that is in the package; the newest one is a download at import.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Without it every .env file above the installed package is read into the environment.
+    "LITELLM_MODE": "PRODUCTION",
+    # The OpenAI client library walks every message of every request, which at a thousand messages
+    # costs ten times what the rest of the call does; this path posts the JSON as it is.
+    "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+
+_users = 0  # those that share litellm's connections; the last one closes them
+
+
+class LiteLLMHandle:
+    """One user's hold on litellm."""
+
+    def __init__(self) -> None:
+        self._module: ModuleType | None = None
+
+    async def load(self) -> ModuleType:
+        """Return litellm, imported in a thread where it was not yet.
+
+        Raises:
+            ModelUnavailable: It is not installed.
+        """
+        global _users  # noqa: PLW0603 - litellm has one set of clients for the whole process
+        if self._module is None:
+            litellm = await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
+            if self._module is None:
+                self._module = litellm
+                _users += 1
+        return self._module
+
+    async def aclose(self) -> None:
+        """Let go of it; close its connections, if nobody else uses them."""
+        global _users  # noqa: PLW0603 - as in ready
+        litellm, self._module = self._module, None
+        if litellm is None:
+            return
+        _users -= 1
+        if _users == 0:
+            await litellm.close_litellm_async_clients()
+            litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+@contextmanager
+def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
+    """Turn what litellm raises into the errors of ``bot.core.errors``.
+
+    Args:
+        name: The model's name, for the text.
+        secret: A key that must not be in the text.
+    """
+    import aiohttp
+    import httpx
+    import openai
+
+    # Every exception class of litellm's calls derives from the first.
+    foreign = (openai.OpenAIError, httpx.HTTPError, aiohttp.ClientError, TimeoutError)
+    try:
+        yield
+    except foreign as exc:
+        if (large := _too_large(exc)) is not None:
+            raise ModelRejected(f"{name}: the model's server sent {large}") from exc
+        raise model_error(exc, name=name, now=datetime.now(UTC), secret=secret) from exc
+
+
+def _too_large(exc: BaseException) -> BaseException | None:
+    """Return what was too large in an answer, where that is what an error is about."""
+    from bot.core.response_limits import ResponseTooLarge
+
+    seen: BaseException | None = exc
+    while seen is not None and not isinstance(seen, ResponseTooLarge):
+        seen = seen.__cause__ or seen.__context__
+    return seen
+
+
+def _load() -> ModuleType:
+    for variable, value in _ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    # Its models carry a type qualifier that pydantic remarks on, for every user to read.
+    warnings.filterwarnings("ignore", "Items? .* on TypedDict class", UserWarning)
+    try:
+        litellm = importlib.import_module("litellm")
+    except ImportError as exc:
+        raise ModelUnavailable("litellm is missing: pip install 'tapebot[models]'") from exc
+    bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
+    settings: Any = litellm
+    settings.suppress_debug_info = True
+    # Where a provider reports no usage, litellm would download a tokenizer to count, on the event
+    # loop, which without a network stands still for most of a minute.
+    settings.disable_token_counter = True
+    settings.disable_hf_tokenizer_download = True
+    for logger in _LOGGERS:
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    return litellm
+
+
+def bound_responses(transports: Any) -> None:
+    """Have litellm's connections count what they read.
+
+    Args:
+        transports: The module ``litellm.llms.custom_httpx.aiohttp_transport``, through which all of them go.
+    """
+    import httpx
+
+    from bot.core.response_limits import limit_response
+
+    base = transports.LiteLLMAiohttpTransport
+    if getattr(base, "is_bounded", False):
+        return
+
+    class BoundedTransport(base):  # type: ignore[misc, valid-type]  # litellm is not typed
+        is_bounded = True
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            request.headers["Accept-Encoding"] = "identity"
+            response: httpx.Response = await super().handle_async_request(request)
+            lines = "event-stream" in response.headers.get("Content-Type", "")
+            await limit_response(response, most=MOST_BYTES, most_line=MOST_LINE if lines else None)
+            return response
+
+    transports.LiteLLMAiohttpTransport = BoundedTransport

@@ -1,0 +1,168 @@
+"""What a provider's error means, in the errors of ``bot.core.errors``.
+
+Rule 1: an error is read by its HTTP status; its text decides only where the status is too coarse.
+Rule 2: a text is one short line, fit to be shown, and holds no key.
+Rule 3: what may pass by itself is transient: rate limits, timeouts, broken connections, 5xx.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from bot.core.errors import (
+    ContextOverflow,
+    ModelAuthError,
+    ModelError,
+    ModelRejected,
+    TransientModelError,
+)
+
+_LONGEST = 240
+# What providers say where a prompt is longer than the model takes.
+_OVERFLOW = re.compile(
+    r"context[ _](?:length|window|size|limit)|maximum (?:context|prompt length)|token[ _]limit|tokens_limit"
+    r"|too many (?:input |prompt )?tokens|number of tokens allowed|less than \d{1,9} tokens"
+    r"|(?:prompt|input|request|messages?|conversation)(?: is| are|:)? too (?:long|large)"
+    r"|(?:prompt|input)(?: length| tokens?)? exceeds? (?:the )?max|exceeds? the (?:available )?context"
+    r"|exceed_context_size|reduce the length of (?:the|your) (?:messages|prompt|input)"
+    r"|(?:body|request) too large for \S{1,80} model|`inputs` tokens",
+    re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
+)
+# What Python and pydantic say of an answer that has another shape than it should have.
+_UNREADABLE = re.compile(
+    r"NoneType|object is not|has no attribute|not subscriptable|validation errors? for|Error parsing chunk"
+    r"|Expecting (?:value|property|',')|json response|provider returned|index out of range|Extra data: line"
+    r"|Unterminated string|Received=|Invalid response object",
+)
+UNREADABLE_REPLY = "the model's server sent an answer that cannot be understood"
+_PREFIX = re.compile(r"^(?:\s*(?:litellm\.)?\w*(?:Error|Exception)\s*(?::|-)\s*)+")
+_NOISE = re.compile(r"(?:(?<!\s)\s++)?ssl:<[^>]{0,300}>|<[^<>]* object at 0x[0-9a-f]+>")
+_KEY = re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9*_-]{6,}|(?<=Bearer )\S+")
+_SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+_RETRYABLE = frozenset({408, 409, 425, 429})
+
+
+def model_error(
+    exc: Exception, *, name: str, now: datetime, secret: str | None = None
+) -> ModelError:
+    """Return the error that a provider's exception stands for.
+
+    Args:
+        exc: As litellm raised it.
+        name: The model's name, for the text.
+        now: The current time, aware; a ``Retry-After`` may be a date.
+        secret: A key that must not be in the text.
+    """
+    cause = getattr(exc, "original_exception", None) or exc
+    status = getattr(cause, "status_code", None)
+    whole = str(cause)
+    text = f"{name}: {_in_short(cause) or clean_error_text(whole, secret)}"
+    if "LLM Provider NOT provided" in whole:
+        return ModelRejected(f"{name}: no such provider; write provider/model, as in openai/gpt-5")
+    if status not in {401, 403, 429} and _is_overflow(cause, whole):
+        return ContextOverflow(text)
+    if status in {401, 403}:
+        return ModelAuthError(text)
+    if status == 429 and "insufficient_quota" in whole:
+        return ModelRejected(text)
+    if status is None or status in _RETRYABLE or status >= 500:
+        return TransientModelError(text, retry_after=retry_after(_headers(exc, cause), now))
+    return ModelRejected(text)
+
+
+def _in_short(exc: Exception) -> str | None:
+    """Return plain words for what needs none of the provider's."""
+    status = getattr(exc, "status_code", None)
+    if (status is None or not 400 <= status < 500) and _UNREADABLE.search(str(exc)):
+        return UNREADABLE_REPLY
+    if "timeout" in type(exc).__name__.lower():
+        return "no answer in time"
+    if getattr(exc, "status_code", None) in {401, 403}:
+        return "the key was refused; see TAPEBOT_MODEL_API_KEY, or the provider's own variable"
+    return None
+
+
+def _is_overflow(exc: Exception, text: str) -> bool:
+    if type(exc).__name__ == "ContextWindowExceededError":
+        return True
+    return bool(_OVERFLOW.search(text)) and not _RATE.search(text)
+
+
+def _headers(*raised: Exception) -> Mapping[str, str]:
+    for exc in raised:
+        response = getattr(exc, "response", None)
+        for source in (exc, response):
+            for attribute in ("litellm_response_headers", "headers"):
+                headers = getattr(source, attribute, None)
+                if headers:
+                    return {str(key).lower(): str(headers[key]) for key in headers}
+    return {}
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds that a response's headers ask to wait, if they do.
+
+    Args:
+        headers: Names in lower case.
+        now: The current time, aware.
+    """
+    for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(header)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            return _until(value, now)
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    return None
+
+
+def _until(date: str, now: datetime) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def clean_error_text(text: str, secret: str | None = None) -> str:
+    """Return a provider's message as one short line without class names, markup or keys."""
+    text = _PREFIX.sub("", text)
+    text = _NOISE.sub("", _message(text))
+    for key in _secrets(secret):
+        text = text.replace(key, "[key]")
+    text = " ".join(_KEY.sub("[key]", text).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _message(text: str) -> str:
+    """Return the message of an error object in JSON, or the text where it holds none."""
+    start = text.find("{")
+    if start < 0:
+        return text
+    try:
+        body, _ = json.JSONDecoder().raw_decode(text, start)
+    except ValueError:
+        return text
+    error = body.get("error", body)
+    if isinstance(error, dict):
+        error = error.get("message")
+    return error if isinstance(error, str) and error else text
+
+
+def _secrets(secret: str | None) -> list[str]:
+    found = {value for name, value in os.environ.items() if name.upper().endswith(_SECRET_NAMES)}
+    found.add(secret or "")
+    return sorted((value for value in found if len(value) >= 6), key=len, reverse=True)

@@ -1,0 +1,135 @@
+"""Puts an answer together from the fragments that a provider streams.
+
+Rule 1: fragments of text and of arguments are joined in the order in which they came.
+Rule 2: a fragment belongs to the call of its index; a new id at a used index is a new call, since
+    some servers number every call 0.
+Rule 3: arguments are text as the model wrote them; an object is turned into JSON text.
+Rule 4: each call of the reply has an id, and no two the same.
+Rule 5: a text ends where it has its full length; calls that are too many, or too long, are all refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.core.errors import ModelRejected
+from bot.llm.base import ToolCall
+from bot.llm.bounds import MOST_ARGUMENTS, MOST_CALLS, MOST_TEXT
+
+
+@dataclass(slots=True)
+class _Part:
+    index: int | None
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+    def continues(self, index: int | None, call_id: str, name: str) -> bool:
+        """Return whether a fragment goes on with this call."""
+        if call_id and self.id and call_id != self.id:
+            return False
+        if index is None:
+            return not name
+        return index == self.index
+
+
+class StreamedReply:
+    """An answer as far as it has come.
+
+    Attributes:
+        text: All of its text so far.
+        finish_reason: Why it ended; None while it has not.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.finish_reason: str | None = None
+        self._parts: list[_Part] = []
+        self._called = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the text has all the length that an answer may have."""
+        return len(self.text) >= MOST_TEXT
+
+    def add_text(self, fragment: str | None) -> bool:
+        """Add text, as far as there is room for it; return whether there was any."""
+        fits = (fragment or "")[: MOST_TEXT - len(self.text)]
+        self.text += fits
+        return bool(fits)
+
+    def add_call(self, index: int | None, call_id: str | None, name: str | None, args: Any) -> None:
+        """Add a fragment of a tool call, as the provider sent its fields.
+
+        Raises:
+            ModelRejected: There are too many, or they are too long.
+        """
+        call_id, name = call_id or "", name or ""
+        text = arguments_text(args)
+        self._called += len(call_id) + len(name) + len(text)
+        _check_calls(len(self._parts), self._called)
+        part = next((p for p in reversed(self._parts) if p.continues(index, call_id, name)), None)
+        if part is None:
+            part = _Part(index, call_id, name)
+            self._parts.append(part)
+        else:
+            part.id = part.id or call_id
+            part.name = part.name or name
+        part.arguments.append(text)
+
+    def set_finish_reason(self, reason: str | None) -> None:
+        """Note a reason to end, if one was given."""
+        self.finish_reason = reason or self.finish_reason
+
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls in the order in which they began."""
+        found = ((part.id, part.name, "".join(part.arguments)) for part in self._parts)
+        return tool_calls(found)
+
+
+def arguments_text(arguments: Any) -> str:
+    """Return a call's arguments as JSON text; what is text already stays as it is."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _check_calls(count: int, characters: int) -> None:
+    if count > MOST_CALLS or characters > MOST_ARGUMENTS:
+        raise ModelRejected(
+            f"the model asked for more in one answer than is carried out (at most {MOST_CALLS} tool calls, "
+            f"{MOST_ARGUMENTS:,} characters); nothing was done"
+        )
+
+
+def tool_calls(found: Iterable[tuple[str | None, str, Any]]) -> tuple[ToolCall, ...]:
+    """Return calls from (id, name, arguments), giving an id where one is missing or repeated.
+
+    Raises:
+        ModelRejected: There are too many, or they are too long.
+    """
+    calls: list[ToolCall] = []
+    taken: set[str] = set()
+    characters = 0
+    for number, (given, name, arguments) in enumerate(found, 1):
+        characters += len(given or "") + len(name) + len(arguments_text(arguments))
+        _check_calls(number, characters)
+        call_id = given or f"call_{number}"
+        while call_id in taken:
+            call_id = f"{call_id}_{number}"
+        taken.add(call_id)
+        calls.append(ToolCall(call_id, name, arguments_text(arguments)))
+    return tuple(calls)
+
+
+def finish_reason(given: str | None, calls: tuple[ToolCall, ...]) -> str:
+    """Return the reason in the words of ``ModelReply``.
+
+    Some servers say ``stop`` where the model called tools.
+    """
+    if calls and given in {None, "stop", "function_call"}:
+        return "tool_calls"
+    return given or "stop"

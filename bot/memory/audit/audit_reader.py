@@ -1,0 +1,158 @@
+"""Reads what an audit looks at; writes nothing, so that it may run beside the bot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing, suppress
+
+from bot.core.clock import Clock, format_time
+from bot.core.errors import TapeNotFound
+from bot.memory.audit.fact_replay import FactReplay
+from bot.memory.audit.findings import AuditedScope, AuditedSession, parse_timestamp
+from bot.memory.bus.provenance import parse_episode_id
+from bot.memory.bus.shared_reference import current_references
+from bot.memory.facts.fact_fold import FactFold, fold_entries
+from bot.memory.fold_loader import load_fold
+from bot.memory.forgetting.tombstones import ERASED_TEXT
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session_fold import SessionFold
+from bot.memory.zone import MemoryZone
+from bot.memory.zone_snapshot import MemorySnapshot
+from bot.tape.batches import read_batches
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+
+_NEAR, _LONGEST = 64, 2_000
+"""Entries that lie so close together are read at once; so many at most."""
+
+_MESSAGES, _TOKENS = 200, 96_000
+
+
+class AuditReader:
+    """Reads scopes and sessions of one store.
+
+    Args:
+        store: Where tapes live; opened for reading is enough.
+        clock: Tells the time.
+    """
+
+    def __init__(self, store: TapeStore, clock: Clock) -> None:
+        self._store = store
+        self._scopes = ScopeRegistry(store, clock)
+        self._clock = clock
+        self._folds: dict[str, tuple[FactFold, int]] = {}
+
+    async def read_session(self, name: str) -> tuple[AuditedSession, str]:
+        """Return what a session shows of its memory, and the scope that its facts belong to.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        tape = TapeService(self._store, name)
+        fold = await load_fold(tape, max_messages=_MESSAGES, max_tokens=_TOKENS)
+        home = fold.home_scope or name
+        if home == name:
+            self._folds[name] = fold.facts, fold.version
+        zone = MemoryZone(tape, fold=fold.zone, clock=self._clock)
+        memory = LongTermMemory(tape, fold, zone, self._scopes)
+        await memory.workspace.open()
+        await memory.home.open()
+        shown = zone.read()
+        rendered = None
+        if not _lags(fold, memory):
+            now = memory.with_current_facts(shown)
+            rendered = _parts(now)
+        own = None
+        if home != name and fold.facts.last_entry_id:
+            own = await self._audited(name, fold.facts, fold.version)
+        return AuditedSession(name, shown.dailies, _parts(shown), rendered, own), home
+
+    async def read_scope(self, name: str) -> AuditedScope:
+        """Return the facts of a scope with what they rest on; none where nothing was written yet."""
+        try:
+            fold, version = await self._opened(name)
+        except TapeNotFound:
+            return AuditedScope(name)
+        return await self._audited(name, fold, version)
+
+    async def _audited(self, name: str, fold: FactFold, version: int) -> AuditedScope:
+        """Return what a tape holds up to an entry, with what that rests on."""
+        replay = FactReplay()
+        async with aclosing(read_batches(self._store, name, last=version)) as parts:
+            async for entries in parts:
+                for entry in entries:
+                    replay.apply(entry)
+        return AuditedScope(name, fold, replay, await self._evidence(_cited(name, fold)))
+
+    async def _opened(self, name: str) -> tuple[FactFold, int]:
+        """Return the facts as the program opens them, and the version of the tape that they are of."""
+        if (known := self._folds.get(name)) is not None:
+            return known
+        tape = TapeService(self._store, name)
+        if not is_shared_scope(name):
+            fold = await load_fold(tape, max_messages=_MESSAGES, max_tokens=_TOKENS)
+            return fold.facts, fold.version
+        facts = fold_entries(await load_fact_entries(tape))
+        return facts, facts.version
+
+    async def _evidence(self, cited: Iterable[tuple[str, int]]) -> dict[tuple[str, int], TapeEntry]:
+        found: dict[tuple[str, int], TapeEntry] = {}
+        by_tape: dict[str, set[int]] = {}
+        for tape, number in cited:
+            by_tape.setdefault(tape, set()).add(number)
+        for tape, wanted in by_tape.items():
+            for first, last in _spans(wanted):
+                with suppress(TapeNotFound):
+                    for entry in await self._store.read(tape, first, last):
+                        if entry.id in wanted:
+                            found[tape, entry.id] = entry
+        return found
+
+
+def _cited(name: str, fold: FactFold) -> set[tuple[str, int]]:
+    """Return the entries that what a tape holds rests on, or brings back into view."""
+    held = fold.compartments
+    found = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
+    ids = [one for belief in held.patterns.values() for one in belief.evidence_ids]
+    ids += [one.source for one in current_references(held)]
+    found |= {place for one in ids if (place := parse_episode_id(one)) is not None}
+    return found | {
+        (name, one) for problem in held.problems.values() for one in problem.resumable_entry_ids
+    }
+
+
+def _parts(zone: MemorySnapshot) -> tuple[str, str, str]:
+    # How sure a belief is moves by itself, and nothing says when that was last shown.
+    return zone.long_term, zone.shared, zone.reference.partition("Beliefs:\n")[0].strip()
+
+
+def _spans(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Return ranges that hold these ids, none of them long, and with no long gap in any."""
+    spans: list[tuple[int, int]] = []
+    for number in sorted(ids):
+        if spans and number - spans[-1][1] <= _NEAR and number - spans[-1][0] < _LONGEST:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return spans
+
+
+def _lags(fold: SessionFold, memory: LongTermMemory) -> bool:
+    """Say whether a zone may be behind its facts: it follows them when the session is next written to.
+
+    What an erasure left in it is gone by then, too.
+    """
+    zone = fold.zone
+    if zone.span is None or any(ERASED_TEXT in part for part in _parts(zone.snapshot)):
+        return True
+    saved = parse_timestamp(zone.saved_at)
+    folds = (memory.home.fold, memory.workspace.fold)
+    stamps = [fact.changed for one in folds for fact in one.facts.values()]
+    values = (value for one in folds for value in one.compartments.references.values())
+    changed = parse_timestamp(
+        max([*stamps, *(format_time(one.updated_at) for one in values)], default="")
+    )
+    return saved is None or (changed is not None and changed > saved)

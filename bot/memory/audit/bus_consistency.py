@@ -1,0 +1,119 @@
+"""Whether what the memory bus holds is in order: its beliefs, its shared values, its problems. Pure.
+
+Rule 1: an active belief rests on something, and on nothing that does not exist; some of it still holds.
+Rule 2: the source of a shared value exists; where it was erased, the value is marked as stale.
+Rule 3: one problem is worked on; what comes back into view with a problem is of that problem alone.
+Rule 4: each link of a tape's chain names the one before it, and each decision of the gate has a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_text
+from bot.memory.bus.compartment_records import SynthesizedPattern
+from bot.memory.bus.provenance import parse_episode_id
+from bot.memory.bus.shared_reference import current_references
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.tape.search import GENERAL_PROBLEM, problem_of
+
+_LISTED = 10
+
+
+def groundless_beliefs(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield active beliefs that rest on nothing that is there."""
+    for one in scope.fold.compartments.patterns.values():
+        if one.status != "active" or not one.text:
+            continue
+        if (why := _groundless(scope, one)) is not None:
+            why = f"{one.id}: {why}: {redacted_text(one.text)}"
+            do = f"/memory why {one.id}, then /memory drop {one.id}"
+            yield AuditFinding("unsupported", scope.name, (), why, do)
+
+
+def _groundless(scope: AuditedScope, pattern: SynthesizedPattern) -> str | None:
+    """Return why a belief has no ground; None where it has."""
+    if not pattern.evidence_ids:
+        return "it rests on nothing"
+    states = {one: _state(scope, one) for one in pattern.evidence_ids}
+    missing = [one for one, state in states.items() if state == "missing"]
+    if missing:
+        return f"it rests on {', '.join(missing[:_LISTED])}, which does not exist"
+    if "holds" not in states.values():
+        return "nothing that it rests on holds any more"
+    return None
+
+
+def _state(scope: AuditedScope, evidence: str) -> str:
+    """Return what became of a piece of evidence: ``holds``, ``ended`` or ``missing``."""
+    if evidence.isascii() and evidence.isdecimal():
+        fact = scope.fold.facts.get(int(evidence))
+        return "missing" if fact is None else "holds" if fact.status == "active" else "ended"
+    place = parse_episode_id(evidence)
+    if place is not None:
+        entry = scope.evidence.get(place)
+        return "missing" if entry is None else "ended" if is_erased(entry) else "holds"
+    if evidence.startswith("h"):
+        # A summary on the tape of whichever session it was made in.
+        return "holds"
+    other = scope.fold.compartments.patterns.get(evidence)
+    return "missing" if other is None else "holds" if other.status == "active" else "ended"
+
+
+def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield shared values whose source is gone, and which do not say so."""
+    for one in current_references(scope.fold.compartments):
+        place = parse_episode_id(one.source)
+        if place is None or one.stale:
+            continue
+        entry = scope.evidence.get(place)
+        if entry is not None and not is_erased(entry):
+            continue
+        what = "does not exist" if entry is None else "was erased"
+        why = f"shared value {redacted_text(one.key)} v{one.version} rests on {one.source}, which {what}"
+        ends = "unshare" if scope.name == WORKSPACE_SCOPE else "remove"
+        do = f"/reference set KEY VALUE anew, or /reference {ends} KEY"
+        yield AuditFinding("unsupported", scope.name, (), why, do)
+
+
+def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield problems of which none or several are worked on, and those that hold what is another's."""
+    held = scope.fold.compartments
+    active = {one.problem_id for one in held.problems.values() if one.state == "active"}
+    known = held.active_problem in held.problems or held.active_problem == GENERAL_PROBLEM
+    if not known or not active <= {held.active_problem}:
+        named = ", ".join(sorted(active - {held.active_problem})) or "none"
+        why = f"{held.active_problem} is worked on, and {named} marked as active"
+        yield AuditFinding(
+            "problems", scope.name, (), why, f"/problem switch {held.active_problem}"
+        )
+    for key, working in held.working_sets.items():
+        if key != working.problem_id:
+            why = f"the working set of {key} is that of {working.problem_id}"
+            yield AuditFinding("problems", scope.name, (), why, f"/problem show {key}")
+    for one in held.problems.values():
+        others = {
+            number: problem_of(entry)
+            for number in one.resumable_entry_ids
+            if (entry := scope.evidence.get((scope.name, number))) is not None
+            and problem_of(entry) != one.problem_id
+        }
+        if others:
+            which = ", ".join(f"#{number} of {problem}" for number, problem in others.items())
+            why = f"with {one.problem_id} comes back into view what is another's: {which}"
+            do = "switch to it and send /new, so that it begins without them"
+            yield AuditFinding("problems", scope.name, (), why, do)
+
+
+def broken_links(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield where a tape's chain is broken, and decisions that have no reason."""
+    do = f'tapebot tape verify "{scope.name}" says whether the file is damaged'
+    if scope.replay.chain_breaks:
+        which = ", ".join(f"#{one}" for one in scope.replay.chain_breaks[:_LISTED])
+        why = f"the chain of changes is broken: {which} does not name the change before it"
+        yield AuditFinding("bookkeeping", scope.name, (), why, do)
+    if scope.replay.entries_without_reason:
+        which = ", ".join(f"#{one}" for one in scope.replay.entries_without_reason[:_LISTED])
+        why = f"a decision has no reason: {which}"
+        yield AuditFinding("bookkeeping", scope.name, (), why, f"tapebot tape show {scope.name}")

@@ -1,0 +1,117 @@
+"""Whether the books agree: chains, whole states, zones, and what waits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from bot.memory.audit.findings import (
+    AuditedScope,
+    AuditedSession,
+    AuditFinding,
+    day_of,
+    parse_timestamp,
+    redacted_fact_text,
+)
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fact_fold import FactFold
+
+_WAITS = timedelta(days=30)
+_ENDS = 2
+"""How often the same words may end before that is flapping."""
+
+
+def broken_fact_chains(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield chains of facts in which a link is missing, or which close on themselves."""
+    facts = scope.fold.facts
+    for fact in facts.values():
+        if fact.supersedes is not None and fact.supersedes not in facts:
+            why = f"it took the place of {fact.supersedes}, which does not exist"
+            yield AuditFinding("loops", scope.name, (fact.id,), why, _look(scope))
+    told_of: set[int] = set()
+    for start in facts.values():
+        ring = _ring(start, facts)
+        if ring and told_of.isdisjoint(ring):
+            told_of |= set(ring)
+            why = "they took the place of each other in a circle"
+            yield AuditFinding("loops", scope.name, tuple(sorted(ring)), why, _look(scope))
+
+
+def _ring(start: Fact, facts: dict[int, Fact]) -> list[int]:
+    """Return the numbers of the circle that a chain runs into; none where it ends."""
+    passed: list[int] = []
+    at: int | None = start.id
+    while at is not None and at in facts:
+        if at in passed:
+            return passed[passed.index(at) :]
+        passed.append(at)
+        at = facts[at].supersedes
+    return []
+
+
+def flapping_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield what was believed and ended again, more than twice."""
+    for ended in scope.replay.endings.values():
+        numbers = tuple(sorted(set(ended)))
+        known = [fact for number in numbers if (fact := scope.fold.get(number)) is not None]
+        if len(ended) > _ENDS and known:
+            why = f"it was added and ended {len(ended)} times: {redacted_fact_text(known[-1])}"
+            yield AuditFinding("loops", scope.name, numbers, why, scope.remove_commands(*known))
+
+
+def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield where the facts as the program opens them are not what the whole tape says."""
+    opened, whole = _comparable(scope.fold), _comparable(scope.replay.fold)
+    if opened == whole:
+        return
+    mine, theirs = opened.facts, whole.facts
+    numbers = tuple(n for n in sorted(mine.keys() | theirs.keys()) if mine.get(n) != theirs.get(n))
+    why = "the last whole state on the tape and the changes before it do not agree"
+    if not numbers:
+        why += " on what was decided, paused or cleared, or on what the memory bus holds"
+    yield AuditFinding("bookkeeping", scope.name, numbers, why, _look(scope))
+
+
+def _comparable(fold: FactFold) -> FactFold:
+    """Return of a fold what must be the same however it was read."""
+    return FactFold(
+        facts=fold.facts,
+        next_id=fold.next_id,
+        decided_keys=fold.decided_keys,
+        paused=fold.paused,
+        cleared_at=fold.cleared_at,
+        # When a problem was last worked on is told by turns.
+        compartments=replace(fold.compartments, last_used=None),
+    )
+
+
+def overdue_pending_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
+    """Yield what has waited for a person for more than a month."""
+    for fact in scope.fold.pending():
+        since = parse_timestamp(fact.changed)
+        if since is not None and now - since > _WAITS:
+            number = scope.number_of(fact)
+            why = f"it has waited since {day_of(fact.changed, now.tzinfo)}: {redacted_fact_text(fact)}"
+            do = f"/memory accept {number}, or /memory drop {number}"
+            yield AuditFinding("bookkeeping", scope.name, (fact.id,), why, do)
+
+
+def zone_mismatches(session: AuditedSession) -> Iterator[AuditFinding]:
+    """Yield what a session's prompt shows of memory otherwise than the facts say."""
+    parts = ("long-term memory", "what everybody reads", "shared reference")
+    for part, shown, rendered in zip(
+        parts, session.zone, session.rendered or session.zone, strict=True
+    ):
+        if shown != rendered:
+            extra = len(set(shown.splitlines()) - set(rendered.splitlines()))
+            lost = len(set(rendered.splitlines()) - set(shown.splitlines()))
+            why = (
+                f"its prompt shows {part} otherwise than the facts: {extra} lines more, {lost} less"
+            )
+            do = "send this chat a message, which renders it anew; then audit again"
+            yield AuditFinding("bookkeeping", session.name, (), why, do)
+
+
+def _look(scope: AuditedScope) -> str:
+    return f'tapebot tape verify "{scope.name}" says whether the file is damaged'

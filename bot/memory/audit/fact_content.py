@@ -1,0 +1,182 @@
+"""What the words of facts show by themselves. Pure.
+
+Rule 1: two facts that say the same, or cannot both hold, are found in pairs.
+Rule 2: a fact is stale when nobody said it for a year, or when what it announces is over: a date that
+    lay ahead when it was said, and does no longer.
+Rule 3: in a private chat a person may give orders; elsewhere an owner may.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+
+from rapidfuzz import fuzz
+
+from bot.language.dates import PartialDate, relative_dates
+from bot.language.lexicon import WEEKDAYS, fold_text, words
+from bot.language.numerals import with_digits
+from bot.language.quantities import quantities
+from bot.memory.audit.findings import (
+    AuditedScope,
+    AuditedSession,
+    AuditFinding,
+    parse_timestamp,
+    redacted_fact_text,
+)
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.gate.fact_similarity import (
+    fact_comparison_key,
+    is_contradiction,
+    is_same_fact,
+)
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.memory.transcript import is_owner
+from bot.tape.entries import TapeEntry
+
+_LONG = timedelta(days=365)
+_ALIKE = 50
+"""Of 100: what is less alike in letters never says the same; it is compared a hundred times faster."""
+
+_SAID_ON = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-\d\d)[\])]")
+
+
+def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield active facts that say the same, and those that cannot both hold."""
+    facts = sorted(scope.fold.active(), key=lambda one: (one.valid_from, one.id))
+    for place, newer in enumerate(facts):
+        for older in facts[:place]:
+            numbers = tuple(sorted((older.id, newer.id)))
+            if _same(newer, older):
+                # What was said more often stays.
+                spare = older if len(older.evidence) < len(newer.evidence) else newer
+                why = f"they say the same: {redacted_fact_text(older)} and {redacted_fact_text(newer)}"
+                yield AuditFinding(
+                    "duplicates", scope.name, numbers, why, scope.remove_commands(spare)
+                )
+            elif is_contradiction(newer.text, older.text):
+                why = f"they cannot both hold: {redacted_fact_text(older)} and, newer, {redacted_fact_text(newer)}"
+                do = f"{scope.remove_commands(older)}, or {scope.edit_command(older)}"
+                yield AuditFinding("contradictions", scope.name, numbers, why, do)
+
+
+def _same(one: Fact, other: Fact) -> bool:
+    mine, theirs = fact_comparison_key(one.text), fact_comparison_key(other.text)
+    if mine != theirs and fuzz.token_set_ratio(mine, theirs) < _ALIKE:
+        return False
+    return is_same_fact(one.text, other.text)
+
+
+def stale_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
+    """Yield active facts that nobody confirmed for long, or whose date is past.
+
+    Args:
+        scope: The facts.
+        now: In the user's time zone.
+    """
+    for fact in scope.fold.active():
+        why = _past(fact, now) or _old(fact, now)
+        if why is not None:
+            do = f"{scope.edit_command(fact)}, or {scope.remove_commands(fact)}"
+            yield AuditFinding(
+                "stale", scope.name, (fact.id,), f"{why}: {redacted_fact_text(fact)}", do
+            )
+
+
+def _old(fact: Fact, now: datetime) -> str | None:
+    stamps = [one.when for one in fact.evidence if one.when]
+    newest = parse_timestamp(max(stamps, default=fact.changed))
+    if newest is None or now - newest <= _LONG:
+        return None
+    return f"nobody has said it since {newest.astimezone(now.tzinfo).date()}"
+
+
+def _past(fact: Fact, now: datetime) -> str | None:
+    """Return which day is past that a fact announces; None where there is none."""
+    marks = _SAID_ON.findall(fact.text)
+    text = _SAID_ON.sub("", fact.text)
+    stamps = sorted(one.when for one in fact.evidence if one.when) or [fact.valid_from]
+    first, newest = _date(stamps[0], now), _date(stamps[-1], now)
+    noted = _iso_date(marks[-1]) if marks else first
+    low = fold_text(text)
+    ahead = [
+        day
+        for one in quantities(text, low, demanded=True).days
+        if newest is not None and (day := _last_of(one)) is not None and day > newest
+    ]
+    if noted is not None:
+        relative = low if marks else _certain(low)
+        found = (_last_of(one) for one in relative_dates(relative, noted))
+        ahead += [day for day in found if day is not None and day >= noted]
+    if not ahead or max(ahead) >= now.date():
+        return None
+    return f"its day, {max(ahead)}, is past"
+
+
+def _certain(low: str) -> str:
+    """Return a text without what is told by the day of telling only in some sentences.
+
+    "On Mondays" and "three days a week" come again.
+    """
+    plain = re.sub(r"\d+", " ", with_digits(low))
+    return " ".join(word for word in words(plain) if word not in WEEKDAYS)
+
+
+def _last_of(day: PartialDate) -> date | None:
+    """Return the last day that a date may mean; None where its year is not told."""
+    if day.year is None:
+        return None
+    month = day.month or 12
+    try:
+        return date(day.year, month, day.day or calendar.monthrange(day.year, month)[1])
+    except ValueError:
+        return None
+
+
+def _date(stamp: str, now: datetime) -> date | None:
+    moment = parse_timestamp(stamp)
+    return moment.astimezone(now.tzinfo).date() if moment is not None else None
+
+
+def _iso_date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def secret_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield facts, also pending ones, that look like a secret."""
+    for fact in (*scope.fold.active(), *scope.fold.pending()):
+        if (what := detect_secret(fact.text)) is not None:
+            why = f"it looks like {what}"
+            yield AuditFinding("secrets", scope.name, (fact.id,), why, scope.remove_commands(fact))
+
+
+def secret_notes(session: AuditedSession) -> Iterator[AuditFinding]:
+    """Yield daily notes that look like a secret."""
+    for note in session.dailies:
+        if (what := detect_secret(note.content)) is not None:
+            why = f"the notes of {note.date} look like they hold {what}"
+            do = "/memory forget WORDS, with the words that stand beside it"
+            yield AuditFinding("secrets", session.name, (), why, do)
+
+
+def instruction_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
+    """Yield active facts that tell the assistant what to do, and that nobody said who may."""
+    for fact in scope.fold.active():
+        cited = scope.evidence_of(fact)
+        allowed = bool(cited) and all(_may_order(scope, one, entry) for one, entry in cited)
+        if not allowed and contains_instructions(fact.text):
+            why = f"it tells the assistant what to do ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+            yield AuditFinding("orders", scope.name, (fact.id,), why, scope.remove_commands(fact))
+
+
+def _may_order(scope: AuditedScope, cited: Evidence, entry: TapeEntry | None) -> bool:
+    if entry is not None and is_owner(entry) and cited.origin in ("person", "member"):
+        return True
+    return cited.origin == "person" and scope.name != WORKSPACE_SCOPE

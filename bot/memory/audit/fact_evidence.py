@@ -1,0 +1,258 @@
+"""What facts rest on, as it stands on the tapes now. Pure.
+
+Rule 1: a fact needs one piece of evidence that is there, holds its quote, and carries its words; several
+    may carry them together.
+Rule 2: what the program itself wrote from memory is no evidence: a fact that rests on it rests on
+    nothing, or on itself.
+Rule 3: each fact is found once here; what is worst is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, tzinfo
+
+from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_fact_text
+from bot.memory.facts.evidence import sender_text, third_party_texts
+from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.facts.fact_fold import FACTS_EVENT
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.gate.claim_support import (
+    sentences_with_quote,
+    unsupported_reason,
+    word_overlap,
+)
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.memory_validation import memory_lines
+from bot.memory.transcript import sent_date, speaker_label
+from bot.memory.zone_snapshot import (
+    DAILY_EVENT,
+    HISTORY_EVENT,
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+)
+from bot.tape.entries import TapeEntry
+
+_OWN = ("person", "member", "import")
+_ECHOES = {
+    LONG_TERM_EVENT: "the memory block",
+    SHARED_EVENT: "the memory block",
+    REFERENCE_EVENT: "the memory block",
+    DAILY_EVENT: "the daily notes",
+    HISTORY_EVENT: "a summary of what was consolidated",
+    FACTS_EVENT: "the record of the facts themselves",
+    "reply": "the answer to a command",
+}
+_RECALLING = frozenset(
+    f"{package}{sign}{name}"
+    for package, name in (
+        ("memory", "recall"), ("memory", "show"), ("memory", "save"), ("memory", "daily"),
+        ("tape", "search"), ("tape", "anchors"),
+    )
+    for sign in "._"
+)  # fmt: skip
+_REPEATED = 0.6
+"""Share of a fact's words in an assistant's message that make it an echo."""
+
+
+def unsupported_facts(
+    scope: AuditedScope, timezone: tzinfo | None = None
+) -> Iterator[AuditFinding]:
+    """Yield active facts that rest on themselves, on nothing, or on other than a person's words.
+
+    Args:
+        scope: The facts.
+        timezone: The user's: what "tomorrow" was.
+    """
+    mutual = _mutual(scope)
+    for one, other in sorted({(min(pair), max(pair)) for pair in mutual.items()}):
+        facts = [fact for fact in scope.fold.active() if fact.id in (one, other)]
+        why = f"they rest on each other: {' and '.join(map(redacted_fact_text, facts))}"
+        yield AuditFinding("loops", scope.name, (one, other), why, scope.remove_commands(*facts))
+    for fact in scope.fold.active():
+        if fact.id not in mutual and fact.id not in mutual.values():
+            yield from _one(scope, fact, timezone)
+
+
+def _one(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> Iterator[AuditFinding]:
+    do = f"{scope.edit_command(fact)} in your own words, or {scope.remove_commands(fact)}"
+    echo = next(
+        (what for what in (_echo(fact, *one) for one in scope.evidence_of(fact)) if what), None
+    )
+    if echo is not None:
+        why = f"it rests on {echo} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        yield AuditFinding("loops", scope.name, (fact.id,), why, do)
+    elif (missing := _unsupported(scope, fact, timezone)) is not None:
+        why = f"{missing} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        yield AuditFinding("unsupported", scope.name, (fact.id,), why, do)
+    elif fact.origin not in _OWN:
+        why = f"{_ORIGINS[fact.origin]} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        yield AuditFinding(
+            "origin", scope.name, (fact.id,), why, f"{scope.why_command(fact)}; {do}"
+        )
+
+
+_ORIGINS = {
+    "assistant": "the assistant said it, no person",
+    "tool": "a tool's result says it, no person",
+    "quoted": "quoted or forwarded text says it, no person",
+}
+
+
+# Echoes.
+
+
+def _echo(fact: Fact, cited: Evidence, entry: TapeEntry | None) -> str | None:
+    """Return what of the program's own making a piece of evidence is; None where it is none."""
+    if entry is None or is_erased(entry):
+        return None
+    where = f"(#{entry.id})"
+    if (what := _rendering(entry)) is not None:
+        return None if cited.origin == "import" and entry.kind == "anchor" else f"{what} {where}"
+    if entry.kind in ("message", "tool_call") and entry.payload.get("role") != "user":
+        said = str(entry.payload.get("content", ""))
+        if word_overlap(fact.text, said) >= _REPEATED:
+            return f"an assistant's message that repeats it {where}"
+    return None
+
+
+def _rendering(entry: TapeEntry) -> str | None:
+    """Return what an entry is that the program wrote from memory; None where it is no such thing."""
+    if entry.kind == "system":
+        return "a system prompt, which holds the memory block"
+    if entry.kind == "anchor":
+        return "a summary of the conversation" if entry.is_boundary else "the memory block"
+    if entry.kind == "event":
+        return _ECHOES.get(entry.name or "")
+    if entry.kind == "tool_result" and entry.payload.get("name") in _RECALLING:
+        return "text that was recalled"
+    return None
+
+
+def _mutual(scope: AuditedScope) -> dict[int, int]:
+    """Return pairs of facts, each of which rests on a rendering of the other, both ways."""
+    active = scope.fold.active()
+    shown = {fact.id: _shown_by(scope, fact) for fact in active}
+    keys = {fact.id: fact_comparison_key(fact.text) for fact in active}
+    rests = {
+        fact: {one for one, key in keys.items() if one != fact and key in lines}
+        for fact, lines in shown.items()
+        if lines
+    }
+    return {
+        fact: next(one for one in sorted(others) if fact in rests.get(one, ()))
+        for fact, others in rests.items()
+        if any(fact in rests.get(one, ()) for one in others)
+    }
+
+
+def _shown_by(scope: AuditedScope, fact: Fact) -> set[str]:
+    """Return the folded lines of all renderings that a fact rests on."""
+    return {
+        fact_comparison_key(line)
+        for _, entry in scope.evidence_of(fact)
+        if entry is not None and _rendering(entry) is not None
+        for line in memory_lines(
+            str(entry.payload.get("content") or entry.data.get("content") or "")
+        )
+    }
+
+
+# Support.
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one piece of evidence says: the sentences that hold its quote, and all of it."""
+
+    sentences: str
+    whole: str
+    when: date | None
+    who: str
+
+
+def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> str | None:
+    """Return why nothing that a fact cites carries it; None where something does."""
+    cited = scope.evidence_of(fact)
+    if not cited:
+        return "it rests on nothing"
+    if any(_imported(one, entry) for one, entry in cited):
+        return None
+    found: list[_Said] = []
+    broken = ""
+    for one, entry in cited:
+        said = _said(one, entry, timezone)
+        if isinstance(said, _Said):
+            found.append(said)
+        else:
+            broken = broken or said
+    if not found:
+        return broken
+    why = _against(fact.text, found)
+    if why is None or detect_secret(fact.text) is None:
+        return why
+    return "what it rests on does not carry it"
+
+
+def _imported(cited: Evidence, entry: TapeEntry | None) -> bool:
+    return cited.origin == "import" and entry is not None and not is_erased(entry)
+
+
+def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> _Said | str:
+    """Return what a piece of evidence says, or why it is none any more."""
+    where = f"#{cited.entry} of {cited.tape}"
+    if entry is None:
+        return f"what it rests on, {where}, does not exist"
+    if is_erased(entry):
+        return f"what it rests on, {where}, was erased"
+    texts = third_party_texts(entry) if cited.origin == "quoted" else [sender_text(entry)]
+    for text in texts:
+        sentences = _holding(cited.quote, text)
+        if sentences is not None:
+            return _Said(sentences, text, sent_date(entry, timezone), speaker_label(entry))
+    if any(_holding(cited.quote, text) is not None for text in third_party_texts(entry)):
+        return f"what it rests on, {where}, quotes somebody else"
+    return f"its quote is not in what it rests on, {where}"
+
+
+def _holding(quote: str, text: str) -> str | None:
+    """Return the sentences of a text around a quote, all of it for no quote; None without it."""
+    if not quote.strip():
+        return text if text.strip() else None
+    if (sentences := sentences_with_quote(quote, text)) is not None:
+        return sentences
+    # A quote of one word, a number or signs alone is found to the letter.
+    bare = " ".join(quote.removesuffix("…").split()).casefold()
+    return text if bare and bare in " ".join(text.split()).casefold() else None
+
+
+def _against(claim: str, found: list[_Said]) -> str | None:
+    """Return why what was said does not carry a claim: each piece alone, then all together."""
+    why: str | None = None
+    together = _Said(
+        " ".join(one.sentences for one in found),
+        " ".join(one.whole for one in found),
+        found[-1].when,
+        found[-1].who,
+    )
+    names = tuple({one.who for one in found})
+    for one in (*found, together) if len(found) > 1 else found:
+        for said in dict.fromkeys((one.sentences, one.whole)):
+            if _literally(claim, said, names):
+                return None
+            against = unsupported_reason(claim, said, when=one.when, names=names)
+            if against is None:
+                return None
+            why = why or against
+    return why
+
+
+def _literally(claim: str, said: str, names: tuple[str, ...]) -> bool:
+    """Say whether a claim is in a text as it stands, but for who speaks before it."""
+    for name in names:
+        claim = claim.removeprefix(f"{name}: ")
+    key = fact_comparison_key(claim)
+    return bool(key) and key in " ".join(fact_comparison_key(line) for line in said.splitlines())

@@ -1,0 +1,113 @@
+"""All that a tape says of facts, from its first entry on. Pure.
+
+Rule 1: what is believed is folded from the operations alone; whole states on the way are passed over, but
+    where a reset dropped what was before them.
+Rule 2: what is on the tape is told as it stands, also where it is not in order.
+Rule 3: of each change it is kept who decided it, and of each text how often it ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.memory.facts.fact import Fact, fact_from_json
+from bot.memory.facts.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.tape.entries import TapeEntry
+
+_AUTHORS = {
+    "person": "a person asked for it",
+    "consolidation": "learned by a consolidation",
+    "assistant": "saved by the assistant",
+    "import": "came with an import",
+    "undo": "an undo brought it back",
+}
+_HELD = ("active", "pending")
+
+
+@dataclass(frozen=True, slots=True)
+class FactAdmission:
+    """Who let a fact in, or changed it.
+
+    Attributes:
+        op: By which operation.
+        author: Who proposed it.
+        asker: The platform's id of the person who asked; empty where nobody did.
+        day: When, ISO.
+    """
+
+    op: str
+    author: str
+    asker: str
+    day: str
+
+    def description(self) -> str:
+        """Return it in a few words."""
+        when = f" on {self.day}" if self.day else ""
+        if self.op == "accept":
+            return f"accepted by {self.asker or 'a person'}{when}"
+        by = f" ({self.asker})" if self.asker else ""
+        return f"{_AUTHORS.get(self.author, 'let in')}{by}{when}"
+
+
+@dataclass(slots=True)
+class FactReplay:
+    """Facts folded from operations alone.
+
+    Attributes:
+        fold: What they come to.
+        admissions: By the batch's entry and the fact's number.
+        endings: Numbers of the facts that ended, by their folded text: one for each ending.
+        chain_breaks: Entries that do not name the change before them.
+        entries_without_reason: Entries that record a decision without a reason.
+    """
+
+    fold: FactFold = field(default_factory=FactFold)
+    admissions: dict[tuple[int, int], FactAdmission] = field(default_factory=dict)
+    endings: dict[str, list[int]] = field(default_factory=dict)
+    chain_breaks: list[int] = field(default_factory=list)
+    entries_without_reason: list[int] = field(default_factory=list)
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        if entry.kind != "event" or entry.name not in CHAIN_EVENTS:
+            return
+        for operation in _operations(entry) if entry.name == FACTS_EVENT else ():
+            self._note(entry, operation)
+        decision = entry.data.get("decision")
+        if isinstance(decision, dict) and not str(decision.get("reason") or "").strip():
+            self.entries_without_reason.append(entry.id)
+        if entry.data.get("previous") != self.fold.last_entry_id:
+            # What a reset dropped, or a fork left out, is missing before the first.
+            self.chain_breaks += [entry.id] if self.fold.last_entry_id else []
+        else:
+            data = {key: value for key, value in entry.data.items() if key != "state"}
+            entry = replace(entry, payload={"name": entry.name, "data": data})
+        self.fold.apply(entry)
+
+    def _note(self, entry: TapeEntry, operation: dict[str, Any]) -> None:
+        data = entry.data
+        for place in ("fact", "closed"):
+            fact = fact_from_json(operation.get(place))
+            if fact is None:
+                continue
+            self._count(fact)
+            # What a later operation of the batch did to it would not say who let it in.
+            self.admissions[entry.id, fact.id] = FactAdmission(
+                str(operation.get("op", "")),
+                str(data.get("author", "")),
+                str(data.get("asker") or ""),
+                str(entry.meta.get("ts") or "")[:10],
+            )
+
+    def _count(self, fact: Fact) -> None:
+        before = self.fold.facts.get(fact.id)
+        held = before is not None and before.status in _HELD
+        if held and fact.status not in _HELD and fact.text:
+            self.endings.setdefault(fact_comparison_key(fact.text), []).append(fact.id)
+
+
+def _operations(entry: TapeEntry) -> list[dict[str, Any]]:
+    found = entry.data.get("ops")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

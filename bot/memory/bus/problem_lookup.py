@@ -1,0 +1,39 @@
+"""Which problem somebody means by an id, a number or a name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.core.errors import MemoryRefused
+from bot.memory.bus.compartment_records import Problem
+
+
+def match_problem(problems: Sequence[Problem], wanted: str) -> Problem | None:
+    """Return the problem that is meant; None where there is none.
+
+    Its id counts first (``p2``, or ``2``), then its whole name, then how its name begins. Of names that
+    were given again it is the one that is not completed.
+
+    Args:
+        problems: All there are.
+        wanted: What was said, in any case.
+
+    Raises:
+        MemoryRefused: It may be one of several.
+    """
+    said = " ".join(wanted.split()).casefold()
+    if not said:
+        return None
+    ids = (said, f"p{said}" if said.isdecimal() else said)
+    if (found := next((one for one in problems if one.problem_id in ids), None)) is not None:
+        return found
+    ranked = sorted(problems, key=lambda one: one.state == "completed")
+    exact = [one for one in ranked if one.name.casefold() == said]
+    if exact:
+        return exact[0]
+    alike = [one for one in ranked if one.name.casefold().startswith(said)]
+    open_ones = [one for one in alike if one.state != "completed"] or alike
+    if len(open_ones) > 1:
+        several = ", ".join(f"{one.name} ({one.problem_id})" for one in open_ones[:5])
+        raise MemoryRefused(f"{wanted.strip()[:60]!r} may be {several}: say which")
+    return open_ones[0] if open_ones else None

@@ -1,0 +1,156 @@
+"""What becomes of facts when identities join, and when they part. Pure.
+
+Rule 1: facts keep their evidence; what contradicts is decided by the gate, as with an import.
+Rule 2: what was believed against the gate, since a person accepted it, and what waits for a person, waits in
+    the other scope, too.
+Rule 3: who parts takes along what rests on their words, as far as it does; what rests on nothing else ends where
+    it was, and what it had taken the place of is believed there again.
+Rule 4: evidence is of who said it, on the channel where that was; words that nobody is named for, such as an
+    import's, are of whoever had that channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from bot.memory.facts.fact import ORIGIN_TRUST, Evidence, Fact, weakest_origin
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.facts.fact_undo import PARTED
+from bot.memory.facts.proposals import Proposal
+from bot.memory.gate.fact_similarity import (
+    fact_comparison_key,
+    is_contradiction,
+    is_same_fact,
+)
+from bot.memory.identities import channel_of, identity_at
+
+_GROUNDED = 0.6
+_ACCEPTED = "a person accepted it in the other memory, though no words of theirs carry it"
+_PENDING = "it waited for a person in the other memory"
+
+
+def was_parted(fold: FactFold) -> bool:
+    """Say whether identities parted from a scope."""
+    return any(key.startswith(PARTED) for key in fold.decided_keys)
+
+
+def facts_ended_by_leaving(fold: FactFold) -> dict[str, Fact]:
+    """Return the facts that ended since those who had said them left, by their folded text."""
+    parted = {entry for key, entry in fold.decided_keys.items() if key.startswith(PARTED)}
+    ended = (one for one in fold.facts.values() if one.batch in parted and one.status == "retired")
+    return {fact_comparison_key(one.text): one for one in ended if one.text} if parted else {}
+
+
+def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
+    """Return what is proposed to a scope when another joins it.
+
+    Args:
+        source: The facts of the one that joins.
+        target: The facts of the joint one.
+    """
+    # What they bring back is no news that was taken away.
+    gone = facts_ended_by_leaving(target)
+    found: list[Proposal] = []
+    for fact in _held(source):
+        before = gone.get(fact_comparison_key(fact.text))
+        if before is None or _held_already(fact, target.active()):
+            found.append(_proposed(fact, fact.evidence))
+        else:
+            found.append(Proposal("reopen", fact=before.id))
+            found.append(Proposal("strengthen", fact=before.id, evidence=fact.evidence))
+    return tuple(found)
+
+
+def facts_ended_elsewhere(source: FactFold, target: FactFold) -> list[Fact]:
+    """Return the facts of the joint scope that ended there, and still hold in that of those who part."""
+    over = {fact_comparison_key(one.text) for one in _held(target)} - {
+        fact_comparison_key(one.text) for one in _held(source)
+    }
+    ended = (one for one in source.facts.values() if one.status not in ("active", "pending"))
+    return [one for one in ended if one.text and fact_comparison_key(one.text) in over]
+
+
+def departure_proposals(
+    source: FactFold, target: FactFold, movers: Collection[str], ended: Iterable[Fact]
+) -> tuple[Proposal, ...]:
+    """Return what is proposed to the scope of those who part.
+
+    Args:
+        source: The facts of the joint scope.
+        target: The facts of theirs, as it was before they joined.
+        movers: Their identities.
+        ended: Facts of the joint scope that they ended themselves.
+    """
+    over = {fact_comparison_key(one.text) for one in ended}
+    ends = [
+        Proposal("retire", fact=one.id)
+        for one in _held(target)
+        if fact_comparison_key(one.text) in over
+    ]
+    taken = [
+        _proposed(fact, mine) for fact in _held(source) if (mine := _of(fact.evidence, movers))
+    ]
+    return (*ends, *taken)
+
+
+def removal_proposals(source: FactFold, movers: Collection[str]) -> tuple[Proposal, ...]:
+    """Return what is proposed to the joint scope when identities part from it."""
+    found: list[Proposal] = []
+    for fact in _held(source):
+        if _only_of(fact, movers):
+            found.append(Proposal("retire", fact=fact.id))
+        elif mine := _of(fact.evidence, movers):
+            found.append(Proposal("weaken", fact=fact.id, evidence=mine))
+    # What they said had ended other facts in the same batches.
+    theirs = {one.admitted for one in source.facts.values() if _only_of(one, movers)}
+    left = [one for one in source.active() if not _only_of(one, movers)]
+    for fact in source.facts.values():
+        ended = fact.status in ("superseded", "retired") and fact.batch in theirs and fact.text
+        if ended and not _only_of(fact, movers) and not _held_already(fact, left):
+            found.append(Proposal("reopen", fact=fact.id))
+            left.append(fact)
+    return tuple(found)
+
+
+def _held(fold: FactFold) -> list[Fact]:
+    return [*fold.active(), *fold.pending()]
+
+
+def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
+    suspect = ""
+    if fact.status == "pending":
+        suspect = _PENDING
+    elif ORIGIN_TRUST[weakest_origin(evidence)] < _GROUNDED:
+        suspect = _ACCEPTED
+    made = Proposal(
+        "add",
+        fact.text,
+        subject=fact.subject,
+        slot=fact.slot,
+        evidence=evidence,
+        unverified=fact.unverified,
+    )
+    return replace(made, review_reason=suspect)
+
+
+def _held_already(fact: Fact, believed: Iterable[Fact]) -> bool:
+    """Say whether something is believed that says the same, or that it cannot stand beside."""
+    texts = [one.text for one in believed]
+    return any(is_same_fact(fact.text, one) or is_contradiction(fact.text, one) for one in texts)
+
+
+def _of(evidence: Iterable[Evidence], movers: Collection[str]) -> tuple[Evidence, ...]:
+    """Return the evidence that is of some identities."""
+    channels = {channel_of(one) for one in movers}
+    return tuple(
+        one
+        for one in evidence
+        if identity_at(one.tape, one.sender) in movers
+        or (not one.sender and channel_of(one.tape) in channels)
+    )
+
+
+def _only_of(fact: Fact, movers: Collection[str]) -> bool:
+    """Say whether a fact rests on words of some identities alone."""
+    return bool(fact.evidence) and len(_of(fact.evidence, movers)) == len(fact.evidence)

@@ -1,0 +1,216 @@
+"""Requests to forget, as tapes have them: asked, shown, confirmed, done.
+
+Rule 1: a request is a command or a tool's call; its entry's id is what confirms it.
+Rule 2: what was shown for it stands in an event without words; the newest one of a person counts.
+Rule 3: a request that was carried out is known by the event that says so, for as long as it is near.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.core.errors import MemoryRefused, TapeNotFound
+from bot.memory.forgetting.affected_records import AffectedRecordCounts
+from bot.memory.forgetting.erasure_candidates import ErasurePreview
+from bot.memory.forgetting.erasure_items import (
+    ErasureItem,
+    count_messages,
+    items_to_keep,
+    list_items,
+)
+from bot.memory.forgetting.erasure_messages import ErasureResult
+from bot.memory.forgetting.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
+from bot.memory.forgetting.erasure_query import ErasureQuery, parse_query
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.transcript import recorded_at
+from bot.memory.turn_fold import COMMAND
+from bot.tape.entries import TapeEntry, event
+from bot.tape.service import TapeService
+
+FORGET_TOOL_NAME = "memory_forget"
+FORGET_SUBCOMMAND = "forget"
+_VALID = timedelta(days=1)
+_LOOKED_AT = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class PendingErasure:
+    """A request that a person was shown the consequences of.
+
+    Attributes:
+        request: Its entry.
+        askers: Platform ids of those who asked.
+        facts: Numbers of the facts shown.
+        ended: Those of them that only repeat what goes.
+        messages: How many messages were shown.
+        items: What was shown, piece by piece.
+    """
+
+    request: TapeEntry
+    askers: frozenset[str]
+    facts: frozenset[int]
+    ended: frozenset[int]
+    messages: int
+    items: tuple[ErasureItem, ...] = ()
+
+    @property
+    def query(self) -> ErasureQuery:
+        """What it asks for; what is erased of it already is known by the numbers alone."""
+        told = query_in_entry(self.request)
+        words = told if told is not None else ErasureQuery()
+        return replace(words, confirmed_facts=self.facts - self.ended, ended_facts=self.ended)
+
+    def shown_for(self, picked: Collection[int]) -> PendingErasure:
+        """Return what was shown of some pieces; ``wanted_of`` says what is kept.
+
+        Raises:
+            MemoryRefused: A number is of no piece.
+        """
+        if not picked or not set(picked) <= set(range(1, len(self.items) + 1)):
+            known = f"1 to {len(self.items)}" if self.items else "not known, so ask for it again"
+            raise MemoryRefused(f"the numbers of what was shown are {known}")
+        kept = items_to_keep(self.items, picked).facts
+        messages = count_messages(self.items, self.messages, picked)
+        return replace(self, facts=self.facts - kept, ended=self.ended - kept, messages=messages)
+
+    def query_for(self, picked: Collection[int]) -> ErasureQuery:
+        """Return what is to go where only some pieces are."""
+        only = self.shown_for(picked)
+        return replace(only.query, kept=items_to_keep(self.items, picked))
+
+
+def request_event(survey: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
+    """Return the event that says what was shown of what would be forgotten."""
+    data = {
+        "request": request,
+        "askers": sorted(askers),
+        "facts": [fact.id for fact in survey.facts],
+        "ended": sorted(survey.ended),
+        "messages": survey.message_count,
+        "pieces": [one.as_json() for one in list_items(survey)],
+    }
+    return event(FORGET_REQUESTED_EVENT, data)
+
+
+def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
+    """Return what an entry asks to be forgotten; None where it asks for nothing."""
+    if request.name == COMMAND:
+        form, _, rest = str(request.data.get("arguments", "")).partition(" ")
+        return parse_query(rest) if form.lower() == FORGET_SUBCOMMAND else None
+    for call in request.calls:
+        if str(call.get("name")).replace(".", "_") == FORGET_TOOL_NAME:
+            try:
+                told = json.loads(str(call.get("arguments")))
+            except ValueError:
+                return None
+            return parse_query(str(told.get("what", ""))) if isinstance(told, dict) else None
+    return None
+
+
+async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -> PendingErasure:
+    """Return the request of an id, with what was shown for it.
+
+    Raises:
+        MemoryRefused: There is none, it is too old, or the same person has asked anew since.
+    """
+    found = await tape.read_entries(request, request) if request else []
+    shown, newer = await _shown(tape, request)
+    if not found or shown is None:
+        raise MemoryRefused("there is no such request to forget something; ask for it again")
+    moment = recorded_at(shown)
+    if moment is not None and now - moment > _VALID:
+        raise MemoryRefused("that was asked more than a day ago; ask for it again")
+    told = _asked(found[0], shown)
+    if not told.askers.isdisjoint(newer):
+        raise MemoryRefused("something else was asked for since; only the newest request counts")
+    return told
+
+
+async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureResult | None:
+    """Return what a request of a session had forgotten; None where that is not done, or long ago."""
+    looked = 0
+    try:
+        async with aclosing(memory.home.tape.read_back()) as entries:
+            async for entry in entries:
+                looked += 1
+                asked = entry.data.get("request") if entry.name == FORGOTTEN_EVENT else None
+                if asked == [memory.tape.name, request]:
+                    return _recorded(entry.data)
+                if looked == _LOOKED_AT:
+                    break
+    except TapeNotFound:
+        # A scope in which nothing was written yet has no tape.
+        return None
+    return None
+
+
+def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) -> TapeEntry:
+    """Return the event that says that a request was carried out."""
+    data = {
+        "facts": list(erased.facts),
+        "messages": erased.messages,
+        "held": erased.affected_records.as_json(),
+        "entries": erased.entry_count,
+        "cut": erased.redacted_count,
+        "request": [memory.tape.name, request],
+    }
+    return event(FORGOTTEN_EVENT, data)
+
+
+async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set[str]]:
+    """Return what was last shown for a request, and who has been shown something for another since."""
+    newer: set[str] = set()
+    looked = 0
+    async with aclosing(tape.read_back()) as entries:
+        async for entry in entries:
+            looked += 1
+            if entry.name == FORGET_REQUESTED_EVENT and entry.kind == "event":
+                if entry.data.get("request") == request:
+                    return entry, newer
+                newer |= _askers(entry)
+            if looked == _LOOKED_AT or entry.id <= request:
+                break
+    return None, newer
+
+
+def _asked(request: TapeEntry, shown: TapeEntry) -> PendingErasure:
+    data = shown.data
+    facts = frozenset(_numbers(data.get("facts")))
+    ended = frozenset(_numbers(data.get("ended")))
+    listed = data.get("pieces")
+    pieces = map(ErasureItem.from_json, listed if isinstance(listed, list) else ())
+    return PendingErasure(
+        request,
+        frozenset(_askers(shown)),
+        facts,
+        ended,
+        _number(data.get("messages")),
+        tuple(one for one in pieces if one is not None),
+    )
+
+
+def _askers(shown: TapeEntry) -> set[str]:
+    listed = shown.data.get("askers")
+    return {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
+
+
+def _recorded(data: dict[str, Any]) -> ErasureResult:
+    numbers = tuple(_numbers(data.get("facts")))
+    held = AffectedRecordCounts.from_json(data.get("held"))
+    messages, places = _number(data.get("messages")), _number(data.get("entries"))
+    return ErasureResult(
+        numbers, messages, places, affected_records=held, redacted_count=_number(data.get("cut"))
+    )
+
+
+def _numbers(value: object) -> list[int]:
+    return [one for one in value if type(one) is int] if isinstance(value, list) else []
+
+
+def _number(value: object) -> int:
+    return value if type(value) is int else 0

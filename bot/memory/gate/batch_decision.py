@@ -1,0 +1,523 @@
+"""Decides on a batch of proposals for one scope, fact by fact. Pure.
+
+Rule 1: signals are computed here from provenance: the weakest evidence, what is believed, the scope.
+Rule 2: a newer statement of the same source ends the older one; another source's waits for a person.
+Rule 3: what a person took away does not come back from words that are older than that.
+Rule 4: a batch that would end much at once is refused as a whole, unless a person asked for it.
+Rule 5: a fact is not ended beside a new one on the same matter that is not believed: a change that a model
+    makes in two steps holds whole or not at all.
+Rule 6: words that give orders, and are not the person's own, wait for a person whatever they rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bot.core.clock import format_time
+from bot.core.errors import MemoryRefused
+from bot.language.clauses import parse_clauses
+from bot.language.parsed_facts import parse_fact
+from bot.language.topics import topic_of
+from bot.memory.facts.fact import (
+    LONGEST_SUBJECT,
+    MAX_FACT_TEXT,
+    ORIGIN_TRUST,
+    Fact,
+    FactStatus,
+    merge_evidence,
+    weakest_origin,
+)
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.facts.fact_slot import normalize_slot
+from bot.memory.facts.proposals import (
+    BatchOutcome,
+    Proposal,
+    ProposalBatch,
+    ProposalDecision,
+    ProposalVerdict,
+)
+from bot.memory.gate.claim_support import word_overlap
+from bot.memory.gate.current_facts import CurrentFacts
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteGate, WriteRequest, WriteSignals
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.memory_validation import is_placeholder
+from bot.memory.stemming import stemmed_words
+
+MOST_FACTS = 2_000
+"""Facts that one scope believes at a time."""
+
+_MODELS = ("consolidation", "assistant")
+_NO_HEIR = "what was to take its place is not believed"
+_FEW = 3
+_ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
+
+
+class BatchDecider:
+    """Decides on one batch; sees what each proposal did to those behind it.
+
+    Args:
+        fold: The scope's facts.
+        batch: What is proposed.
+        now: The current time.
+        entry: Id of the entry that will record it.
+        radius: What is at stake in this scope.
+        gate: Decides on each.
+    """
+
+    def __init__(
+        self,
+        fold: FactFold,
+        batch: ProposalBatch,
+        *,
+        now: datetime,
+        entry: int,
+        radius: BlastRadius,
+        gate: WriteGate | None = None,
+    ) -> None:
+        self._fold = fold
+        self._facts = dict(fold.facts)
+        self._standing = CurrentFacts(self._facts, batch, entry)
+        self._next = fold.next_id
+        self._before = len(fold.active())
+        self._batch = batch
+        self._now = now
+        self._stamp = format_time(now)
+        self._entry = entry
+        self._radius = radius
+        self._gate = gate or WriteGate()
+        self._ended = 0
+        self._said_again: set[int] = set()
+
+    def decide(self) -> BatchOutcome:
+        """Return the decisions.
+
+        Raises:
+            MemoryRefused: It would end too much at once.
+        """
+        decided: list[ProposalDecision] = []
+        for one in self._batch.proposals:
+            decided.append(_with_judgement(self._decide(one)))
+            decided += self._others(decided[-1])
+        if self._batch.author in _MODELS and (kept := _without_heirs(decided)):
+            return self._anew(kept).decide()
+        if self._batch.author in _MODELS and (
+            self._ended > _FEW and self._ended * 3 > self._before
+        ):
+            raise MemoryRefused(
+                f"this would end {self._ended} of {self._before} facts at once: keep them, and end "
+                "only what the user's own words end"
+            )
+        return BatchOutcome(tuple(decided), self._entry)
+
+    def _anew(self, kept: Collection[int]) -> BatchDecider:
+        """Begin again, with word against the end of some facts."""
+        proposals = tuple(
+            replace(one, objection=_NO_HEIR) if one.op == "retire" and one.fact in kept else one
+            for one in self._batch.proposals
+        )
+        return BatchDecider(
+            self._fold,
+            replace(self._batch, proposals=proposals),
+            now=self._now,
+            entry=self._entry,
+            radius=self._radius,
+            gate=self._gate,
+        )
+
+    def _decide(self, proposal: Proposal) -> ProposalDecision:
+        if proposal.op in ("add", "supersede"):
+            return self._added(proposal)
+        target = self._facts.get(proposal.fact or 0)
+        if target is None or not target.text:
+            return ProposalDecision(proposal, "refused", f"there is no fact {proposal.fact}")
+        if proposal.op == "restate":
+            return self._restated(proposal, target)
+        if proposal.op == "strengthen":
+            return self._strengthened(proposal, target)
+        if proposal.op == "retire":
+            return self._retired(proposal, target)
+        if proposal.op in ("weaken", "reopen"):
+            return self._taken_back(proposal, target)
+        if proposal.op in ("verify", "refute"):
+            return self._judged(proposal, target)
+        if target.status != "pending":
+            return ProposalDecision(proposal, "refused", f"fact {target.id} is not pending")
+        if proposal.op == "drop":
+            return self._changed(proposal, replace(target, status="dropped"), "dropped by a person")
+        return self._accepted(proposal, target)
+
+    # What is new.
+
+    def _added(self, proposal: Proposal) -> ProposalDecision:
+        text = " ".join((proposal.fallback_text or proposal.text).split()).lstrip("-*•#> ")
+        if (why := self._unfit(proposal, text)) is not None:
+            return ProposalDecision(proposal, "refused", why, signals={"source_quality": 0.0})
+        twin = self._standing.find_duplicate(text)
+        if twin is not None and (
+            proposal.merged or self._standing.is_rewording(proposal, twin, text)
+        ):
+            twin = twin if fact_comparison_key(twin.text) == fact_comparison_key(text) else None
+        if twin is not None and twin.status == "active":
+            return self._strengthened(proposal, twin)
+        if (gone := self._standing.find_ended(text, proposal.evidence)) is not None:
+            return ProposalDecision(
+                proposal, "refused", f"fact {gone.id} said so and was ended since"
+            )
+        if twin is not None and proposal.review_reason:
+            return ProposalDecision(proposal, "known", "it is pending already", twin)
+        rival = self._standing.find_replaced(proposal, text)
+        if rival is not None and self._standing.is_older(proposal, rival):
+            return ProposalDecision(proposal, "refused", f"fact {rival.id} is newer")
+        if self._full(rival):
+            full = f"there are {MOST_FACTS} facts already: forget some first"
+            return ProposalDecision(proposal, "refused", full, signals={"source_quality": 0.0})
+        signals = self._signals(proposal, rival)
+        verdict, reason = self._verdict(proposal, signals)
+        shown = {name: getattr(signals, name) for name in WriteSignals.__slots__}
+        if verdict not in ("approved", "pending"):
+            return ProposalDecision(proposal, verdict, reason, signals=shown)
+        fact = self._made(proposal, text, verdict, rival)
+        if twin is not None:
+            fact = replace(fact, id=twin.id, evidence=merge_evidence(twin.evidence, fact.evidence))
+        closed = self._close(rival) if rival is not None and verdict == "approved" else None
+        return self._changed(proposal, fact, reason, verdict=verdict, closed=closed, signals=shown)
+
+    def _unfit(self, proposal: Proposal, text: str) -> str | None:
+        if not text or is_placeholder(text):
+            return "it says nothing"
+        if len(text) > MAX_FACT_TEXT:
+            return f"it is longer than {MAX_FACT_TEXT} characters"
+        if proposal.objection:
+            return proposal.objection
+        unasked = self._batch.author in ("consolidation", "assistant")
+        if unasked and (what := detect_secret(text)) is not None:
+            return f"it looks like {what}, which is not learned unasked"
+        return None
+
+    def _full(self, rival: Fact | None) -> bool:
+        """Say whether there is no room for another fact; what takes a fact's place needs none."""
+        believed = sum(one.status == "active" for one in self._facts.values())
+        return rival is None and believed >= MOST_FACTS
+
+    def _verdict(self, proposal: Proposal, signals: WriteSignals) -> tuple[ProposalVerdict, str]:
+        if proposal.review_reason:
+            return "pending", proposal.review_reason
+        request = WriteRequest(
+            source_hrm=self._batch.author,
+            problem_id=None,
+            target_compartment="semantic",
+            data={"text": proposal.text, "confidence": self._confidence(proposal)},
+            signals=signals,
+        )
+        decision = self._gate.evaluate(request, self._now)
+        if decision.target_compartment == "semantic":
+            own = f"kept in the person's own words: of what was proposed, {proposal.unsupported_reason}"
+            return "approved", own if proposal.fallback_text else decision.reason
+        if decision.target_compartment == "working":
+            return "pending", decision.reason
+        return "logged" if decision.approved else "refused", decision.reason
+
+    def _signals(self, proposal: Proposal, rival: Fact | None) -> WriteSignals:
+        conflict: ConflictLevel = "none"
+        if rival is not None and not self._standing.is_same_speaker(proposal, rival):
+            conflict = "high"
+        quality = (
+            1.0
+            if self._batch.author == "person"
+            else ORIGIN_TRUST[weakest_origin(proposal.evidence)]
+        )
+        return WriteSignals(
+            conflict_level=conflict, source_quality=quality, blast_radius=self._radius
+        )
+
+    def _confidence(self, proposal: Proposal) -> float:
+        if self._batch.author == "person":
+            return _ASKED
+        return min(_LEARNED, ORIGIN_TRUST[weakest_origin(proposal.evidence)])
+
+    def _made(
+        self, proposal: Proposal, text: str, verdict: ProposalVerdict, rival: Fact | None
+    ) -> Fact:
+        number, self._next = self._next, self._next + 1
+        # What takes a fact's place is of its slot, unless it only repeats what was said.
+        inherits = proposal.op == "supersede" and not proposal.fallback_text
+        slot = normalize_slot(proposal.slot) or (
+            rival.slot if rival is not None and inherits else ""
+        )
+        asked = self._batch.author == "person"
+        first = min((one.when for one in proposal.evidence if one.when), default=self._stamp)
+        return Fact(
+            id=number,
+            text=text,
+            subject=_subject(proposal.subject, text),
+            slot=slot,
+            evidence=merge_evidence((), proposal.evidence),
+            origin="person"
+            if asked and not proposal.evidence
+            else weakest_origin(proposal.evidence),
+            confidence=self._confidence(proposal),
+            valid_from=first,
+            status="active" if verdict == "approved" else "pending",
+            supersedes=rival.id if rival is not None else None,
+            admitted=self._entry,
+            unverified=proposal.unverified,
+            judged=self._entry if proposal.judgement is not None else 0,
+        )
+
+    def _others(self, made: ProposalDecision) -> list[ProposalDecision]:
+        """End what else cannot hold beside a new fact, if the same source said it."""
+        fact, proposal = made.fact, made.proposal
+        if proposal.op == "refute" and made.verdict == "approved" and fact is not None:
+            return self._reopened(made.ended or fact)
+        if made.verdict != "approved" or fact is None or proposal.op not in ("add", "supersede"):
+            return []
+        found = []
+        for one in list(self._facts.values()):
+            rivals = one.status == "active" and one.id != fact.id and one.text
+            if (
+                rivals
+                and self._standing.ends_fact(fact.text, fact.slot, fact.evidence, one)
+                and self._standing.is_same_speaker(proposal, one)
+            ):
+                closed = self._close(one)
+                self._ended += 1
+                ending = Proposal("retire", fact=one.id)
+                found.append(
+                    ProposalDecision(ending, "approved", f"fact {fact.id} is newer", closed)
+                )
+        return found
+
+    # What is there already.
+
+    def _strengthened(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        if proposal.objection:
+            return ProposalDecision(proposal, "refused", proposal.objection, target)
+        self._said_again.add(target.id)
+        known = {(one.tape, one.entry) for one in target.evidence}
+        own = [one for one in proposal.evidence if one.origin in ("person", "member")]
+        fresh = [one for one in own if (one.tape, one.entry) not in known]
+        if target.status != "active" or not fresh or proposal.review_reason or proposal.unverified:
+            return ProposalDecision(proposal, "known", f"fact {target.id} says so already", target)
+        surer = max(target.confidence, min(_ASKED, target.confidence + _STRENGTHENED))
+        if self._batch.author == "person":
+            surer = _ASKED
+        rests_on = merge_evidence(target.evidence, fresh)
+        fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
+        return self._changed(proposal, fact, f"fact {target.id} was said again")
+
+    def _retired(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        if target.status not in ("active", "pending"):
+            return ProposalDecision(
+                proposal, "known", f"fact {target.id} has ended already", target
+            )
+        if target.id in self._said_again:
+            # A text that puts it in other words drops its line and brings it back as another.
+            return ProposalDecision(
+                proposal, "known", f"fact {target.id} holds: it was said again", target
+            )
+        if proposal.objection or proposal.review_reason:
+            return ProposalDecision(
+                proposal, "refused", proposal.objection or proposal.review_reason, target
+            )
+        if self._batch.author in (
+            "consolidation",
+            "assistant",
+        ) and not self._standing.is_same_speaker(proposal, target):
+            return ProposalDecision(proposal, "refused", "somebody else said it", target)
+        self._ended += not proposal.merged
+        # What other facts say from now on has not ended: they take its place.
+        closed = self._close(target, status="superseded" if proposal.merged else "retired")
+        return self._changed(proposal, closed, "ended", was=target)
+
+    def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        """Put a fact back to how it stood before what is undone."""
+        before = proposal.before
+        gone = {(one.tape, one.entry) for one in proposal.evidence}
+        left = tuple(
+            one
+            for one in target.evidence
+            if (one.tape, one.entry) not in gone
+            and (before is None or (one.tape, one.entry) in before.evidence)
+        )
+        confidence = target.confidence if before is None else before.confidence
+        fact = replace(target, evidence=left, confidence=confidence)
+        if proposal.op == "weaken":
+            return self._changed(proposal, fact, "taken back")
+        status: FactStatus = "pending" if target.status == "dropped" else "active"
+        fact = replace(fact, status=before.status if before else status, valid_to=None)
+        return self._changed(proposal, fact, "it is as it was before")
+
+    def _judged(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        """Take a judge's word on a fact in."""
+        if target.status != "active" or not target.unverified:
+            return ProposalDecision(
+                proposal, "known", f"fact {target.id} waits for no judge", target
+            )
+        why = proposal.judgement.description if proposal.judgement is not None else proposal.op
+        known = replace(target, unverified=False, judged=self._entry)
+        if proposal.op == "verify":
+            return self._changed(proposal, known, why)
+        closed = self._close(known, status="retired")
+        again = {(said.tape, said.entry) for one in self._ended_by(target) for said in one.evidence}
+        if (
+            not proposal.text
+            or {(said.tape, said.entry) for said in proposal.evidence} <= again
+            or self._standing.find_duplicate(proposal.text) is not None
+        ):
+            return self._changed(proposal, closed, why, was=target)
+        fact = self._made(proposal, proposal.text, "approved", target)
+        return self._changed(proposal, fact, why, closed=closed)
+
+    def _reopened(self, refuted: Fact) -> list[ProposalDecision]:
+        """Believe again what a refuted fact had ended."""
+        return [
+            self._taken_back(Proposal("reopen", fact=one.id), one)
+            for one in self._ended_by(refuted)
+        ]
+
+    def _ended_by(self, refuted: Fact) -> list[Fact]:
+        """Return what a refuted fact had taken the place of: all that it was made from, unless that has another heir."""
+        heirs = {
+            one.supersedes
+            for one in self._facts.values()
+            if one.status == "active" and one.id != refuted.id
+        }
+        found = []
+        for one in self._facts.values():
+            if one.status != "superseded" or not one.text or one.id in heirs | {refuted.id}:
+                continue
+            ended = one.batch == refuted.admitted and self._standing.ends_fact(
+                refuted.text, refuted.slot, refuted.evidence, one
+            )
+            if refuted.supersedes == one.id or ended or one.is_merged_into(refuted):
+                found.append(one)
+        # Of several that took each other's place in one batch the last alone.
+        before = {one.supersedes for one in found}
+        return [one for one in found if one.id not in before]
+
+    def _restated(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        text = " ".join(proposal.text.split()).lstrip("-*•#> ")
+        if not text or not self._says_no_more(text, target):
+            return ProposalDecision(
+                proposal, "refused", f"it says more than fact {target.id} did", target
+            )
+        if (twin := self._standing.find_duplicate(text)) is not None and twin.id != target.id:
+            return ProposalDecision(proposal, "known", f"fact {twin.id} says so already", twin)
+        if target.status == "active" or target.batch != self._entry:
+            return ProposalDecision(
+                proposal, "refused", f"fact {target.id} did not end here", target
+            )
+        number, self._next = self._next, self._next + 1
+        fact = replace(
+            target,
+            id=number,
+            text=text,
+            slot="",
+            status="active",
+            valid_to=None,
+            supersedes=target.id,
+            admitted=self._entry,
+        )
+        return self._changed(proposal, fact, f"what stays of fact {target.id}")
+
+    def _says_no_more(self, text: str, fact: Fact) -> bool:
+        """Say whether a text has words of a fact only, and denies what it denies."""
+        denials = [[one.negated for one in parse_clauses(said)] for said in (text, fact.text)]
+        return set(stemmed_words(text)) <= set(stemmed_words(fact.text)) and any(denials[0]) == any(
+            denials[1]
+        )
+
+    def _accepted(self, proposal: Proposal, target: Fact) -> ProposalDecision:
+        fact = replace(
+            target,
+            status="active",
+            confidence=_ACCEPTED,
+            admitted=self._entry,
+            unverified=False,
+        )
+        named = self._facts.get(fact.supersedes or 0)
+        stands = named is not None and named.status == "active"
+        rival = (
+            named if stands else self._standing.find_conflict(fact.text, fact.slot, fact.evidence)
+        )
+        closed = self._close(rival) if rival is not None else None
+        if rival is not None:
+            fact = replace(fact, supersedes=rival.id)
+        return self._changed(proposal, fact, "accepted by a person", closed=closed)
+
+    # Books.
+
+    def _close(self, fact: Fact, status: str = "superseded") -> Fact:
+        closed = replace(
+            fact,
+            status="retired" if status == "retired" else "superseded",
+            valid_to=self._stamp,
+            batch=self._entry,
+            changed=self._stamp,
+        )
+        self._facts[fact.id] = closed
+        return closed
+
+    def _changed(
+        self,
+        proposal: Proposal,
+        fact: Fact,
+        reason: str,
+        *,
+        verdict: ProposalVerdict = "approved",
+        closed: Fact | None = None,
+        signals: dict[str, object] | None = None,
+        was: Fact | None = None,
+    ) -> ProposalDecision:
+        was = was or self._facts.get(fact.id)
+        fact = replace(fact, batch=self._entry, changed=self._stamp)
+        self._facts[fact.id] = fact
+        return ProposalDecision(proposal, verdict, reason, fact, closed, signals or {}, was)
+
+
+def _with_judgement(decided: ProposalDecision) -> ProposalDecision:
+    told = decided.proposal.judgement
+    if told is None:
+        return decided
+    return replace(decided, signals={**decided.signals, "judge": told.description})
+
+
+def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
+    """Return the facts that were ended beside a new one on the same matter that is not believed.
+
+    A model changes a fact by ending it and adding another: that is one change, and holds whole or not at all.
+    """
+    lacking = [
+        one.proposal
+        for one in decided
+        if one.proposal.op in ("add", "supersede") and not _is_believed(one)
+    ]
+    return {
+        one.previous.id
+        for one in decided
+        if one.proposal.op == "retire" and one.verdict == "approved" and one.previous is not None
+        if any(_same_matter(new, one.proposal, one.previous) for new in lacking)
+    }
+
+
+def _is_believed(decided: ProposalDecision) -> bool:
+    fact = decided.fact
+    return decided.verdict == "approved" or (
+        decided.verdict == "known" and fact is not None and fact.status == "active"
+    )
+
+
+def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:
+    """Say whether a new fact and the end of another rest on the same words, or share some."""
+    said = {(one.tape, one.entry) for one in ending.evidence}
+    same = any((one.tape, one.entry) in said for one in new.evidence)
+    return same or word_overlap(new.text, fact.text) > 0
+
+
+def _subject(given: str, text: str) -> str:
+    """Return what a fact is about: as it was said, else by its words; empty where nothing tells."""
+    subject = " ".join(given.split())[:LONGEST_SUBJECT] or topic_of(parse_fact(text))
+    return "" if subject.casefold() == "other" else subject

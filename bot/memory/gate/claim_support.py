@@ -1,0 +1,530 @@
+"""Does what a person said really carry a claim? Pure.
+
+Rule 1: each number, date and name of the claim is in what was said, and so is each denial.
+Rule 2: what only asks, supposes, jokes or repeats somebody else's words carries nothing.
+Rule 3: what is said of one person carries nothing about another.
+Rule 4: something that a claim speaks of was spoken of: whether all of it was is a matter of meaning, for a judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import lru_cache
+
+from bot.language.clauses import (
+    expresses_doubt,
+    is_hypothetical_claim,
+    is_reported_speech,
+    is_request,
+    is_retraction,
+    parse_clauses,
+    split_sentences,
+    states_wish,
+)
+from bot.language.contradictions import contradiction_reason, wrong_subject_reason
+from bot.language.dates import PartialDate, default_dates, matches_any_date, relative_dates
+from bot.language.lexicon import (
+    CASELESS,
+    STOP,
+    UNSPACED,
+    TermSet,
+    character_bigrams,
+    content_terms,
+    fold_text,
+    normalize_typography,
+    words,
+)
+from bot.language.names import NameMatcher, mixed_script_word
+from bot.language.numerals import with_digits
+from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim, parse_claim
+from bot.language.quantities import Quantities, quantities
+from bot.language.roles import GERMAN, swapped_roles_reason
+from bot.language.speech_patterns import Clause
+from bot.language.unsupported_words import unsupported_words_reason
+
+MAX_CLAIM = 2_000
+"""A longer claim, in characters, is carried by nothing."""
+MAX_SOURCE_TEXT = 20_000
+"""What was said is read so far, in characters."""
+
+_ANY_USER = re.compile(USER_REFERENCE.pattern, re.IGNORECASE)
+_DAYS = re.compile(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
+_OWN_WORDS = re.compile(r'(?:The user )?said: "(.*)"', re.DOTALL)
+_HALVES = re.compile(r"\d ?(?:am|a\.m|pm|p\.m)\b|\d[:.]\d\d")
+_SHORTENED = re.compile(r"['’](m|re|ve|ll)\b")
+_LONG_FORMS = {"m": " am", "re": " are", "ve": " have", "ll": " will"}
+_CLAUSES = re.compile(r"[.!?,;:\n](?=\s|$)|[。！？、，]")
+_AGREEING = {"is": "am", "has": "have", "does": "do", "goes": "go"}
+_LEADING = frozenset(
+    "and but so also actually well ok btw und aber also et mais y pero e ma и а".split()
+)
+_MOST_LEADING = 2
+_SPEAKERS = frozenset("i we ich wir je nous yo io eu я мы".split())
+_ITEMS = re.compile(r",|&|\b(?:and|und|et|y|e|и)\b")
+_SHORT_ITEM = 3
+_COMMON_ONLY = 2
+
+
+def sentences_with_quote(quote: str, text: str) -> str | None:
+    """Return the whole sentences of a message in which a quote occurs.
+
+    Letters' case, white space, typographic signs, and punctuation around the quote do not count. A
+    short sentence that takes back what was quoted ("Just kidding!") is returned with it.
+
+    Args:
+        quote: What is said to stand in the text.
+        text: One message.
+
+    Returns:
+        The sentences as written, or None where the quote does not occur or says nothing.
+    """
+    wanted = _flat(quote[:MAX_SOURCE_TEXT]).strip(" .,;:!?\"'-()[]…。！？、，").strip()
+    if UNSPACED.search(wanted):
+        wanted = wanted.replace(" ", "")
+    letters = [sign for sign in wanted if sign.isalnum()]
+    alone = words(wanted)
+    if len(letters) < _COMMON_ONLY or not any(sign.isalpha() for sign in letters):
+        return None
+    if len(alone) == 1 and alone[0] in STOP:
+        return None
+    parts = split_sentences(text[:MAX_SOURCE_TEXT])
+    flat = [_flat(part) for part in parts]
+    between = " "
+    if UNSPACED.search(wanted):
+        # Such scripts have no spaces between sentences, and may have some within.
+        flat, between = [part.replace(" ", "") for part in flat], ""
+    hits = _occurrences(wanted, between.join(flat))
+    found: list[str] = []
+    at = 0
+    for number, part in enumerate(flat):
+        end = at + len(part)
+        if any(start < end and stop > at for start, stop in hits):
+            found.append(parts[number])
+            if number + 1 < len(parts) and is_retraction(parts[number + 1]):
+                found.append(parts[number + 1])
+        at = end + len(between)
+    return " ".join(dict.fromkeys(found)) or None
+
+
+def _flat(text: str) -> str:
+    return " ".join(normalize_typography(text).casefold().split())
+
+
+def _occurrences(wanted: str, whole: str) -> list[tuple[int, int]]:
+    """Return where a quote stands as whole words; at most a hundred places."""
+    hits: list[tuple[int, int]] = []
+    at = whole.find(wanted)
+    while at >= 0 and len(hits) < 100:
+        end = at + len(wanted)
+        if not (_splits(whole, at) or _splits(whole, end)):
+            hits.append((at, end))
+        at = whole.find(wanted, at + max(1, len(wanted) // 2))
+    return hits
+
+
+def _splits(whole: str, at: int) -> bool:
+    """Tell whether a place is within a word."""
+    around = whole[at - 1 : at + 1] if at else ""
+    return len(around) == 2 and around.isalnum() and not UNSPACED.search(around)
+
+
+def unsupported_reason(
+    claim: str,
+    said: str,
+    *,
+    when: date | None = None,
+    names: Collection[str] = (),
+    known: str = "",
+) -> str | None:
+    """Return why what was said does not carry a claim, in plain words; None where it does.
+
+    Args:
+        claim: A sentence for memory, in the person's language or in English.
+        said: The sentences that are its evidence, as the person wrote them.
+        when: The day on which they were said, for "tomorrow" and the like.
+        names: How the speaker is called; a claim about them speaks of the user.
+        known: What was said or believed of it before, which a claim may hold as well.
+    """
+    newest = said[:MAX_SOURCE_TEXT]
+    said = f"{_as_said(known[:MAX_SOURCE_TEXT])} {said}"[:MAX_SOURCE_TEXT] if known else newest
+    if len(claim) > MAX_CLAIM:
+        return "it is too long to be checked"
+    if not words(fold_text(said)) or not words(fold_text(claim)):
+        return "nothing is said in it"
+    wanted = parse_claim(claim, when, frozenset(names))
+    if (own := _OWN_WORDS.fullmatch(wanted.text)) and _flat(own[1]) == _flat(said):
+        return None
+    if lacking := _missing(wanted, said, when):
+        return lacking
+    spoken = parse_clauses(said)
+    stated = tuple(clause for clause in spoken if _states(clause, wanted))
+    return (
+        _not_stated(wanted, spoken, stated, when)
+        or wrong_subject_reason(wanted, stated, parse_clauses(newest))
+        or contradiction_reason(wanted, stated)
+        or swapped_roles_reason(wanted, said, stated)
+        or unsupported_words_reason(wanted, said, stated, newest)
+    )
+
+
+def _as_said(known: str) -> str:
+    """Return a fact as the person would say it."""
+    known = re.sub(r"(?i)\b(?:the )?user's\b", "my", normalize_typography(known))
+    return _ANY_USER.sub("I", known).rstrip(". ") + "."
+
+
+def missing_detail(
+    claim: str,
+    said: str,
+    when: date | None,
+    *,
+    names: Collection[str] = (),
+    loose: bool = False,
+) -> str | None:
+    """Return which name, number or date of a claim was not said; None where all were.
+
+    Whether the rest was said is not asked: a conclusion may use words of its own.
+
+    Args:
+        claim: A sentence.
+        said: The words that are its evidence.
+        when: The day on which they were said, for "tomorrow" and the like.
+        names: How the speaker is called; a claim about them speaks of the user.
+        loose: Somebody judges the claim afterwards: a date or a time may be put together from parts that were
+            said, and a noun of German, which looks like a name, is none.
+    """
+    if len(claim) > MAX_CLAIM:
+        return "it is too long to be checked"
+    wanted = parse_claim(claim, when, frozenset(names))
+    if loose and GERMAN.search(wanted.folded):
+        wanted = replace(wanted, names=tuple(filter(_is_no_noun, wanted.names)))
+    if loose and _is_latin(claim) and not _is_latin(said):
+        # Names are spelled as they sound, which no table tells of all scripts.
+        wanted = replace(wanted, names=())
+    return _missing(wanted, said[:MAX_SOURCE_TEXT], when, loose=loose)
+
+
+def _is_latin(text: str) -> bool:
+    """Say whether most letters of a text are Latin."""
+    letters = [sign for sign in fold_text(text) if sign.isalpha()]
+    return 2 * sum(sign.isascii() for sign in letters) >= len(letters)
+
+
+def _is_no_noun(name: str) -> bool:
+    """Say whether a capitalised word of German is more than that."""
+    return not name.isalpha() or any(sign.isupper() for sign in name[1:])
+
+
+def is_verbatim(claim: str, said: str) -> bool:
+    """Say whether a claim has all the words of some clauses of what was said, in their order: nothing is left to judge."""
+    wanted = _bare(_as_said(claim))
+    parts = [_bare(one) for one in _CLAUSES.split(said[:MAX_SOURCE_TEXT])]
+    for first in range(len(parts)):
+        run: list[str] = []
+        for part in parts[first:]:
+            run += part
+            if len(run) >= len(wanted) and run[_leading(run) :] == wanted:
+                return True
+            if len(run) > len(wanted) + _MOST_LEADING:
+                break
+    return False
+
+
+def _leading(words_said: Sequence[str]) -> int:
+    """Return how many words only lead over to what is said: "and", "actually"."""
+    at = 0
+    while at < min(_MOST_LEADING, len(words_said)) and words_said[at] in _LEADING:
+        at += 1
+    return at
+
+
+def _bare(said: str) -> list[str]:
+    """Return the words of a clause as they are whoever speaks."""
+    full = _SHORTENED.sub(lambda hit: _LONG_FORMS[hit[1]], fold_text(said[:MAX_CLAIM]))
+    bare = ("i" if one in _SPEAKERS else _AGREEING.get(one, one) for one in words(full))
+    # The user lives and teaches, and I live and teach.
+    return [
+        one.removesuffix("s").removesuffix("e") if len(one) > _SHORT_ITEM else one for one in bare
+    ]
+
+
+def _missing(
+    claim: ParsedClaim, said: str, when: date | None, *, loose: bool = False
+) -> str | None:
+    """Return which name, number or date of a claim was not said."""
+    known = NameMatcher(said)
+    if (odd := mixed_script_word(claim.text)) and odd not in said:
+        return f"the name {odd[:60]} is not in it"
+    for name in claim.names:
+        if name not in known:
+            return f"the name {name[:60]} is not in it"
+    return _missing_number(claim, said, when, loose=loose) or _missing_signs(claim, said)
+
+
+def _missing_number(claim: ParsedClaim, said: str, when: date | None, *, loose: bool) -> str | None:
+    wanted = quantities(claim.text, claim.folded, demanded=True)
+    if not wanted.numbers and not wanted.days:
+        return None
+    low = fold_text(said)
+    there = quantities(said, low, demanded=False)
+    told = [*there.days, *(relative_dates(low, when) if when else ())]
+    if when and not any(day.month or day.weekday is not None for day in told):
+        told += default_dates(when)
+    readings = there.readings | _listed(said)
+    for day in wanted.days:
+        if (
+            not matches_any_date(day, told, when)
+            and not (day.month is None and day.year and str(day.year) in readings)
+            and not (loose and _is_put_together(day, told, readings, when))
+        ):
+            return f"the date {day.source_text.strip()[:60]} is not in it"
+    return _missing_count(wanted, there, said, told, when, loose=loose)
+
+
+def _missing_count(
+    wanted: Quantities,
+    there: Quantities,
+    said: str,
+    told: Collection[PartialDate],
+    when: date | None,
+    *,
+    loose: bool,
+) -> str | None:
+    """Return which number of a claim was not said.
+
+    Args:
+        wanted: The numbers of the claim.
+        there: Those of what was said.
+        said: The words.
+        told: The days that they tell.
+        when: The day on which they were said.
+        loose: See ``missing``.
+    """
+    low, readings = fold_text(said), there.readings | _listed(said)
+    whole = [
+        run
+        for run in wanted.digit_runs
+        if any(run.lstrip("0") in one or one.lstrip("0") in run for one in there.digit_runs)
+    ]
+    for shown, means in wanted.numbers:
+        digits = re.sub(r"\D", "", shown)
+        late = loose or _LATE.search(low) is not None
+        if _is_hour(next(iter(means)), readings, low) or (late and _is_later(means, readings)):
+            continue
+        if loose and _has_parts(means, readings):
+            continue
+        if means & readings or any(digits and digits in run for run in whole):
+            continue
+        if loose and shown.isdecimal() and 1 < int(shown) <= _most_listed(said):
+            continue
+        if not _is_told_year(shown, told, low, when):
+            return f"the number {shown.strip()[:60]} is not in it"
+    return None
+
+
+_LATE = re.compile(
+    r"\b(?:evening|afternoon|tonight|night|abends?|nachmittags?|soir|apres-midi|tarde|noche|noite|sera|pomeriggio|вечера|дня)\b"
+)
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
+def _is_told_year(shown: str, told: Collection[PartialDate], low: str, when: date | None) -> bool:
+    """Say whether a number is the year of a day that was told: one near, where what was said names none."""
+    if not (shown.isdecimal() and len(shown) == 4):
+        return False
+    if any(day.year == int(shown) for day in told):
+        return True
+    near = when is not None and abs(int(shown) - when.year) <= 1
+    return near and _YEAR.search(low) is None and any(day.month for day in told)
+
+
+def _most_listed(said: str) -> int:
+    """Return how many things the longest list of what was said may have, whoever lists them among them."""
+    items = (_ITEMS.split(fold_text(sentence)) for sentence in split_sentences(said))
+    return max((sum(bool(one.strip(" .!?")) for one in found) for found in items), default=0) + 1
+
+
+def _is_put_together(
+    day: PartialDate, told: Collection[PartialDate], readings: Collection[str], when: date | None
+) -> bool:
+    """Say whether the number of a day was said, and its month of another day."""
+    month = matches_any_date(replace(day, day=None, weekday=None), list(told), when)
+    return month and day.day is not None and str(day.day) in readings
+
+
+def _is_later(means: Collection[str], readings: Collection[str]) -> bool:
+    """Say whether a time was said as people say it in the afternoon: 6:15 for 18:15."""
+    times = (one.partition(":") for one in means)
+    return any(
+        f"{int(hour) - 12}:{minutes}" in readings
+        for hour, _, minutes in times
+        if hour.isdecimal() and minutes.isdecimal()
+    )
+
+
+def _has_parts(means: Collection[str], readings: Collection[str]) -> bool:
+    """Say whether the hours and minutes of a time were said, each."""
+    times = (one.partition(":") for one in means)
+    return any(minutes and hour in readings and minutes in readings for hour, _, minutes in times)
+
+
+def _is_hour(wanted: str, readings: frozenset[str], low: str) -> bool:
+    """Tell whether a time of a claim is an hour that was said: "at 10"; "at 3" may be in the afternoon."""
+    hour, _, minutes = wanted.partition(":")
+    if minutes != "00" or not hour.isdecimal():
+        return False
+    return hour in readings or (str(int(hour) - 12) in readings and _HALVES.search(low) is None)
+
+
+def _listed(said: str) -> frozenset[str]:
+    """Return how many things what was said lists: who names three children has three."""
+    found = set()
+    for sentence in split_sentences(said):
+        items = [one.split() for one in _ITEMS.split(fold_text(sentence)) if one.strip(" .!?")]
+        if len(items) > 2 or (len(items) == 2 and len(items[1]) <= _SHORT_ITEM):
+            found.add(str(len(items)))
+    return frozenset(found)
+
+
+def _missing_signs(claim: ParsedClaim, said: str) -> str | None:
+    """Compare by pairs of characters where a script has no capitals to know names by."""
+    bare = _DAYS.sub(" ", with_digits(USER_REFERENCE.sub(" ", claim.folded)))
+    if not CASELESS.search(bare):
+        return None
+    low = with_digits(fold_text(said))
+    if UNSPACED.search(bare):
+        wanted = character_bigrams(
+            re.sub(r"[はがをにのでとも的了是在住在]", " ", bare)
+        ) or character_bigrams(bare)
+        there = character_bigrams(low) | {low[at : at + 2] for at in range(len(low) - 1)} | set(low)
+        shared = len(wanted & there)
+    else:
+        wanted = set(content_terms(bare))
+        there = {w[at : at + 3] for w in words(low) for at in range(max(1, len(w) - 2))}
+        shared = sum(
+            any(w[at : at + 3] in there for at in range(max(1, len(w) - 2))) for w in wanted
+        )
+    return None if shared * 2 >= len(wanted) else "it speaks of something else"
+
+
+def _states(clause: Clause, claim: ParsedClaim) -> bool:
+    """Tell whether a clause states something, as far as this claim goes."""
+    if clause.mood == "supposes":
+        return is_hypothetical_claim(claim.text) and (
+            not expresses_doubt(clause.text) or expresses_doubt(claim.text)
+        )
+    if clause.mood == "asks":
+        return is_request(clause.text) and states_wish(claim.text)
+    if clause.mood == "reports":
+        said_of = TermSet([*claim.terms, *claim.kin])
+        if UNSPACED.search(claim.folded) and any(
+            one and one in claim.folded for one in clause.reported_speaker
+        ):
+            return True
+        return any(one in said_of for one in clause.reported_speaker) or (
+            not clause.reported_speaker and is_reported_speech(claim.text)
+        )
+    return not clause.mood
+
+
+def is_statement(said: str) -> bool:
+    """Say whether somebody tells what they say: they do not ask, suppose, joke or repeat others in any part of it."""
+    found = parse_clauses(said[:MAX_SOURCE_TEXT])
+    return bool(found) and not any(clause.mood for clause in found)
+
+
+_WHY = {
+    "asks": "it only asks",
+    "supposes": "it only supposes it",
+    "reports": "it repeats somebody else's words",
+    "jokes": "it is plainly a joke",
+}
+
+
+def _not_stated(
+    claim: ParsedClaim, spoken: tuple[Clause, ...], stated: tuple[Clause, ...], when: date | None
+) -> str | None:
+    """Return why the part of what was said that holds the claim states nothing."""
+    rest = [clause for clause in spoken if clause not in stated]
+    if not rest:
+        return None
+    if not stated:
+        return _WHY[rest[0].mood]
+    kept = ", ".join(clause.text for clause in stated)
+    here, there = (
+        TermSet(content_terms(fold_text(kept))),
+        TermSet(content_terms(fold_text(", ".join(c.text for c in rest)))),
+    )
+    lost = [one for one in claim.terms if one in there and one not in here]
+    if lost or _missing(claim, kept, when):
+        guilty = next(
+            (
+                c
+                for c in rest
+                if any(one in TermSet(content_terms(fold_text(c.text))) for one in lost)
+            ),
+            rest[0],
+        )
+        return _WHY[guilty.mood]
+    if not any(one in here for one in claim.terms) and not spoken[0].who and spoken[0].mood:
+        return _WHY[spoken[0].mood]
+    return None
+
+
+def word_overlap(claim: str, said: str) -> float:
+    """Return the share, 0 to 1, of a claim's content words that were said; 0 where it has none."""
+    wanted = _content_of(claim[:MAX_CLAIM])
+    if not wanted:
+        return 0.0
+    there, signs, known = _said_in(said[:MAX_SOURCE_TEXT])
+    return sum(one in there or one in signs or one in known for one in wanted) / len(wanted)
+
+
+@lru_cache(maxsize=512)
+def _said_in(said: str) -> tuple[TermSet, set[str], NameMatcher]:
+    # Each claim of a call is compared with the same sentences.
+    low = fold_text(said)
+    return TermSet(content_terms(low)), character_bigrams(low), NameMatcher(said)
+
+
+@lru_cache(maxsize=64)
+def _content_of(claim: str) -> tuple[str, ...]:
+    # Each sentence of a message is compared with the same claim.
+    return tuple(dict.fromkeys(content_terms(USER_REFERENCE.sub(" ", fold_text(claim)))))
+
+
+def best_supporting_sentences(
+    claim: str, text: str, *, when: date | None = None, names: Collection[str] = ()
+) -> str | None:
+    """Return the sentences of a message that carry a claim best, or None where none do.
+
+    Args:
+        claim: A sentence for memory.
+        text: One message.
+        when: The day on which it was said.
+        names: How the speaker is called.
+    """
+    if len(claim) > MAX_CLAIM:
+        return None
+    parts = split_sentences(text[:MAX_SOURCE_TEXT])
+    best: tuple[float, int, str] | None = None
+    bare = parse_claim(claim, when, frozenset(names)).text
+    for many in (1, 2, 3):
+        for at in range(len(parts) - many + 1):
+            said = " ".join(parts[at : at + many])
+            share = word_overlap(bare, said)
+            if share < _LEAST or (best is not None and share <= best[0]):
+                continue
+            after = parts[at + many] if at + many < len(parts) else ""
+            whole = f"{said} {after}" if after and is_retraction(after) else said
+            if unsupported_reason(claim, whole, when=when, names=names) is None:
+                best = (share, many, said)
+        if best is not None:
+            break
+    return best[2] if best else None
+
+
+_LEAST = 0.3

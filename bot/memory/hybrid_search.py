@@ -1,0 +1,118 @@
+"""Searches a tape by words and, where there are vectors, by meaning: one ranking of both."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
+from bot.core.errors import TapeRefused
+from bot.memory.vector_index import VectorIndex, embeddable_text, text_checksum
+from bot.tape.index.documents import sender_of
+from bot.tape.index.terms import parse_query, tokenize
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.service import TapeService
+
+logger = logging.getLogger(__name__)
+
+_NEAREST = 100
+"""Messages that are looked at for their meaning."""
+
+_SPEAKERS = 20
+"""Newest messages whose senders' names are left out of what is asked by meaning."""
+
+_ALIKE = 0.2
+"""Similarity from which on something is about what is asked where it has no word of it. Most models'
+vectors of texts that have nothing in common are nearly perpendicular; of one whose vectors all point one
+way, all pass."""
+
+
+async def search_tape(
+    tape: TapeService,
+    text: str,
+    *,
+    kinds: frozenset[str],
+    limit: int,
+    since: datetime | None = None,
+    before: int | None = None,
+    asking: int = 0,
+    vectors: VectorIndex | None = None,
+    problem: str | None = None,
+) -> list[Hit]:
+    """Return what fits a text best by its words, and by its meaning where there are vectors.
+
+    Args:
+        tape: Where to look.
+        text: What is looked for; without words, the newest.
+        kinds: Only entries of these kinds.
+        limit: Hits at most.
+        since: Only what was said then or later.
+        before: Only entries with a lower id.
+        asking: Id of the message that asks: it is no answer.
+        vectors: Of the tapes.
+        problem: Only what belongs to this problem; ``general`` for what belongs to none.
+    """
+    parsed = parse_query(text)
+    last = before - 1 if before is not None else None
+    query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=limit + 1)
+
+    async def by_words() -> list[Hit]:
+        return [hit for hit in await tape.search(query) if hit.entry.id != asking]
+
+    if vectors is None or "message" not in kinds or not parsed.terms:
+        return (await by_words())[:limit]
+    # What is looked for word by word is no question.
+    if parsed.exact and (hits := await by_words()):
+        return hits[:limit]
+    newest = SearchQuery(kinds=frozenset({"message"}), last=last, limit=_SPEAKERS)
+    names = {term for hit in await tape.search(newest) for term in _names(hit)}
+    near = {
+        one.id: one
+        for one in await vectors.nearest(
+            tape.name,
+            strip_speaker_names(text, names),
+            limit=_NEAREST,
+            since=since,
+            before=before,
+            skip=asking,
+            problem=problem,
+        )
+        if one.similarity >= _ALIKE
+    }
+    if not near:
+        return (await by_words())[:limit]
+    meant = replace(query, near={one.id: one.nearness for one in near.values()})
+    try:
+        both = [hit for hit in await tape.search(meant) if hit.entry.id != asking]
+    except TapeRefused as error:
+        logger.warning("found by words alone: the tape server must be of this version (%s)", error)
+        return (await by_words())[:limit]
+    stale = [
+        hit
+        for hit in both
+        if (one := near.get(hit.entry.id))
+        and text_checksum(embeddable_text(hit.entry)) != one.checksum
+    ]
+    if stale:
+        # The tape is another one than it was.
+        await vectors.discard(tape.name)
+        return (await by_words())[:limit]
+    return both[:limit]
+
+
+def _names(hit: Hit) -> list[str]:
+    """Return the terms of the name of who said it."""
+    return tokenize(sender_of(hit.entry)[1])
+
+
+def strip_speaker_names(text: str, names: Collection[str]) -> str:
+    """Return a question without the names of people who spoke: they say nothing of what it is about.
+
+    Args:
+        text: The question.
+        names: Terms of the names.
+    """
+    names = set(names)
+    kept = [word for word in text.split() if not names.issuperset(tokenize(word) or [""])]
+    return " ".join(kept) or text

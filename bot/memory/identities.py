@@ -1,0 +1,317 @@
+"""Which identities on which channels are one person, folded from the tape ``workspace:people``. Pure.
+
+Rule 1: an identity is a channel and the platform's id there, ``telegram:42``; the same id on two channels is
+    two identities, and a person has one on a channel at most.
+Rule 2: two are joined by three steps alone: one side offers a code, the other claims it, and the first
+    confirms that claim. A step that does not fit what came before it changes nothing.
+Rule 3: a code is claimed once; a newer offer of the same identity voids the older, and what was claimed by it.
+Rule 4: all identities of a person have one scope, that of the first of them: of who offered the code, or of
+    those who were joined before where the one who offered was alone.
+Rule 5: who leaves has their own scope again; where that was the joint one, the others go on in the scope of
+    the next of them.
+Rule 6: codes are not on the tape, only their SHA-256; of people there are ids and names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.core.clock import format_time, parse_time
+from bot.tape.entries import TapeEntry, event
+
+IDENTITIES_TAPE = "workspace:people"
+"""The tape."""
+
+LOGINS_TAPE = "workspace:web"
+"""The tape of who is logged in on the site: as on this one, of people there are ids and names."""
+
+LINK_EVENT = "person.link"
+"""Its events: ``{op, who, at, ...}``."""
+
+CODE_LIFETIME = timedelta(minutes=10)
+"""How long a code may be claimed, and a claim confirmed."""
+
+MAX_FAILED_CLAIMS = 5
+"""Wrong codes that one identity may give within an hour."""
+
+_HOUR = timedelta(hours=1)
+
+
+def identity_at(tape: str, sender: str) -> str:
+    """Return who said something on a session's tape; empty where nobody did."""
+    return f"{tape.partition(':')[0]}:{sender}" if sender else ""
+
+
+def channel_of(identity: str) -> str:
+    """Return the channel of an identity, or of a session."""
+    return identity.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkParty:
+    """One side of a link.
+
+    Attributes:
+        identity: Who, as ``telegram:42``.
+        name: As shown.
+        session: Their private chat, in which they did it.
+    """
+
+    identity: str
+    name: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOffer:
+    """A code that was shown to somebody.
+
+    Attributes:
+        entry: Id of its event.
+        party: To whom.
+        digest: SHA-256 of the code, hexadecimal.
+        at: When; None where that cannot be read.
+    """
+
+    entry: int
+    party: LinkParty
+    digest: str
+    at: datetime | None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Say whether it may be claimed; a clock that was put back does not prolong it."""
+        return self.at is not None and abs(now - self.at) < CODE_LIFETIME
+
+
+@dataclass(frozen=True, slots=True)
+class LinkClaim:
+    """A code that somebody gave, and that waits to be confirmed by whom it was shown to.
+
+    Attributes:
+        entry: Id of its event.
+        code_owner: Who must confirm.
+        party: Who gave it.
+        key: Of the command that gave it.
+        at: When; None where that cannot be read.
+    """
+
+    entry: int
+    code_owner: LinkParty
+    party: LinkParty
+    key: str
+    at: datetime | None
+
+    def is_valid(self, now: datetime) -> bool:
+        """Say whether it may be confirmed."""
+        return self.at is not None and abs(now - self.at) < CODE_LIFETIME
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeMove:
+    """Identities that change their scope: they joined, or left.
+
+    Attributes:
+        entry: Id of the event.
+        identities: Who.
+        source: Whose scope they had.
+        target: Whose they have from now on.
+        key: Of the command that did it.
+        claim: What was confirmed; None where somebody left.
+    """
+
+    entry: int
+    identities: frozenset[str]
+    source: str
+    target: str
+    key: str
+    claim: LinkClaim | None = None
+
+
+@dataclass(slots=True)
+class IdentityFold:
+    """Who is who.
+
+    Attributes:
+        version: Id of the last entry applied.
+        offers: Codes that nobody has claimed, by whom they were shown to.
+        claims: Claims that nobody has answered, by who must.
+        moves: All joins and leaves, by the id of their event.
+        unfinished: Those of them whose facts may not have followed yet.
+    """
+
+    version: int = 0
+    offers: dict[str, LinkOffer] = field(default_factory=dict)
+    claims: dict[str, LinkClaim] = field(default_factory=dict)
+    moves: dict[int, ScopeMove] = field(default_factory=dict)
+    unfinished: set[int] = field(default_factory=set)
+    _groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _known: dict[str, LinkParty] = field(default_factory=dict)
+    _misses: dict[str, list[tuple[datetime, str]]] = field(default_factory=dict)
+    _moved: set[str] = field(default_factory=set)
+
+    def members(self, identity: str) -> tuple[str, ...]:
+        """Return all identities of a person, the one whose scope is theirs first."""
+        return self._groups.get(identity, (identity,))
+
+    def primary_identity(self, identity: str) -> str:
+        """Return the identity whose scope is a person's."""
+        return self.members(identity)[0]
+
+    def was_linked(self, identity: str) -> bool:
+        """Say whether an identity was ever joined to another."""
+        return identity in self._moved
+
+    def last_seen(self, identity: str) -> LinkParty:
+        """Return how an identity was last seen; without name and chat where it was not."""
+        return self._known.get(identity, LinkParty(identity, "", ""))
+
+    def may_claim(self, identity: str, now: datetime) -> bool:
+        """Say whether somebody may give a code: few of theirs were wrong within the hour."""
+        recent = [at for at, _ in self._misses.get(identity, ()) if abs(now - at) < _HOUR]
+        return len(recent) < MAX_FAILED_CLAIMS
+
+    def has_failed_claim(self, identity: str, key: str) -> bool:
+        """Say whether it is known that a command gave a wrong code."""
+        return any(known == key for _, known in self._misses.get(identity, ()))
+
+    def move_of_command(self, key: str) -> ScopeMove | None:
+        """Return what a command has done; None where it has done nothing yet."""
+        return next((one for one in self.moves.values() if one.key == key), None)
+
+    def last_change_id(self, identity: str) -> int:
+        """Return the id of the newest event that changed who a person's identities are; 0 for none."""
+        now = {*self.members(identity)}
+        found = (
+            entry
+            for entry, move in self.moves.items()
+            if not now.isdisjoint((*move.identities, move.source, move.target))
+        )
+        return max(found, default=0)
+
+    def link_refusal(self, offerer: str, claimer: str) -> str | None:
+        """Return why two cannot be joined: ``self``, ``joined``, ``channel``; None where they can."""
+        if offerer == claimer:
+            return "self"
+        if self.primary_identity(offerer) == self.primary_identity(claimer):
+            return "joined"
+        channels = [{channel_of(one) for one in self.members(who)} for who in (offerer, claimer)]
+        return None if channels[0].isdisjoint(channels[1]) else "channel"
+
+    # Folding.
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Take one entry in."""
+        self.version = max(self.version, entry.id)
+        if entry.kind != "event" or entry.name != LINK_EVENT:
+            return
+        data = entry.data
+        who = data.get("who")
+        if not isinstance(who, str) or not who:
+            return
+        op = data.get("op")
+        if op == "offered":
+            self._offered(entry.id, who, data)
+        elif op == "claimed":
+            self._claimed(entry.id, who, data)
+        elif op == "confirmed":
+            self._confirmed(entry.id, who, data)
+        elif op == "refused" and self._waits(who, data) is not None:
+            del self.claims[who]
+        elif op == "unlinked":
+            self._unlinked(entry.id, who, data)
+        elif op == "missed" and (at := parse_time(data.get("at"))) is not None:
+            recent = [*self._misses.get(who, ()), (at, str(data.get("key")))]
+            self._misses[who] = recent[-MAX_FAILED_CLAIMS:]
+        elif op == "settled" and type(move := data.get("move")) is int:
+            self.unfinished.discard(move)
+
+    def _offered(self, entry: int, who: str, data: dict[str, Any]) -> None:
+        self.claims.pop(who, None)
+        self.offers[who] = LinkOffer(
+            entry, self._met(who, data), str(data.get("code")), parse_time(data.get("at"))
+        )
+
+    def _claimed(self, entry: int, who: str, data: dict[str, Any]) -> None:
+        of = str(data.get("of"))
+        offer = self.offers.get(of)
+        if (
+            offer is None
+            or offer.entry != data.get("offer")
+            or self.link_refusal(of, who) is not None
+        ):
+            return
+        del self.offers[of]
+        claim = LinkClaim(
+            entry,
+            offer.party,
+            self._met(who, data),
+            str(data.get("key")),
+            parse_time(data.get("at")),
+        )
+        self.claims[of] = claim
+
+    def _waits(self, who: str, data: dict[str, Any]) -> LinkClaim | None:
+        claim = self.claims.get(who)
+        return claim if claim is not None and claim.entry == data.get("claim") else None
+
+    def _confirmed(self, entry: int, who: str, data: dict[str, Any]) -> None:
+        claim = self._waits(who, data)
+        if claim is None:
+            return
+        del self.claims[who]
+        other = claim.party.identity
+        if self.link_refusal(who, other) is not None:
+            return
+        ours, theirs = self.members(who), self.members(other)
+        if len(ours) == 1 and len(theirs) > 1:
+            ours, theirs = theirs, ours
+        move = ScopeMove(entry, frozenset(theirs), theirs[0], ours[0], str(data.get("key")), claim)
+        self._group((*ours, *theirs))
+        self._note(move, (*ours, *theirs))
+
+    def _unlinked(self, entry: int, who: str, data: dict[str, Any]) -> None:
+        before = self.members(who)
+        if len(before) == 1:
+            return
+        rest = tuple(one for one in before if one != who)
+        if who == before[0]:
+            move = ScopeMove(entry, frozenset(rest), who, rest[0], str(data.get("key")))
+        else:
+            move = ScopeMove(entry, frozenset({who}), before[0], who, str(data.get("key")))
+        self._group((who,))
+        self._group(rest)
+        self.offers.pop(who, None)
+        self.claims.pop(who, None)
+        self._note(move, before)
+
+    def _group(self, members: tuple[str, ...]) -> None:
+        for one in members:
+            if len(members) == 1:
+                self._groups.pop(one, None)
+            else:
+                self._groups[one] = members
+
+    def _note(self, move: ScopeMove, concerned: Collection[str]) -> None:
+        self.moves[move.entry] = move
+        self.unfinished.add(move.entry)
+        self._moved.update(concerned)
+
+    def _met(self, who: str, data: dict[str, Any]) -> LinkParty:
+        self._known[who] = LinkParty(who, str(data.get("name") or ""), str(data.get("chat") or ""))
+        return self._known[who]
+
+
+def link_entry(op: str, who: str, now: datetime, **more: Any) -> TapeEntry:
+    """Return a step as an event.
+
+    Args:
+        op: ``offered``, ``claimed``, ``confirmed``, ``refused``, ``unlinked``, ``missed``; ``settled``
+            where the facts have followed.
+        who: The identity that did it.
+        now: When.
+        more: What else it says.
+    """
+    return event(LINK_EVENT, {"op": op, "who": who, "at": format_time(now), **more})

@@ -1,0 +1,348 @@
+"""A session's long-term memory: the facts of its home scope, rendered into its zone.
+
+A change is made in two steps that a kill may come between: the facts first, on the scope's tape, and then
+the zone, on the session's. Whoever changes something gives it a key, so that doing it again after the kill
+changes nothing twice; the zone is brought up to date with the facts whenever it is written.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from bot.core.errors import MemoryRefused
+from bot.memory.bus.belief_updates import current_ranks
+from bot.memory.bus.memory_bus import MemoryBus
+from bot.memory.bus.rendering import readable_references, render_prompt_references
+from bot.memory.bus.semantic_synthesis import render_prompt_beliefs
+from bot.memory.bus.working_set import expiring_assumption
+from bot.memory.conversation_entries import is_remote_command
+from bot.memory.fact_transfer import facts_ended_by_leaving, was_parted
+from bot.memory.facts.evidence import cite
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fact_markdown import markdown_lines, render_facts, select_facts
+from bot.memory.facts.proposals import BatchOutcome, Proposal, ProposalBatch
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.identities import channel_of
+from bot.memory.memory_validation import memory_lines
+from bot.memory.scope_memory import ScopeMemory
+from bot.memory.scope_registry import PERSON_SCOPE_PREFIX, ScopeRegistry, scope_entry
+from bot.memory.session_fold import SessionFold
+from bot.memory.transcript import format_timestamp_day, sender_id
+from bot.memory.zone import ComposeZoneEntries, MemoryZone
+from bot.memory.zone_snapshot import MemorySnapshot
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_SHARED_BYTES = 1_500
+"""Of the workspace's facts in each prompt."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+_MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
+
+_LOOKED_AT = 500
+"""Newest entries that may say whose chat it is."""
+
+
+class LongTermMemory:
+    """What one session believes, and the only way to change it.
+
+    Args:
+        tape: The session's.
+        fold: Its state.
+        zone: Its zone.
+        scopes: All there are.
+        hours: How long a working set lives unused.
+
+    Attributes:
+        bus: The memory bus of the session.
+    """
+
+    def __init__(
+        self,
+        tape: TapeService,
+        fold: SessionFold,
+        zone: MemoryZone,
+        scopes: ScopeRegistry,
+        *,
+        hours: float = 2.0,
+    ) -> None:
+        self.tape = tape
+        self.fold = fold
+        self.zone = zone
+        self.workspace = scopes.workspace()
+        self._scopes = scopes
+        self._reference: tuple[list[object], str] = ([], "")
+        self._home = scopes.home(tape, fold.facts, fold.home_scope)
+        self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), hours=hours)
+
+    @property
+    def home(self) -> ScopeMemory:
+        """The scope that facts learned here belong to."""
+        wanted = self.fold.home_scope or self.tape.name
+        if self._home.name != wanted:
+            self._home = self._scopes.home(self.tape, self.fold.facts, self.fold.home_scope)
+        return self._home
+
+    @property
+    def scopes(self) -> ScopeRegistry:
+        """All there are."""
+        return self._scopes
+
+    @property
+    def paused(self) -> bool:
+        """Nothing is learned until it is resumed."""
+        return self.home.fold.paused
+
+    def facts(self) -> list[Fact]:
+        """Return what is believed of the session's own scope."""
+        return self.home.active()
+
+    async def open(self) -> None:
+        """Read the scopes; take over memory that has no facts here.
+
+        That is what was written before there were facts, and what a fork's parent learned before the
+        fork begins.
+        """
+        await self.workspace.open()
+        await self.update_identities()
+        await self.home.open()
+        snapshot, span = self.zone.read(), self.fold.zone.span
+        torn = self.home.name == self.tape.name and self.fold.facts.is_partial
+        settled = (
+            self.fold.home_scope == self.tape.name
+            or self.fold.facts.last_entry_id
+            or self.home.fold.last_entry_id
+        )
+        if snapshot.long_term and span is not None and (torn or not settled):
+            seal = (await self.tape.read_entries(span[0], span[0]))[0]
+            cited = cite(self.tape.name, seal, "")
+            evidence = replace(cited, origin="import", who="memory")
+            imported = tuple(
+                Proposal("add", line, subject=heading, evidence=(evidence,))
+                for heading, line in lines_with_headings(snapshot.long_term)
+            )
+            key = f"forked:{self.tape.name}" if torn else f"import:{self.tape.name}:{span[0]}"
+            await self.home.apply(ProposalBatch(key, "import", imported))
+        await self._carry()
+        await self.bus.problems.adopt_parent_problem()
+        await self.refresh()
+
+    async def _carry(self) -> None:
+        """Give a person what was on the session's tape before it was known to be theirs.
+
+        Then it ends here: whatever becomes of it there, it is not given a second time.
+        """
+        if self.home.name == self.tape.name:
+            return
+        here = self._scopes.home(self.tape, self.fold.facts, "")
+        key = f"carried:{self.tape.name}:{self.fold.facts.last_entry_id}"
+        own = here.active()
+        if not own:
+            return
+        brought = tuple(
+            Proposal(
+                "add",
+                fact.text,
+                subject=fact.subject,
+                slot=fact.slot,
+                evidence=fact.evidence,
+                unverified=fact.unverified,
+            )
+            for fact in own
+        )
+        await self.home.apply(ProposalBatch(key, "import", brought))
+        ends = tuple(Proposal("retire", fact=fact.id) for fact in own)
+        await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
+
+    async def apply(self, batch: ProposalBatch) -> BatchOutcome:
+        """Change the facts; the zone is for the caller to bring up to date, by ``current``.
+
+        Raises:
+            MemoryRefused: The gate refused the batch as a whole, or it is of a scope that was left.
+            TapeWriteError: The storage refused; nothing was changed.
+        """
+        home = self.home
+        if home.kind == "person":
+            await self.update_identities()
+        if self.home is not home:
+            # The numbers in it are of other facts.
+            raise MemoryRefused(_MOVED)
+        outcome = await home.apply(batch)
+        for one in () if outcome.repeated else outcome.with_verdict("pending"):
+            contested = one.signals.get("conflict_level") in ("medium", "high")
+            # What is quoted, or gives orders, is shown to a person alone until they decide.
+            own = one.fact is not None and one.fact.origin in ("person", "member")
+            if one.fact is not None and contested and own and not one.proposal.review_reason:
+                hours = timedelta(hours=self.home.gate.thresholds.pending_hours)
+                until = self.home.clock.now() + hours
+                held = expiring_assumption(
+                    one.fact.text, one.fact.confidence, until, fact=one.fact.id
+                )
+                await self.bus.working_sets.add(self.fold.problem, "assumptions", held)
+        return outcome
+
+    def with_current_facts(self, snapshot: MemorySnapshot) -> MemorySnapshot:
+        """Return a snapshot with the facts as they are now, itself where it has them: an ``Edit``."""
+        told = select_facts(self.facts(), ranks=current_ranks(self.home.fold))
+        text = markdown_lines(told)
+        numbers = tuple(
+            (one.id, format_timestamp_day(one.valid_from, self.zone.timezone)) for one in told
+        )
+        changed = (text, numbers) != (snapshot.long_term, snapshot.facts)
+        if changed and (self.fold.home_scope or self.home.fold.last_entry_id):
+            snapshot = snapshot.with_long_term(text, numbers)
+        shared = render_facts(self.workspace.active(), _SHARED_BYTES)
+        if shared != snapshot.shared:
+            snapshot = snapshot.with_shared(shared)
+        reference = self.render_reference()
+        return snapshot if reference == snapshot.reference else snapshot.with_reference(reference)
+
+    def render_reference(self) -> str:
+        """Return the shared reference and the beliefs that the session reads, as its prompt shows them."""
+        scopes = (self.home.compartments, self.workspace.compartments)
+        held: list[object] = [tuple(one.references.values()) for one in scopes]
+        held += [tuple(scopes[0].patterns.values()), scopes[0].decayed_at]
+        if held != self._reference[0]:
+            # As sure as at the last decay: a text that changed by itself would change each prompt.
+            beliefs = render_prompt_beliefs(self.home, scopes[0].decayed_at or _NEVER)
+            values = render_prompt_references(
+                readable_references(*scopes), timezone=self.zone.timezone
+            )
+            texts = (values, beliefs and f"Beliefs:\n{beliefs}")
+            self._reference = (held, "\n".join(filter(None, texts)))
+        return self._reference[1]
+
+    async def refresh(self) -> None:
+        """Bring the zone up to date with the facts."""
+        if self.with_current_facts(self.zone.read()) is not self.zone.read():
+            await self.zone.edit(self.with_current_facts)
+
+    async def write(
+        self, batch: ProposalBatch, compose: ComposeZoneEntries | None = None
+    ) -> BatchOutcome:
+        """Change the facts, and then the zone with other entries around it."""
+        outcome = await self.apply(batch)
+        await self.zone.edit(self.with_current_facts, compose)
+        return outcome
+
+    def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:
+        """Return a batch that ends all facts of the session's scope."""
+        ends = tuple(Proposal("retire", fact=fact.id) for fact in self.home.active())
+        drops = tuple(Proposal("drop", fact=fact.id) for fact in self.home.fold.pending())
+        return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
+
+    async def update_identities(self, sender: str = "") -> None:
+        """Take in who joined their identities, or left, also in other processes, and follow them.
+
+        Args:
+            sender: The platform's id of who is about to say something.
+        """
+        await self._scopes.identity_linker.open()
+        await self._scopes.identity_linker.finish_moves()
+        await self.update_home(sender)
+
+    async def read_new_facts(self) -> None:
+        """Take in what other sessions taught the scopes that are read here, also in other processes."""
+        await self.workspace.open()
+        await self.home.open()
+
+    async def update_home(self, sender: str = "") -> None:
+        """Go to where the memory of whose private chat this is has gone, if it has.
+
+        When this returns, the home is what it is to be by all that is known of who is who.
+        """
+        people = self._scopes.identity_linker.people
+        known = -1
+        while known != people.version:
+            # Others may join or part meanwhile.
+            known = people.version
+            await self._follow(sender)
+
+    async def _follow(self, sender: str) -> None:
+        people, home = self._scopes.identity_linker.people, self.fold.home_scope
+        if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(
+            home.removeprefix(PERSON_SCOPE_PREFIX)
+        ):
+            return
+        # Whose chat it is says who spoke in it before, and not who may just have turned up.
+        whose = await last_sender_id(self.tape) or sender
+        wanted = self._scopes.person_tape(channel_of(self.tape.name), whose)
+        if not whose:
+            return
+        if wanted == home:
+            await self._let_go()
+            return
+        entry = scope_entry(wanted)
+        # In one append: after a kill no line of one scope may look as if it were of the other.
+        await self.zone.edit(
+            lambda now: replace(now, version=now.version + 1, long_term="", facts=(), reference=""),
+            lambda _, zone, __: [] if self.fold.home_scope == wanted else [entry, *zone],
+        )
+        await self.home.open()
+        await self.refresh()
+
+    async def _let_go(self) -> None:
+        """Take out of the prompt what ended here since those who had said it left."""
+        await self.home.open()
+        gone = facts_ended_by_leaving(self.home.fold)
+        frozen = self.fold.prompt_snapshot
+        told = any(fact_comparison_key(line) in gone for line in memory_lines(frozen.long_term))
+        if was_parted(self.home.fold) and frozen.reference:
+            told = told or not {*memory_lines(frozen.reference)} <= {
+                *memory_lines(self.render_reference())
+            }
+        if told:
+            await self.tape.append(scope_entry(self.home.name))
+            await self.refresh()
+
+    async def set_home(self, entry: TapeEntry) -> None:
+        """Put the event on the tape that says where the session's facts belong, and open that."""
+        await self.tape.append(entry)
+        await self.open()
+
+
+async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
+    """Return the scope that a session's facts belong to by now, wherever the session is open.
+
+    A person may have joined another identity, or left it, since the session was last open.
+
+    Args:
+        tape: The session's.
+        home: The scope that its tape names; empty for its own.
+        scopes: All there are.
+    """
+    home = home or tape.name
+    await scopes.identity_linker.open()
+    if not home.startswith(PERSON_SCOPE_PREFIX) or not scopes.identity_linker.people.was_linked(
+        home.removeprefix(PERSON_SCOPE_PREFIX)
+    ):
+        return home
+    speaker = await last_sender_id(tape)
+    return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
+
+
+def lines_with_headings(text: str) -> list[tuple[str, str]]:
+    """Return the lines of Markdown, each with the heading that it stands under."""
+    heading = ""
+    found = []
+    for line in text.splitlines():
+        if line.strip().startswith("#"):
+            heading = line.strip("# \t")
+        found += [(heading, one) for one in memory_lines(line)]
+    return found
+
+
+async def last_sender_id(tape: TapeService) -> str:
+    """Return the platform's id of who spoke last in a conversation; empty where nobody is near."""
+    looked = 0
+    async with aclosing(tape.read_back()) as entries:
+        async for entry in entries:
+            looked += 1
+            # A command from elsewhere does not say whose chat it is.
+            found = "" if is_remote_command(entry) else sender_id(entry)
+            if found or looked == _LOOKED_AT:
+                return found
+    return ""

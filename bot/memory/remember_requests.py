@@ -1,0 +1,53 @@
+"""Recognises, in a person's own words, that something is to be remembered. Pure.
+
+Rule 1: only an instruction at the start of the message counts ("remember that ..."), never a
+    question ("do you remember that ...?") and never quoted text.
+Rule 2: what is kept is the person's words, not a paraphrase.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ASKS = (
+    # English
+    r"(?:hey\s+|ok(?:ay)?,?\s+|also,?\s+|and\s+)?(?:please,?\s+|can you\s+|could you\s+)?"
+    r"(?:please\s+)?(?:remember|memori[sz]e|keep in mind|make a note|don'?t forget|take note"
+    r"|note down)(?:\s+(?:that(?!\s+(?:time|day|night|one|moment)\b)|this)\b\s*[:,]?|\s*:)",
+    # German
+    r"(?:bitte\s+)?(?:merk(?:e)?\s+dir|notier(?:e)?(?:\s+dir)?|denk(?:e)?\s+daran|vergiss\s+nicht)"
+    r"(?:\s+bitte)?\s*(?:,\s*dass\b|dass\b|:)",
+    # French
+    r"(?:s'il te pla[iî]t,?\s+)?(?:souviens-toi|rappelle-toi|retiens|n'oublie pas)"
+    r"\s*(?:bien\s+)?(?:que\b|qu'|:)",
+    # Spanish, Portuguese, Italian
+    r"(?:por favor,?\s+)?(?:recuerda|acu[eé]rdate(?:\s+de)?|no olvides|anota|lembra(?:-te)?"
+    r"(?:\s+de)?|n[aã]o esque[cç]as?|ricorda(?:ti)?|non dimenticare)\s*(?:que\b|che\b|:)",
+    # Russian, Chinese, Japanese
+    r"(?:пожалуйста,?\s+)?(?:запомни|помни|не забудь)(?:,\s*что\b|\s*:)",
+    r"(?:请)?记住[,，:：]?",
+    r"(?:覚えておいて|覚えて)[:：、,]",
+)
+_ASK = re.compile(r"\s*(?:" + "|".join(_ASKS) + r")\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL)
+_ASKS_SOMETHING = re.compile(r"[?？؟](?:\s|$)")
+_LONGEST = 2_000
+_LONGEST_ASKED = 500
+
+
+def find_explicit_memory(text: str) -> str | None:
+    """Return what the message asks to remember, in the person's words; None where it does not."""
+    found = _ASK.match(text)
+    if found is None or len(text) > _LONGEST_ASKED or _ASKS_SOMETHING.search(text):
+        return None
+    return to_memory_line(found["what"])
+
+
+def to_memory_line(text: str) -> str | None:
+    """Return a text as one line of memory: white space folded, first letter upper case.
+
+    Returns None where nothing is left, or where it is too long for a line of memory.
+    """
+    line = " ".join(text.split()).lstrip("-*•#> ")
+    if not line or len(line) > _LONGEST:
+        return None
+    return line[0].upper() + line[1:]

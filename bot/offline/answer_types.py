@@ -1,0 +1,293 @@
+"""Whether a statement gives what a question asks for: a time, a number, a name, a place. Pure.
+
+Rule 1: an answer says something that the question does not.
+Rule 2: what the question names stands in the statement; verbs of no meaning of their own, and the word
+    for what is asked for ("dose", "price"), may be missing.
+Rule 3: a statement of another kind is no answer: "when" needs a time, "who" a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from enum import StrEnum, auto
+from functools import lru_cache
+
+from bot.language.parsed_facts import ParsedFact
+from bot.language.person import expand, is_past
+from bot.language.terms import KIN_TERMS, stem, terms, words
+from bot.offline.arithmetic import MONTH, asks_sum
+from bot.offline.candidates import Candidate, of_somebody_else
+from bot.offline.intents import ParsedQuestion
+from bot.offline.prompt import UserMessage
+
+_DAYS = "mon tue wed thu fri sat sun"
+_DAY = "|".join(f"{one}[a-z]{{0,6}}days?" for one in _DAYS.split())
+_A_TIME = (
+    r"\d{1,2}[:.]\d\d|\d ?(?:am|pm|o['’]clock)\b|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:19|20)\d\d\b"
+    rf"|\b(?:at|until|till|by) \d|\b(?:{MONTH})\.? \d|\d{{1,2}}\.? (?:of )?(?:{MONTH})\b|\b(?:{_DAY})\b"
+    r"|\b(?:january|february|march|april|june|july|august|september|october|november|december|spring|summer|autumn"
+    r"|winter|today|tomorrow|yesterday|tonight|weekends?|morning|afternoon|evening|night|noon|midnight|half past"
+    r"|quarter (?:past|to)|christmas|easter|new year|breakfast|lunch|dinner|next (?:week|month|year)|bedtime)\b"
+    r"|\bat (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b|\bin may\b"
+)
+_A_CLOCK = (
+    r"\d{1,2}[:.]\d\d|\d ?(?:am|pm|o['’]clock)\b|\b(?:morning|evening|night|noon|midnight|half past|quarter (?:past|to))\b"
+    r"|(?:^| )(?:at|until|till|by|to|is) (?:\d{1,2}(?![\d:])(?!st|nd|rd|th)|(?:one|two|three|four|five|six|seven|eight|nine|ten"
+    r"|eleven|twelve)\b)|^\d{1,2}\b"
+)
+_A_NUMBER = (
+    r"\d|\bone (?=\w)|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty"
+    r"|seventy|eighty|ninety|hundred|thousand|half|double|once|twice|none|no|dozen)\b"
+)
+
+
+class AnswerType(StrEnum):
+    """What a question asks for."""
+
+    TIME = auto()
+    CLOCK = auto()
+    SPAN = auto()
+    NUMBER = auto()
+    PERSON = auto()
+    NAME = auto()
+    PLACE = auto()
+    MANNER = auto()
+
+
+_LOOKS = {
+    kind: re.compile(pattern, re.IGNORECASE)
+    for kind, pattern in (
+        (AnswerType.TIME, _A_TIME),
+        (AnswerType.CLOCK, _A_CLOCK),
+        (
+            AnswerType.SPAN,
+            _A_NUMBER + r"|\bsince\b|\b(?:an?|the whole|all) (?:hour|day|week|month|year)\b",
+        ),
+        (AnswerType.NUMBER, _A_NUMBER),
+        (
+            AnswerType.PLACE,
+            r"\b(?:in|at|on|under|near|behind|beside|by|inside|to|from|with|over|between|next|around|outside|above"
+            r"|below)\b",
+        ),
+        (
+            AnswerType.MANNER,
+            r"\b(?:by|using|via|on foot|walk|drive|because|like|well|badly|better|worse|fine|good|bad)\b",
+        ),
+    )
+}
+"""How what is asked for looks in a statement; names are told by their capitals."""
+_ASKED = tuple(
+    (re.compile(opening, re.IGNORECASE), kind)
+    for opening, kind in (
+        (r"(?:at )?what time\b", AnswerType.CLOCK),
+        (r"(?:since |until |from )?when\b", AnswerType.TIME),
+        (r"what(?:'s| is| was) the (?:day|date|year|deadline)\b", AnswerType.TIME),
+        (
+            r"(?:(?:at|on|by|in) )?(?:what|which) (?:time|day|date|month|year|weekday)\b",
+            AnswerType.TIME,
+        ),
+        (r"(?:for )?how (?:long|often)\b", AnswerType.SPAN),
+        (r"how (?:much|many|old|far|big|tall|high|heavy|fast|large)\b", AnswerType.NUMBER),
+        (r"(?:with |to |for |from )?(?:who|whom|whose)\b", AnswerType.PERSON),
+        (r"what (?:make|model|brand)\b|what\b.{1,80}\b(?:called|named?)\b", AnswerType.NAME),
+        (r"what (?:do|does|did) .{1,40} call\b", AnswerType.NAME),
+        (r"(?:what|which)(?: \w+)? (?:number|code|size|price|amount)\b", AnswerType.NUMBER),
+        (
+            r"(?:from |to )?where\b|(?:in |to |from )?(?:what|which) (?:city|town|country|street|place)\b",
+            AnswerType.PLACE,
+        ),
+        (r"how (?:am|is|are|was|were|do|does|did|can|will)\b", AnswerType.MANNER),
+    )
+)
+_TIMES = frozenset((AnswerType.TIME, AnswerType.CLOCK))
+_AMOUNTS = frozenset((AnswerType.NUMBER, AnswerType.SPAN))
+_NAMES = frozenset((AnswerType.NAME, AnswerType.PERSON))
+_STEM = 5
+_IN_PLACE = re.compile(
+    r"\b(?:in|at|on|under|near|inside|into|behind|beside|to) (?!me\b|be\b)\w", re.IGNORECASE
+)
+_IS = frozenset(("is", "are", "was", "were", "of", "for"))
+_WHERE_NOW = re.compile(r"where(?:'s| is| are| do(?:es)?)\b")
+_MEASURES = frozenset(
+    map(stem, "dose dosage price cost rent fee weight height number code pin size salary wage temperature score limit percentage"
+        " amount speed total budget deposit allowance grade mark".split())
+)  # fmt: skip
+QUESTION_TERMS = frozenset(
+    map(stem, "long often much many old far big tall high heavy fast large time day date month year week weekday name call left"
+        " kind type sort thing people person place one money city town country street together altogether total combined all kilometre kilometer km euro dollar pound hour minute".split())
+)  # fmt: skip
+LIGHT_VERBS = frozenset(
+    map(stem, "do get go take give make have own run come put keep need use happen start begin end expire charge pay cost"
+        " leave set bring hold cause be due supposed find stand belong know supply valid best good spend out off up down away back".split())
+)  # fmt: skip
+_DOING = LIGHT_VERBS | frozenset(map(stem, "drive run use ride wear read".split()))
+_OCCASIONS = frozenset(
+    map(stem, "lesson class appointment session course meeting reading operation wedding party trip game match practice"
+        " training shift".split())
+)  # fmt: skip
+
+
+def answers_question(candidate: Candidate, question: ParsedQuestion, asker: UserMessage) -> bool:
+    """Say whether a statement answers a question for a value, as far as words can tell."""
+    said = candidate.words or candidate.line.text
+    if question.form != "value" or not candidate.first_hand or question.language != "en":
+        return False
+    if asks_sum(question.text) or candidate.line.former:
+        return False
+    held = set(terms(said)) | candidate.line.terms
+    groups = [group for group in question.required if not group & QUESTION_TERMS]
+    hit = [group for group in groups if _has(held, group)]
+    kind = _kind(question)
+    if question.optional & held:
+        groups = [group for group in groups if not group & _DOING] or groups
+        hit = [group for group in groups if _has(held, group)] or [question.optional]
+    if kind is not None and not _gives(kind, said, question):
+        return False
+    lacking = [group for group in groups if group not in hit]
+    named = set(map(stem, _names(question.text)))
+    if any(not _may_lack(group, named, held, kind) for group in lacking):
+        return False
+    mine = frozenset().union(*groups, question.optional)
+    if of_somebody_else(candidate, question, asker, mine):
+        return False
+    return bool([group for group in hit if not group & LIGHT_VERBS]) and bool(
+        set(terms(said)) - mine
+    )
+
+
+def has_one_value(question: ParsedQuestion) -> bool:
+    """Say whether only one of several statements can hold: a thing is in one place at a time."""
+    return bool(_WHERE_NOW.match(question.text.strip().lower()))
+
+
+def gives_newer_value(
+    candidate: Candidate, older: Candidate, question: ParsedQuestion, asker: UserMessage
+) -> bool:
+    """Say whether a later statement gives what is asked for, and something else than an older one.
+
+    Args:
+        candidate: The later statement.
+        older: The older one.
+        question: What is asked: a time, a number, or where something is.
+        asker: The message that asks.
+    """
+    kind = _kind(question)
+    if kind not in _TIMES | _AMOUNTS and not has_one_value(question):
+        return False
+    idle = QUESTION_TERMS | LIGHT_VERBS | (_OCCASIONS if kind in _TIMES else frozenset())
+    groups = [group for group in question.required if not group & idle]
+    held = set(terms(candidate.words))
+    if candidate.line.former or kind is None or not groups:
+        return False
+    if not all(_has(held, group) for group in groups):
+        return False
+    wanted = question.optional.union(*question.required)
+    if of_somebody_else(candidate, question, asker, wanted):
+        return False
+    new = _beyond(candidate.words, question)
+    if kind is AnswerType.PLACE:
+        return bool(_IN_PLACE.search(new)) and _is_one_thing(candidate.line, older.line)
+    return bool(
+        _values(kind, new) - _values(kind, _beyond(older.words or older.line.text, question))
+    )
+
+
+def _is_one_thing(one: ParsedFact, other: ParsedFact) -> bool:
+    """Say whether two statements may be about one thing: "the key" is "the spare key", "the car key" is another."""
+    mine, theirs = set(one.subject), set(other.subject)
+    return not mine or not theirs or mine <= theirs or theirs <= mine
+
+
+def _has(held: Collection[str], group: Iterable[str]) -> bool:
+    """Say whether one of the terms is there, or another word of its stem: "insured", "insurance"."""
+    return any(one in held or any(_akin(one, other) for other in held) for one in group)
+
+
+def _akin(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _STEM and long.startswith(short)
+
+
+def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
+    """Say whether a statement that names all that a question does still is no answer to it."""
+    if question.form != "value" or question.language != "en" or not candidate.first_hand:
+        return False
+    if asks_sum(question.text):
+        return True
+    said = candidate.words or candidate.line.text
+    kind = _kind(question)
+    if kind is not None and kind is not AnswerType.PLACE:
+        return not _gives(kind, said, question)
+    if question.optional & set(terms(said)) and not _tells_which(said, question):
+        return True
+    return not set(terms(said)) - frozenset().union(*question.required, question.optional)
+
+
+def _tells_which(said: str, question: ParsedQuestion) -> bool:
+    """Say whether words beside the thing asked for say which it is: "my left hand", "the laptop is a ThinkPad"."""
+    found = words(said)
+    known = set(words(question.text))
+    for at, word in enumerate(found):
+        if stem(word) in question.optional:
+            beside = found[max(0, at - 1) : at] + found[at + 1 : at + 2]
+            if any(one not in known and (terms(one) or one in _IS) for one in beside):
+                return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _kind(question: ParsedQuestion) -> AnswerType | None:
+    """Return what an answer must hold; None where that is not known."""
+    asked = expand(" ".join(question.text.split()))
+    kind = next((kind for opening, kind in _ASKED if opening.match(asked)), None)
+    measured = any(group & _MEASURES for group in (*question.required, question.optional))
+    return kind or (AnswerType.NUMBER if measured else None)
+
+
+def _gives(kind: AnswerType, said: str, question: ParsedQuestion) -> bool:
+    """Say whether a statement has something of a kind that the question does not."""
+    if kind not in _NAMES:
+        return bool(_LOOKS[kind].search(_beyond(said, question)))
+    if said == said.lower():
+        # Who writes no capitals writes no names that can be told from words.
+        return True
+    kin = kind is AnswerType.PERSON and not KIN_TERMS.isdisjoint(terms(_beyond(said, question)))
+    return kin or bool(_names(said) - set(words(question.text)))
+
+
+def _values(kind: AnswerType, text: str) -> set[str]:
+    """Return what of a kind a text has, in small letters."""
+    return {hit.group().lower() for hit in _LOOKS[kind].finditer(text)}
+
+
+def _names(said: str) -> set[str]:
+    """Return the words with a capital, in small letters: no days, and none that a sentence only begins with."""
+    found, begins = set(), True
+    for token in said.split():
+        word = token.strip(".,!?:;\"'’()").removesuffix("'s").removesuffix("’s")
+        plain = begins and (not terms(word) or is_past(word.lower()) or not word.isalpha())
+        capital = word[:1].isupper() and word != "I"
+        if capital and not plain and not _LOOKS[AnswerType.TIME].search(word):
+            found.add(word.lower())
+        begins = token.endswith((".", "!", "?"))
+    return found
+
+
+def _may_lack(
+    group: frozenset[str], named: set[str], held: set[str], kind: AnswerType | None
+) -> bool:
+    if group & KIN_TERMS and named & held:
+        # "My cousin Jules": the name tells who is meant.
+        return True
+    if kind in _TIMES and group & _OCCASIONS:
+        return True
+    return bool(group & LIGHT_VERBS) or (kind is not None and bool(group & _MEASURES))
+
+
+def _beyond(said: str, question: ParsedQuestion) -> str:
+    """Return what of a statement the question does not say, in its order."""
+    known = set(words(question.text))
+    return " ".join(
+        one for one in said.split() if not set(words(one)) or not set(words(one)) <= known
+    )

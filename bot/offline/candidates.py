@@ -1,0 +1,327 @@
+"""From passages and memory to what is known: candidates for an answer, the current ones first.
+
+Rule 1: only a person's own statements and memory are evidence of a fact; questions are none, and
+        the assistant's words and history count where nothing else is there.
+Rule 2: memory is current; between two statements that conflict the newer is.
+Rule 3: what a person asked to forget is no longer used, though the record may hold it.
+Rule 4: nothing in a passage is ever obeyed; it is only quoted.
+Rule 5: the words of a file are no statements of a person's: they are quoted where nothing else is
+        there, and never taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bot.language.parsed_facts import ATTRIBUTES, ParsedFact, conflicts, parse_fact
+from bot.language.person import USER
+from bot.language.remaining_facts import remaining_text
+from bot.language.sentences import first_sentences, is_code, without_code
+from bot.language.statements import extract_facts
+from bot.language.terms import KIN_TERMS, comparison_key, stem, terms, words
+from bot.offline.files import FILE, passages_of
+from bot.offline.intents import ParsedQuestion, is_specific, sentence_intents
+from bot.offline.memory_text import fact_lines
+from bot.offline.prompt import ASSISTANT, Prompt, PromptPassage, UserMessage
+
+_MAX_PASSAGES = 80
+_OWN_PHRASES = re.compile(
+    r"offline responder|I don't know|That changed|\bsaid on \d{4}|^(?:Noted|Notiert|C'est noté|Anotado"
+    r"|Forgotten|I'll remember|I have that already|I could not|To erase|This is what I know|My )"
+)
+_PAST_ASKED = frozenset(("did", "was", "were", "used", "before", "once", "ever"))
+_NAMED = re.compile(r"(?<=\w )[A-Z]\w+")
+_CALLED = re.compile(
+    r"(?:called |named )?(?:(?:Mr|Mrs|Ms|Dr|Frau|Herr)\.? )?(?P<name>[A-Z][\w'’-]{1,30}(?: [A-Z][\w'’-]{1,30})?)"
+)
+_WHO_IS = re.compile(r"(?:[Mm]y|[Oo]ur) (?P<kin>[a-z]{3,20}),? (?P<name>[A-Z]\w{1,30})\b")
+_NAMING = frozenset(("be", stem("call"), stem("name")))
+_OF_NAMES = frozenset((stem("name"), stem("best"), stem("new"), stem("here")))
+_RANKS = {"memory": 3, "note": 1, "history": 0, ASSISTANT: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that may answer a question.
+
+    Attributes:
+        line: What it states, where that is understood.
+        words: The words that it was taken from; empty for a line of memory.
+        who: As in ``Passage``.
+        when: Day, or day and minute; empty for memory.
+    """
+
+    line: ParsedFact
+    words: str
+    who: str
+    when: str = ""
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether more than its words is known."""
+        return bool(self.line.verb)
+
+    @property
+    def first_hand(self) -> bool:
+        """Whether a person or memory says so."""
+        return self.who not in ("history", ASSISTANT) and not self.from_file
+
+    @property
+    def from_person(self) -> bool:
+        """Whether these are a person's own words."""
+        return bool(self.words) and self.who not in _RANKS and not self.from_file
+
+    @property
+    def from_file(self) -> bool:
+        """Whether these are the words of a file."""
+        return self.who.startswith(FILE)
+
+    @property
+    def rank(self) -> tuple[int, str, bool]:
+        """Greater is better: memory, then people's words, the newest first."""
+        return (0 if self.from_file else _RANKS.get(self.who, 2), self.when, self.is_parsed)
+
+    def newer(self, other: Candidate) -> bool:
+        """Return whether this was known after the other."""
+        mine, theirs = self.who == "memory", other.who == "memory"
+        return (mine, self.when) > (theirs, other.when)
+
+
+def owner_name(who: str, asker: UserMessage) -> str:
+    """Return how lines name a speaker, so that they can be compared with the asker's."""
+    if not asker.in_group:
+        return USER
+    return asker.subject if who in (asker.who, asker.name) else who
+
+
+_Forgotten = tuple[str, str, frozenset[str]]
+
+
+def _is_gone(one: Candidate, forgotten: _Forgotten, asker: UserMessage) -> bool:
+    """Return whether a person later asked to forget what they said."""
+    when, who, topic = forgotten
+    mine = one.who == who or not asker.in_group
+    return mine and one.when <= when and topic <= one.line.terms | set(terms(one.words))
+
+
+def _spoken(
+    passage: PromptPassage, asker: UserMessage, forgotten: list[_Forgotten]
+) -> Iterable[Candidate]:
+    """Return what a passage states; what it asks to forget is added to ``forgotten``."""
+    subject = owner_name(passage.who, asker)
+    stated = extract_facts(passage.text, subject, passage.when[:10], passage.who)
+    for fact in stated:
+        yield Candidate(parse_fact(fact.line, subject), fact.words, passage.who, passage.when)
+    covered = {fact.words for fact in stated}
+    for spoken in first_sentences(without_code(passage.text)):
+        if spoken in covered or is_code(spoken):
+            continue
+        wanted = sentence_intents(asker, spoken)
+        forgotten.extend(
+            (passage.when, passage.who, frozenset(terms(act.topic)))
+            for act in wanted
+            if act.kind == "forget" and terms(act.topic)
+        )
+        if not wanted:
+            yield Candidate(ParsedFact(spoken), spoken, passage.who, passage.when)
+
+
+def _in_view(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
+    """Return what people said in view: the newest, and what shares a word with the question."""
+    seen = [
+        PromptPassage(one.words, one.who or USER, one.when)
+        for one in (*prompt.earlier, *prompt.turn)
+    ]
+    older = [one for one in seen[:-_MAX_PASSAGES] if wanted & set(terms(one.text[:2000]))]
+    return older[-_MAX_PASSAGES:] + seen[-_MAX_PASSAGES:]
+
+
+def _in_files(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
+    """Return what the files in view say that shares a word with the question."""
+    found = [
+        PromptPassage(text, f"{FILE}{file.name}", one.when)
+        for one in (*prompt.earlier, *prompt.turn)
+        for file in one.files
+        for text in passages_of(file)
+        if wanted & set(terms(text))
+    ]
+    return found[-_MAX_PASSAGES:]
+
+
+def _heard(
+    prompt: Prompt, recalled: Sequence[PromptPassage], wanted: set[str]
+) -> list[PromptPassage]:
+    """Return passages with what people said in view, each once, the newest last."""
+    found: dict[tuple[str, str], PromptPassage] = {}
+    written = (*recalled, *prompt.recalled, *prompt.notes, *_in_files(prompt, wanted))
+    for passage in (*written, *_in_view(prompt, wanted)):
+        if passage.who != "memory" and passage.text:
+            # What is in view is in its order; what was recalled of it may be in another.
+            name = passage.when, comparison_key(passage.text) or passage.text
+            found.pop(name, None)
+            found[name] = passage
+    return list(found.values())
+
+
+def gather(
+    prompt: Prompt, memory: str, recalled: Sequence[PromptPassage], asker: UserMessage, topic: str
+) -> list[Candidate]:
+    """Return all candidates that share a word with a question.
+
+    Args:
+        prompt: The request, read.
+        memory: Current long-term memory.
+        recalled: What recall returned.
+        asker: The message that asks.
+        topic: The terms of the question; empty takes everything.
+    """
+    wanted = set(topic.split())
+    found = [
+        Candidate(parse_fact(text, asker.subject), "", "memory") for text in fact_lines(memory)
+    ]
+    forgotten: list[_Forgotten] = []
+    heard: list[Candidate] = []
+    for passage in _heard(prompt, recalled, wanted)[: 4 * _MAX_PASSAGES]:
+        if passage.from_person:
+            heard.extend(_spoken(passage, asker, forgotten))
+        elif passage.from_file:
+            heard.append(
+                Candidate(ParsedFact(passage.text), passage.text, passage.who, passage.when)
+            )
+        elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
+            line = parse_fact(passage.text, asker.subject)
+            heard.append(Candidate(line, passage.text, passage.who, passage.when))
+    heard = [one for one in heard if not any(_is_gone(one, gone, asker) for gone in forgotten)]
+    return found + [
+        one for one in heard if not wanted or wanted & (one.line.terms | set(terms(one.words)))
+    ]
+
+
+def with_names(question: ParsedQuestion, known: Sequence[Candidate]) -> ParsedQuestion:
+    """Return a question that finds somebody by name, too: "my wife" is Ingrid where that is known."""
+    groups = list(question.required)
+    for at, group in enumerate(groups):
+        for one in known:
+            named = _CALLED.fullmatch(one.line.rest) if one.line.verb in _NAMING else None
+            mine = set(one.line.subject) - _OF_NAMES
+            if named and mine and mine <= group and not one.line.negated:
+                groups[at] = groups[at] | {stem(word) for word in words(named["name"])[-1:]}
+            who = _WHO_IS.match(one.words) if group & KIN_TERMS else None
+            if who and stem(who["kin"].lower()) in group:
+                groups[at] = groups[at] | {stem(who["name"].lower())}
+    return replace(question, required=tuple(groups))
+
+
+def match_level(candidate: Candidate, question: ParsedQuestion, asker: UserMessage) -> int:
+    """Return how well a candidate answers: 3 wholly, 2 its subject, 1 comes near, 0 not."""
+    line = candidate.line
+    owner = line.owner if asker.in_group else ""
+    held = (
+        line.terms
+        | set(terms(candidate.words if not candidate.is_parsed else ""))
+        | set(terms(owner))
+    )
+    if not question.required:
+        return 3 if question.relative_day or question.optional & held else 0
+    if line.former and not _PAST_ASKED & set(words(question.text)):
+        return 0
+    hit = [group for group in question.required if group & held]
+    wanted = frozenset().union(*question.required) | question.optional
+    if of_somebody_else(candidate, question, asker, wanted):
+        return 1 if set(line.subject) & wanted and not (asker.in_group and question.personal) else 0
+    if len(hit) == len(question.required):
+        return 3
+    named = [group for group in question.required if is_specific(group)]
+    hit_named = sum(1 for group in named if group & held)
+    if named and hit_named == len(named):
+        return 2
+    about = bool(line.subject) and set(line.subject) <= wanted
+    return 1 if about or (named and 2 * hit_named >= len(named)) else 0
+
+
+def of_somebody_else(
+    candidate: Candidate, question: ParsedQuestion, asker: UserMessage, wanted: frozenset[str]
+) -> bool:
+    """Say whether a statement is about somebody whom a question does not ask about."""
+    line = candidate.line
+    if not candidate.is_parsed or question.form == "topic" or not question.personal:
+        return False
+    if asker.in_group and line.owner and line.owner != asker.subject.casefold():
+        return question.personal
+    extra = set(line.subject) - wanted
+    shared = set(line.subject) & wanted - ATTRIBUTES
+    if extra & KIN_TERMS:
+        # "My daughter Mia" is who is meant by "Mia"; "my wife's shoe" is not "my shoe".
+        return not any(stem(name.lower()) in shared for name in _NAMED.findall(question.text))
+    return not shared and bool(extra and not line.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedFact:
+    """What is current, its evidence and what it took the place of.
+
+    Attributes:
+        current: The current statement.
+        evidence: The newest words that say so, if any were found.
+        previous: The newest statement that it replaced.
+    """
+
+    current: Candidate
+    evidence: Candidate | None = None
+    previous: Candidate | None = None
+
+    @property
+    def source(self) -> Candidate:
+        """The words that say so, or what is known where none were found."""
+        return self.evidence or self.current
+
+
+def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+    same = comparison_key(old.line.text)
+    if not old.is_parsed or any(
+        one.who == "memory" and comparison_key(one.line.text) == same for one in everything
+    ):
+        return None
+    later = [
+        one for one in everything
+        if one.is_parsed and one.newer(old) and comparison_key(one.line.text) != same
+        and conflicts(one.line, old.line)
+    ]  # fmt: skip
+    return max(later, key=lambda one: one.rank, default=None)
+
+
+def resolve_candidates(
+    best: Sequence[Candidate], everything: Sequence[Candidate], limit: int
+) -> list[ResolvedFact]:
+    """Return findings for the candidates that match best, one for each fact, the best first."""
+    found: dict[str, ResolvedFact] = {}
+    stated = {comparison_key(one.line.text) for one in best if one.who == "memory"}
+    for one in sorted(best, key=lambda each: each.rank, reverse=True):
+        newer = _replaced_by(one, everything)
+        if newer is not None and newer not in best:
+            rest = remaining_text(newer.line, one.line)
+            if rest and comparison_key(rest) in stated:
+                continue
+            newer = None if rest else newer
+        head = newer or one
+        name = comparison_key(head.line.text) or head.line.text
+        known = found.get(name)
+        if known is None:
+            known = ResolvedFact(head, evidence=_words_for(head, everything))
+        if newer is not None and known.previous is None and one.words:
+            known = ResolvedFact(known.current, known.evidence, one)
+        found[name] = known
+    return list(found.values())[:limit]
+
+
+def _words_for(head: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+    same = [
+        one
+        for one in everything
+        if one.from_person and comparison_key(one.line.text) == comparison_key(head.line.text)
+    ]
+    if same:
+        return max(same, key=lambda one: one.when)
+    return head if head.from_person else None

@@ -1,0 +1,110 @@
+"""Consolidation and summaries by rules: a conversation to history and operations on memory.
+
+Rule 1: history is extractive: it holds people's words, not a reading of them.
+Rule 2: neither ever holds the words of the assistant, of a quotation or of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.llm.base import ModelRequest
+from bot.offline.consolidation_input import ConversationMessage, parse_consolidation_input
+from bot.offline.intents import message_intents
+from bot.offline.memory_operations import MemoryOperation, derive_operations
+from bot.offline.phrases import quote
+from bot.offline.prompt import UserMessage, chat_message_text
+
+SUMMARY_CHARS = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationOutput:
+    """What a range of a conversation leaves behind.
+
+    Attributes:
+        history_entry: A dated paragraph for the record.
+        operations: Changes of long-term memory, in order.
+    """
+
+    history_entry: str
+    operations: tuple[MemoryOperation, ...]
+
+
+def _last(request: ModelRequest) -> str:
+    return chat_message_text(request.messages[-1]) if request.messages else ""
+
+
+def consolidate(request: ModelRequest) -> ConsolidationOutput:
+    """Return what the conversation in the last message leaves behind."""
+    record = parse_consolidation_input(_last(request))
+    return ConsolidationOutput(_history(record.messages), derive_operations(record))
+
+
+def _spoken(
+    talk: Sequence[ConversationMessage],
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return statements and questions as pairs of who and words, each once."""
+    stated: dict[tuple[str, str], None] = {}
+    asked: dict[tuple[str, str], None] = {}
+    for line in talk:
+        if not line.from_person or not line.words:
+            continue
+        who = line.who or "The user"
+        kinds = message_intents(UserMessage(line.words, line.who))
+        if any(act.kind in ("state", "remember", "forget") for act in kinds):
+            stated[who, line.words] = None
+        elif any(act.kind in ("ask", "all") for act in kinds):
+            asked[who, line.words] = None
+        elif any(act.kind == "other" for act in kinds):
+            stated[who, line.words] = None
+    return list(stated), list(asked)
+
+
+def _told(pairs: list[tuple[str, str]], verb: str, room: int) -> str:
+    """Return one sentence for each person with as many quotations as there is room for."""
+    by_person: dict[str, list[str]] = {}
+    for who, words in pairs:
+        by_person.setdefault(who, []).append(quote(words, limit=160))
+    told: list[str] = []
+    for who, quotes in list(by_person.items())[:3]:
+        kept: list[str] = []
+        for one in quotes:
+            if sum(map(len, [*told, *kept])) + len(one) + len(who) > room - 40:
+                break
+            kept.append(one)
+        more = len(quotes) - len(kept)
+        if kept:
+            told.append(f"{who} {verb}: {'; '.join(kept)}{f' (and {more} more)' if more else ''}.")
+    return " ".join(told)
+
+
+def _history(talk: Sequence[ConversationMessage]) -> str:
+    if not talk:
+        return "No conversation was given."
+    first, last = talk[0].when, talk[-1].when
+    return (
+        f"[{first}] {_body(talk, f'The conversation had {_messages(talk)} and ended at {last}.')}"
+    )
+
+
+def _messages(talk: Sequence[ConversationMessage]) -> str:
+    return "1 message" if len(talk) == 1 else f"{len(talk)} messages"
+
+
+def _body(talk: Sequence[ConversationMessage], opening: str) -> str:
+    stated, asked = _spoken(talk)
+    said = _told(stated, "said", 700)
+    questions = _told(asked, "asked", 300)
+    rest = said or questions or "Nothing was stated or asked that could be noted."
+    return " ".join(part for part in (opening, rest, questions if said else "") if part)
+
+
+def summarise(request: ModelRequest) -> str:
+    """Return a summary of the conversation in the last message, people's words only."""
+    talk = parse_consolidation_input(_last(request)).messages
+    if not talk:
+        return "Nothing has been said yet."
+    opening = f"{_messages(talk)} from {talk[0].when} to {talk[-1].when}."
+    return _body(talk, opening)[:SUMMARY_CHARS]

@@ -1,0 +1,274 @@
+"""What a person wants: a message to acts.
+
+Rule 1: an act is a statement, a question, a wish to forget, a wish to be told all, a courtesy, or
+        something that only a language model could do.
+Rule 2: a question is what ends in a question mark of any script, or begins as one.
+Rule 3: what must be found for a question are its required terms; each may have alternatives.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.language import languages as foreign
+from bot.language.forget_requests import topic_to_forget
+from bot.language.languages import Language, language_of
+from bot.language.person import expand
+from bot.language.sentences import begins_as_question, first_sentences, is_question
+from bot.language.statements import StatedFact, extract_facts
+from bot.language.terms import HYPONYMS_BY_STEM, stem, terms, words
+from bot.offline.prompt import UserMessage
+from bot.offline.remember_requests import parse_remember_request
+from bot.offline.small_talk import SmallTalk, small_talk_kinds
+
+QuestionForm = Literal["value", "yesno", "topic"]
+
+_OPENING = re.compile(
+    r"(?:(?:hi|hello|hey|so|and|ok|okay|well|please|tapebot)[\s,!.]+)*"
+    r"(?:(?:can|could|would|will) you (?:please )?(?:tell me|remind me)(?: again)?|tell me|remind me"
+    r"|do you (?:know|remember|recall)|i (?:want|would like) to know|please tell me)\s+",
+    re.IGNORECASE,
+)
+_WHAT_ABOUT_ME = re.compile(
+    r"(?:where|what|who|when|which|how|if|whether|my|about)\b", re.IGNORECASE
+)
+_TOPIC = re.compile(
+    r"(?:what|anything|everything|all)?\s*(?:else )?(?:(?:did|have|do) (?:i|we|you) |i |you )?"
+    r"(?:ever )?(?:tell|told|say|said|mention|mentioned|talk|talked|know|remember|mentioned to|discuss|discussed|have)"
+    r"(?: (?:to )?(?:you|me))?(?: (?:about|regarding|on|of)) (?P<topic>.+)",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(r"(?:tell me |anything |something )?about (?P<topic>.+)", re.IGNORECASE)
+_ALL = re.compile(
+    r"(?:please )?(?:(?:tell|show) me |list |show )?(?:what|everything|all)(?: all| that)? (?:do )?you"
+    r" (?:know|remember|noted|have noted|have stored|learned)(?: (?:about|of) (?:me|us|myself))?"
+    r"|(?:list|show)(?: me)? (?:my |your |the |all )*(?:memory|memories|facts|notes)"
+    r"|who am i|what have you (?:learned|noted|remembered)(?: about me)?|tell me about (?:me|myself)"
+    r"|was weißt du(?: alles)?(?: über mich)?|que sais-tu(?: de| sur)? moi|qué sabes(?: de| sobre) mí",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """A question, taken apart.
+
+    Attributes:
+        text: As it was asked.
+        form: It asks for a value, for yes or no, or for all about a topic.
+        required: Alternatives of each term that an answer must hold.
+        optional: Terms that may be missing ("what *car* do I drive").
+        query: Words to recall by.
+        relative_day: ``yesterday`` or ``today`` where it asks about that day.
+        personal: It is about the person or what was said, not about the world.
+        language: In which it was asked.
+    """
+
+    text: str
+    form: QuestionForm
+    required: tuple[frozenset[str], ...]
+    optional: frozenset[str]
+    query: str
+    relative_day: str = ""
+    personal: bool = True
+    language: Language = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """One thing that a message wants, with the message it came in.
+
+    Attributes:
+        kind: Which of the fields below is set.
+        message: The message.
+        facts: Stated facts.
+        question: The question.
+        topic: What to forget, to remember, or to do.
+        small_talk: Which courtesy.
+    """
+
+    kind: Literal["state", "ask", "forget", "all", "remember", "courtesy", "other"]
+    message: UserMessage
+    facts: tuple[StatedFact, ...] = ()
+    question: ParsedQuestion | None = None
+    topic: str = ""
+    small_talk: SmallTalk = "hello"
+
+
+_GENERIC = frozenset(
+    stem(word)
+    for word in "favourite like name have go get make thing want new hate from eat".split()
+)
+_FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), to)
+    for pattern, to in (
+        (r"what(?: is|'s)? (?:my|our) e-?mail address", "email"),
+        (r"how old (?:am i|are we)", "age"),
+        (r"what age am i", "age"),
+        (r"what (?:do|did) (?:i|we) do(?: for (?:a living|work))?", "job"),
+        (r"what (?:does|did) (.{1,60}?) do(?: for (?:a living|work))?", r"\1 job"),
+        (r"(?:what is|what's) my (?:job|profession|occupation)", "job"),
+        (r"who (?:do|did) i work for|where do (?:i|we) work", "job"),
+        (r"where (?:am|are) (?:i|we) (?:from|based)|where do (?:i|we) come from", "origin"),
+        (
+            r"what(?: is|'s)? my (?:city|town|home ?town|place)|which (?:city|town|country) do (?:i|we) live in",
+            "live",
+        ),
+        (r"what (?:am i|are we) called|what should you call me|how should you call me", "name"),
+        (r"when was i born|when is my birthday|when's my birthday", "birthday"),
+    )
+)
+_OPTIONAL = re.compile(
+    r"(?:what|which)(?: (?:kind|sort|type) of)? (?P<of>\w+(?: \w+)?) (?:do|did|does|am|are|is|have|can|should) (?:i|we|my|you|he|she|they|(?-i:[A-Z])\w+)\b",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(r"([\w'’-]{2,40}) or (?:an? |the |my )?([\w'’-]{2,40})")
+_COUNTING = re.compile(r"how (?:long|many (?:day|week|month|year)s)\b", re.IGNORECASE)
+_COUNTED = frozenset(map(stem, "day week month year since ago left".split()))
+_LEADING = frozenset("time day date year month kind sort".split())
+
+
+def _question(text: str, of: Language) -> ParsedQuestion:
+    plain = expand(text).strip().rstrip("?？؟ .!").lstrip("¿ ")
+    opened = _OPENING.match(plain)
+    if opened and _WHAT_ABOUT_ME.match(plain[opened.end() :]):
+        plain = plain[opened.end() :]
+    foreign_terms = foreign.translate_question(plain)
+    topic = None if foreign_terms else (_TOPIC.fullmatch(plain) or _ABOUT.fullmatch(plain))
+    body = foreign_terms or (topic["topic"] if topic else plain)
+    body = next((hit.expand(to) for form, to in _FORMS if (hit := form.fullmatch(body))), body)
+    optional = _OPTIONAL.match(body)
+    loose = frozenset(terms(optional["of"])) if optional else frozenset()
+    head = words(plain)[:3]
+    asked = [
+        term for term in terms(body) if term not in ("yesterday", "today") and term not in loose
+        and not (term in _LEADING and head[:1] in (["what"], ["which"]) and topic is None)
+    ]  # fmt: skip
+    if _COUNTING.match(plain):
+        asked = [term for term in asked if term not in _COUNTED]
+    if not asked and loose:
+        asked, loose = [term for term in terms(body) if term in loose], frozenset()
+    required = _alternatives(body, asked)
+    manner: QuestionForm = "value"
+    if topic:
+        manner = "topic"
+    elif head and head[0] in (
+        "do",
+        "did",
+        "am",
+        "is",
+        "are",
+        "was",
+        "were",
+        "have",
+        "has",
+        "can",
+        "does",
+        "will",
+    ):
+        manner = "yesno"
+    return ParsedQuestion(
+        text=text.strip(),
+        form=manner,
+        required=required,
+        optional=loose,
+        query=_query(plain, body, required),
+        relative_day=next((day for day in ("yesterday", "today") if day in words(plain)), ""),
+        personal=bool(
+            foreign_terms or topic or {"i", "my", "me", "we", "our", "us"} & set(words(plain))
+        )
+        or of != "en",
+        language=of,
+    )
+
+
+def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
+    """Return the terms that must be found; "tea or coffee" is one of the two."""
+    groups = [frozenset({term}) | HYPONYMS_BY_STEM.get(term, frozenset()) for term in asked]
+    either = _EITHER.search(body)
+    one, other = (stem(either[1].lower()), stem(either[2].lower())) if either else ("", "")
+    if one in asked and other in asked:
+        groups[asked.index(one)] |= groups[asked.index(other)]
+        del groups[asked.index(other)]
+    return tuple(groups)
+
+
+def _query(plain: str, body: str, required: tuple[frozenset[str], ...]) -> str:
+    """Return words to recall by: those of the question, then what means the same."""
+    wanted = [word for word in [*words(plain), *words(body)] if terms(word) or not word.isascii()]
+    for group in required:
+        wanted += [word for word in _ALIKE if stem(word) in group]
+    return " ".join(dict.fromkeys(wanted))[:200].strip()
+
+
+_ALIKE = tuple(
+    "live lives moved home job work works birthday born name named called like likes love hate age old"
+    " years favourite favorite dog cat son daughter brother sister wife husband mother father".split()
+)
+
+
+def is_specific(group: frozenset[str]) -> bool:
+    """Return whether a required term says what the question is about."""
+    return not group & _GENERIC
+
+
+def message_intents(message: UserMessage) -> tuple[Intent, ...]:
+    """Return what a message wants, in order; a message always wants something."""
+    text = message.words.strip()
+    of = language_of(text)
+    plain = expand(text).strip().rstrip("?!. ").strip()
+    for name in small_talk_kinds(plain):
+        if name == "clock" or (not extract_facts(text) and not _asks(text, plain)):
+            return (Intent("courtesy", message, small_talk=name),)
+    if len(plain) <= 120 and _ALL.fullmatch(plain):
+        return (Intent("all", message),)
+    wish = parse_remember_request(message, text)
+    if wish:
+        return (Intent("remember", message, facts=wish.facts, topic=wish.words),)
+    found: list[Intent] = []
+    for spoken in first_sentences(text):
+        found.extend(sentence_intents(message, spoken, of))
+    stated = extract_facts(text, message.subject, message.date, message.name)
+    if stated:
+        forgets = any(act.kind == "forget" for act in found)
+        found.insert(len(found) if forgets else 0, Intent("state", message, facts=stated))
+    return tuple(found) or (Intent("other", message),)
+
+
+def _asks(text: str, plain: str) -> bool:
+    """Return whether a greeting is followed by a question about what was said."""
+    own = {"my", "i", "me"} & set(words(plain))
+    return is_question(text) and bool(own) and not plain.lower().startswith(("help", "what can"))
+
+
+def sentence_intents(message: UserMessage, spoken: str, of: Language = "en") -> list[Intent]:
+    """Return what one sentence asks for; nothing where it only states something.
+
+    Args:
+        message: The message that the sentence stands in.
+        spoken: The sentence.
+        of: The language of the message.
+    """
+    plain = expand(spoken).strip().rstrip("?!. ").strip()
+    if len(plain) <= 120 and _ALL.fullmatch(plain):
+        return [Intent("all", message)]
+    unwanted = topic_to_forget(plain.rstrip("。！ "))
+    if unwanted:
+        return [Intent("forget", message, topic=unwanted)]
+    if _REQUEST.match(plain):
+        return [Intent("other", message, topic=plain)]
+    opened = _OPENING.match(plain)
+    asks = bool(opened) and bool(_WHAT_ABOUT_ME.match(plain[opened.end() :] if opened else ""))
+    if is_question(spoken) or begins_as_question(plain) or asks:
+        return [Intent("ask", message, question=_question(spoken[:1000], of))]
+    return []
+
+
+_REQUEST = re.compile(
+    r"(?:please |can you |could you |would you |will you )*(?:write|translate|summari[sz]e|explain|draw|compose|generate"
+    r"|create|make me|give me|tell me (?:a|an|some) |sing|calculate|search|code|fix|rewrite|proofread|suggest"
+    r"|schreib\w*|übersetze?|erkläre?|écris|traduis|explique|escribe|traduce|explica|recommend|imagine|pretend|play)\b",
+    re.IGNORECASE,
+)

@@ -1,0 +1,155 @@
+"""Facts into long-term memory, as text.
+
+Rule 1: lines that no fact touches are kept byte for byte, headings and blank lines too.
+Rule 2: a newer value stands where the older one stood, and what else the older line said stays; a
+        new fact is added at the end.
+Rule 3: nothing stands twice, and merging twice equals merging once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bot.language.forget_requests import topic_readings
+from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact, strip_bullet
+from bot.language.remaining_facts import remaining_text
+from bot.language.terms import comparison_key, terms
+
+_NAME = re.compile(
+    r"The user(?:'s name is|(?P<called> wants to be called)) (?P<name>[^\W\d_][\w'’ .-]{0,38}?)\.?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedMemory:
+    """Memory after a merge.
+
+    Attributes:
+        text: The whole long-term memory.
+        added: Facts that were not there before, without bullets.
+        replaced: Lines that were dropped or replaced, exactly as they stood.
+    """
+
+    text: str
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+def _is_fact(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _settle(facts: Iterable[str]) -> list[str]:
+    """Return the facts that stand after all were said, in order."""
+    standing: list[ParsedFact] = []
+    for fact in facts:
+        new = parse_fact(fact)
+        if new.key:
+            standing = [kept for old in standing if (kept := remaining_fact(new, old)) is not None]
+            standing.append(new)
+    return [line.text for line in standing]
+
+
+def remaining_fact(new: ParsedFact, old: ParsedFact) -> ParsedFact | None:
+    """Return what stands of an older line beside a newer one, None where nothing does."""
+    if not conflicts(new, old):
+        return old
+    rest = "" if new.key == old.key else remaining_text(new, old)
+    return parse_fact(rest) if rest else None
+
+
+def _with(new: ParsedFact, lines: Sequence[str], parsed: Sequence[ParsedFact | None]) -> list[str]:
+    """Return the lines of memory with a new fact in its place."""
+    bullet = f"- {new.text}"
+    changed: list[str] = []
+    for line, old in zip(lines, parsed, strict=True):
+        kept = remaining_fact(new, old) if old is not None else None
+        if old is None or kept is old:
+            changed.append(line)
+            continue
+        if bullet not in changed:
+            changed.append(bullet)
+        if kept is not None:
+            changed.append(line if kept.text == old.text else f"- {kept.text}")
+    return changed if bullet in changed else [*changed, bullet]
+
+
+def merge_facts(current: str, facts: Sequence[str]) -> MergedMemory:
+    """Return memory with the facts in it.
+
+    Args:
+        current: Long-term memory as it stands.
+        facts: Sentences in the third person, oldest first.
+    """
+    lines = current.rstrip().split("\n") if current.strip() else []
+    parsed = [parse_fact(line) if _is_fact(line) else None for line in lines]
+    added: list[str] = []
+    replaced: list[str] = []
+    for fact in _settle(facts):
+        new = parse_fact(fact)
+        if any(old and old.key == new.key for old in parsed):
+            continue
+        changed = _with(new, lines, parsed)
+        replaced.extend(line for line in lines if line not in changed)
+        added.append(fact)
+        lines = changed
+        parsed = [parse_fact(line) if _is_fact(line) else None for line in lines]
+    return MergedMemory("\n".join(lines), tuple(added), tuple(replaced))
+
+
+def matching_lines(current: str, topic: str) -> tuple[str, ...]:
+    """Return the lines of memory that speak of a topic, exactly as they stand."""
+    wanted = _wanted(topic)
+    lines = [line for line in current.split("\n") if _is_fact(line)]
+    return tuple(line for line in lines if _speaks_of(line, wanted))
+
+
+def mentions_topic(line: str, topic: str) -> bool:
+    """Return whether a line of memory speaks of a topic, in its words or those of a translation."""
+    return _speaks_of(line, _wanted(topic))
+
+
+def _wanted(topic: str) -> list[set[str]]:
+    return [found for reading in topic_readings(topic) if (found := set(terms(reading)))]
+
+
+def _speaks_of(line: str, wanted: list[set[str]]) -> bool:
+    return any(one <= _spoken_of(line) for one in wanted)
+
+
+@lru_cache(maxsize=4096)
+def _spoken_of(line: str) -> frozenset[str]:
+    return parse_fact(line).terms | frozenset(terms(line))
+
+
+def remove_topic(current: str, topic: str) -> MergedMemory:
+    """Return memory without the lines that speak of a topic."""
+    gone = set(matching_lines(current, topic))
+    kept = [line for line in current.split("\n") if line not in gone]
+    return MergedMemory(
+        "\n".join(kept).strip("\n"), (), tuple(line for line in current.split("\n") if line in gone)
+    )
+
+
+def fact_lines(current: str) -> tuple[str, ...]:
+    """Return the sentences of memory, without bullets and headings."""
+    return tuple(
+        strip_bullet(line) for line in current.split("\n") if _is_fact(line) and strip_bullet(line)
+    )
+
+
+def contains_statement(current: str, said: str) -> bool:
+    """Return whether a line of memory already holds what was said."""
+    sought = comparison_key(said)
+    third = comparison_key(parse_fact(said).text)
+    lines = [comparison_key(line) for line in fact_lines(current)]
+    return bool(sought) and any(sought in line or third == line for line in lines)
+
+
+def user_name(current: str) -> str:
+    """Return the person's own name where memory holds it, else nothing."""
+    found = [hit for line in fact_lines(current) if (hit := _NAME.fullmatch(line))]
+    return next((hit["name"] for hit in sorted(found, key=lambda hit: not hit["called"])), "")

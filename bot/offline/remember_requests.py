@@ -1,0 +1,135 @@
+"""Explicit requests to remember something, or to be reminded of it.
+
+Rule 1: a request counts only where the whole message is one, and never where it asks something.
+Rule 2: in a language that is not read here, the words after the request are kept as they were said,
+        and the confirmation is in that language.
+Rule 3: a wish to be reminded is kept as a wish; nothing is promised.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bot.language.person import expand, to_third
+from bot.language.sentences import is_question
+from bot.language.statements import StatedFact, extract_facts
+from bot.offline.prompt import UserMessage
+
+_POLITE = re.compile(r"(?:can|could|will|would) you ", re.IGNORECASE)
+_REMEMBER = re.compile(
+    r"(?:please |can you |could you |also )*(?:remember|keep in mind|don't forget|do not forget|note|memori[sz]e)"
+    r"(?: that|:)?\s+(?P<what>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ASKS_WITHIN = re.compile(r"[?？؟]\s+\S")
+_TO_DO = re.compile(r"to (?=[a-z])", re.IGNORECASE)
+_REMIND = re.compile(
+    r"(?:(?:please|can you|could you|will you|would you|hey|ok),? )*(?:set a reminder|(?:remind|ping) (?:me|us))"
+    r"(?P<when>(?: [\w:]{1,20}){0,5}?) (?P<what>to [a-z].+|that .+)",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[?？؟](?:\s|$)")
+_FORMS = tuple(
+    (re.compile(rf"\s*(?:{asked})\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL), confirmed)
+    for asked, confirmed in (
+        (
+            r"(?:bitte\s+)?(?:merke?\s+dir|notiere?(?:\s+dir)?|denke?\s+daran|vergiss\s+nicht)"
+            r"(?:\s++bitte)?\s*+(?:,?\s*+dass\b|:)",
+            "Ich merke mir das: „{what}“",
+        ),
+        (
+            r"(?:s'il te pla[iî]t,?\s+)?(?:souviens-toi|rappelle-toi|retiens|n'oublie pas)"
+            r"\s*(?:bien\s+)?(?:que\b|qu'|:)",
+            "Je m'en souviendrai : « {what} »",
+        ),
+        (
+            r"(?:por favor,?\s+)?(?:recuerda|acu[eé]rdate(?:\s+de)?|no olvides|anota)\s*(?:que\b|:)",
+            "Lo recordaré: «{what}»",
+        ),
+        (
+            r"(?:por favor,?\s+)?(?:lembra(?:-te)?(?:\s+de)?|n[aã]o esque[cç]as?)\s*(?:que\b|:)",
+            "Vou lembrar-me: “{what}”",
+        ),
+        (r"(?:ricorda(?:ti)?|non dimenticare)\s*(?:che\b|:)", "Me ne ricorderò: «{what}»"),
+        (
+            r"(?:пожалуйста,?\s+)?(?:запомни|помни|не забудь)(?:,\s*что\b|\s*:)",
+            "Я запомню: «{what}»",
+        ),
+        (r"(?:请)?记住[,，:：]?", "我会记住：“{what}”"),
+        (r"(?:覚えておいて|覚えて)[:：、,]", "覚えておきます：「{what}」"),
+    )
+)
+_LONGEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RememberRequest:
+    """What a message asks to remember.
+
+    Attributes:
+        words: In the person's words.
+        facts: As lines of memory; empty where the words alone are kept.
+    """
+
+    words: str
+    facts: tuple[StatedFact, ...]
+
+
+def is_reminder_request(text: str) -> bool:
+    """Return whether a message asks to be reminded of something."""
+    return len(text) <= _LONGEST and bool(_REMIND.fullmatch(text.strip().rstrip("?.! ")))
+
+
+def _reminder(message: UserMessage, text: str) -> RememberRequest | None:
+    plain = text.strip().rstrip("?.! ")
+    found = _REMIND.fullmatch(plain) if len(plain) <= _LONGEST else None
+    if found is None:
+        return None
+    wanted = f"{found['what']}{found['when']}"
+    stated = extract_facts(
+        f"I want to be reminded {wanted}", message.subject, message.date, message.name
+    )
+    kept = tuple(StatedFact(fact.line, text) for fact in stated)
+    return RememberRequest(wanted.removeprefix("to ").removeprefix("that "), kept) if kept else None
+
+
+def parse_remember_request(message: UserMessage, text: str) -> RememberRequest | None:
+    """Return what a message asks to remember; None where it is no such request."""
+    kept = foreign_memory_text(text)
+    if kept:
+        return RememberRequest(kept, (StatedFact(kept, text),))
+    reminder = _reminder(message, text)
+    if reminder:
+        return reminder
+    found = _REMEMBER.fullmatch(text)
+    asked = is_question(text) and not _POLITE.match(text)
+    if found is None or asked or len(text) > 4000 or _ASKS_WITHIN.search(text):
+        return None
+    what = found["what"].rstrip(" ?")
+    if _TO_DO.match(what) and len(what) <= 300:
+        line = to_third(f"I want to remember {expand(what)}", message.subject)
+        return RememberRequest(what[3:].strip(), (StatedFact(line, what),))
+    return RememberRequest(
+        what.strip(), extract_facts(what, message.subject, message.date, message.name)
+    )
+
+
+def foreign_memory_text(text: str) -> str:
+    """Return what a message in another language asks to remember; empty where it does not ask."""
+    if len(text) > _LONGEST or _QUESTION.search(text):
+        return ""
+    plain = text.replace("’", "'")
+    found = next((hit for form, _ in _FORMS if (hit := form.fullmatch(plain))), None)
+    if found is None:
+        return ""
+    line = " ".join(found["what"].split()).lstrip("-*•#> ")
+    return line[:1].upper() + line[1:]
+
+
+def foreign_confirmation(text: str) -> str:
+    """Return the confirmation of such a request; empty where the text is none."""
+    what = foreign_memory_text(text)
+    plain = text.replace("’", "'")
+    form = next((says for form, says in _FORMS if form.fullmatch(plain)), "")
+    return form.format(what=what) if what else ""

@@ -1,0 +1,87 @@
+"""What is said out of courtesy, in passing or in anger, and what is asked of the clock.
+
+Rule 1: only a whole short message is a courtesy; one that also states or asks something is not.
+Rule 2: the clock is the newest message's own header.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Literal
+
+from bot.language.person import expand
+
+SmallTalk = Literal["about", "hello", "thanks", "bye", "clock", "ok", "wrong", "insult"]
+
+_COURTESIES: dict[SmallTalk, re.Pattern[str]] = {
+    "about": re.compile(
+        r".{0,20}\b(?:who|what) are you\b.{0,20}|what can you do.{0,20}|help(?: me)?|/?start"
+        r"|how do(?:es)? (?:you|this) work|wer bist du|qui es-tu|quién eres"
+        r"|are you (?:an? )?(?:ai|bot|robot|human|llm|language model|chatgpt|real)\b.{0,30}",
+        re.IGNORECASE,
+    ),
+    "hello": re.compile(
+        r"(?:hi|hello|hey|hiya|yo|good (?:morning|evening|afternoon|day)|greetings|hallo|moin|servus"
+        r"|guten (?:tag|morgen|abend)|bonjour|bonsoir|salut|hola|buenos días|buenas tardes|ciao|olá"
+        r"|привет|مرحبا)\b.{0,25}|how are you.{0,20}|how is it going|what is up|你好|こんにちは",
+        re.IGNORECASE,
+    ),
+    "thanks": re.compile(
+        r"(?:many |great, |perfect, )?(?:thanks|thank you|thx|cheers|danke|merci|gracias)\b.{0,30}",
+        re.IGNORECASE,
+    ),
+    "bye": re.compile(
+        r"(?:bye|goodbye|good night|see you|tschüss|auf wiedersehen|au revoir|adiós|cya)\b.{0,20}",
+        re.IGNORECASE,
+    ),
+    "clock": re.compile(
+        r"(?:what|which) (?:time|day|date)(?: of the week)? (?:is it|is today|do we have)(?: .{0,20})?"
+        r"|what is (?:the )?(?:current )?(?:time|date|day)(?: (?:now|today|right now|please))*"
+        r"|what is (?:it )?today(?:'s date)?|(?:do you know |tell me )?what (?:time|day) it is(?: .{0,20})?",
+        re.IGNORECASE,
+    ),
+    "ok": re.compile(
+        r"(?:(?:ok|okay|k|lol|haha\w*|no|nope|yes|yeah|yep|sure|fine|cool|great|nice|hm+|ah|oh|alright|wow"
+        r"|got it|i see|never mind|all right|perfect|good)(?:[ ,.!]+|$)){1,4}",
+        re.IGNORECASE,
+    ),
+    "wrong": re.compile(
+        r"(?:no,? )?(?:you(?: are|'re|re)?|that(?: is|s)?|this is|it is) (?:all |so |just |completely )?"
+        r"(?:wrong|mistaken|incorrect|false|not (?:right|true|correct))",
+        re.IGNORECASE,
+    ),
+    "insult": re.compile(
+        r"(?:you(?: are|'re|re)?|u r|what an?|this is|this bot is) (?:an? |so |such |really |very |just "
+        r"|fucking |complete |bloody )*(?:stupid|dumb|useless|idiot|moron|crap|trash|garbage|shit|terrible"
+        r"|worthless|annoying|awful|suck)\b.{0,30}|(?:fuck|screw) (?:you|off|this)|shut up|i hate you"
+        r"|stupid (?:bot|thing|machine)|idiot",
+        re.IGNORECASE,
+    ),
+}
+_SORROW = re.compile(
+    r"\b(?:passed away|died|funeral|heartbroken|was fired|got fired|lost my (?:job|mother|father|mum|mom|dad"
+    r"|wife|husband|son|daughter|brother|sister|baby)|(?:am|feel|feeling) (?:so |really |very |a bit |quite )*"
+    r"(?:sad|depressed|lonely|miserable|hopeless|awful|terrible)|has cancer|have cancer|broke up with)\b",
+    re.IGNORECASE,
+)
+
+
+def small_talk_kinds(plain: str) -> tuple[SmallTalk, ...]:
+    """Return which courtesies a message may be, contractions written out, the likeliest first."""
+    if len(plain) > 80:
+        return ()
+    return tuple(name for name, pattern in _COURTESIES.items() if pattern.fullmatch(plain))
+
+
+def is_bad_news(text: str) -> bool:
+    """Return whether a person tells of a loss or of being sad."""
+    return bool(_SORROW.search(expand(text[:4000])))
+
+
+def describe_time(day: str, time: str) -> str:
+    """Return what a message's header says of date and time."""
+    if not day:
+        return "I see no clock here: your message came without a date."
+    weekday = date.fromisoformat(day).strftime("%A")
+    return f"It is {time} on {weekday}, {day}." if time else f"It is {weekday}, {day}."

@@ -1,0 +1,80 @@
+"""What commands on the same machine may ask of a running bot, through its control socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from bot.core.errors import TapeError
+from bot.runtime.app.build import App
+from bot.runtime.control_socket import Handler
+from bot.runtime.sessions.session_reset import reset_session
+from bot.tape.entries import TapeEntry
+from bot.tape.http_protocol import hit_record
+from bot.tape.search import SearchQuery
+from bot.tape.store import TapeStore
+
+_LONGEST_TEXT = 1_900
+"""Characters of a text in an answer to ``tapebot tape search``."""
+
+_LARGEST_ANSWER = 900_000
+"""Bytes of such an answer: what the control socket carries."""
+
+
+def control_handlers(app: App) -> Mapping[str, Handler]:
+    """Return what answers, by what ``do`` says."""
+    return {
+        "pair": app.access_control.handle,
+        "search": partial(_search, app.store),
+        "reset": partial(_reset, app),
+        **app.web.handlers(),
+    }
+
+
+async def _reset(app: App, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer ``tapebot tape reset``."""
+    version = request.get("version")
+    await reset_session(
+        app.store,
+        str(request.get("session", "")),
+        app.services.scopes,
+        expect=version if type(version) is int else 0,
+        archive=request.get("archive") is True,
+        vectors=app.vectors,
+        files=app.memory_files,
+    )
+    return {"ok": True, "text": "done"}
+
+
+async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer ``tapebot tape search``."""
+    tapes, limit, problem = (request.get(name) for name in ("tapes", "limit", "problem"))
+    query = SearchQuery(
+        str(request.get("words", "")),
+        tapes=tuple(map(str, tapes)) if isinstance(tapes, list) else None,
+        limit=limit if type(limit) is int else 10,
+        problem=problem if isinstance(problem, str) else None,
+    )
+    hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
+    if len(json.dumps(hits)) > _LARGEST_ANSWER:
+        raise TapeError(f"{len(hits)} hits are too much for one answer; ask for fewer of them")
+    return {"ok": True, "hits": hits}
+
+
+def _shown(entry: TapeEntry) -> TapeEntry:
+    """Return as much of an entry as a line of an answer shows."""
+    meta = {key: value for key, value in entry.meta.items() if key != "attachments"}
+    return replace(entry, payload=_cut(entry.payload), meta=_cut(meta))
+
+
+def _cut(value: Any) -> Any:
+    """Return a JSON value whose texts are not long."""
+    if isinstance(value, str):
+        more = len(value) - _LONGEST_TEXT
+        return f"{value[:_LONGEST_TEXT]} … ({more} more characters)" if more > 0 else value
+    if isinstance(value, dict):
+        return {key: _cut(one) for key, one in value.items()}
+    return [_cut(one) for one in value] if isinstance(value, list) else value

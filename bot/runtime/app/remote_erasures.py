@@ -1,0 +1,80 @@
+"""What other processes erased goes from what this one keeps: what is known of people, and vectors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from bot.core.errors import TapebotError
+from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.vector_index import VectorIndex
+from bot.transfer.memory_folder import MemoryFolder
+
+if TYPE_CHECKING:
+    # Loaded only where a database is set.
+    from bot.core.database.wakeups import Wakeups
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "erased"
+"""Told of by the tapes' tables."""
+
+_EVERY = 60.0
+"""Seconds after which it looks by itself."""
+
+
+class RemoteErasures:
+    """Follows the erasures of all processes.
+
+    Args:
+        counted: Returns how often something was erased, by tape.
+        wakeups: Tell of it.
+        scopes: What is known of people and of the workspace.
+        vectors: Of messages; None where there are none.
+        files: Of memory, to be read by people; None where there are none.
+    """
+
+    def __init__(
+        self,
+        counted: Callable[[], Awaitable[Mapping[str, int]]],
+        wakeups: Wakeups,
+        scopes: ScopeRegistry,
+        vectors: VectorIndex | None,
+        files: MemoryFolder | None = None,
+    ) -> None:
+        self._counted = counted
+        self._wakeups = wakeups
+        self._scopes = scopes
+        self._vectors = vectors
+        self._files = files
+        self._seen: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Follow them until cancelled; what was erased while nobody did is caught up with first."""
+        while True:
+            erased = self._wakeups.event(TOPIC)
+            try:
+                await self.apply_new()
+            except (TapebotError, OSError) as error:
+                logger.warning("what was erased elsewhere may still be here: %s", error)
+            await self._wakeups.wait(erased, _EVERY)
+
+    async def apply_new(self) -> None:
+        """Let go of what was erased since the last look.
+
+        Raises:
+            TapebotError: The tapes cannot be read.
+            OSError: The vectors cannot be written.
+        """
+        for tape, count in (await self._counted()).items():
+            if self._seen.get(tape) == count:
+                continue
+            if self._files is not None:
+                await self._files.erased_elsewhere(tape)
+            if self._vectors is not None:
+                await self._vectors.purge_erased(tape)
+            for scope in self._scopes.open_scopes():
+                if scope.name == tape:
+                    await scope.open()
+            self._seen[tape] = count

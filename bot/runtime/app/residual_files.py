@@ -1,0 +1,151 @@
+"""Words of people in files other than tapes, and how they go.
+
+Rule 1: what cannot be looked into counts as holding the words.
+Rule 2: what one place refuses keeps none of the others from being cleaned.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+
+from bot.bus import WEB_CHANNEL, Bus
+from bot.bus.media.blobs import Blobs
+from bot.core.errors import TapeWriteError
+from bot.core.files import sync_directory
+from bot.runtime.app.text_search import WordMatcher, file_contains
+from channels.console.history import erase_history_entries
+
+logger = logging.getLogger(__name__)
+
+_MORE_OF_A_RECORD = b"    "
+_SET_ASIDE = "*.damaged"
+
+
+class ResidualFiles:
+    """All places below the home folder, tapes and their index apart, in which people's words stay.
+
+    Args:
+        home: The home folder.
+        bus: Keeps messages until they are answered.
+        blobs: Keeps files that people sent.
+    """
+
+    def __init__(self, home: Path, bus: Bus, blobs: Blobs) -> None:
+        self._home = home
+        self._bus = bus
+        self._blobs = blobs
+
+    async def erase(self, words: Collection[str], blobs: Collection[str]) -> int:
+        """Remove words and files for good; doing it again does no harm, and does what was refused.
+
+        Words are looked for in whatever case, width, spacing and composition. What holds some goes
+        whole: a typed line, an exported file, a record of the log. Messages that are done with and
+        updates that were set aside as damaged go whatever they say; messages that wait for their
+        answer go once they have it.
+
+        Args:
+            words: Words, or passages; empty ones are nothing.
+            blobs: Names of files that people sent; the caller knows that nothing refers to them.
+
+        Returns:
+            How many files, typed lines and records were removed; the bus does not count.
+
+        Raises:
+            BusClosed: The program is stopping; nothing was done.
+            BusError: The storage refused to rewrite the bus's journal; nothing else was done.
+            TapeWriteError: The storage refused a place; the others are clean.
+        """
+        await self._bus.compact()
+        wording, home = WordMatcher(words), self._home
+        refusals: list[OSError] = []
+        gone = 0
+        for name in blobs:
+            try:
+                gone += await self._blobs.remove(name)
+            except OSError as error:
+                refusals.append(error)
+        places = (
+            partial(erase_history_entries, home / "console" / "history", wording.matches),
+            partial(_remove, home / "exports", "*", partial(file_contains, wording=wording)),
+            partial(_remove, home / "channels", _SET_ASIDE, lambda _: True),
+            partial(
+                _remove,
+                home / "channels" / WEB_CHANNEL,
+                "*",
+                partial(file_contains, wording=wording),
+            ),
+            partial(_mask_logs, home / "logs", wording.matches),
+        )
+        for clean in places if wording.words else ():
+            try:
+                gone += await anyio.to_thread.run_sync(clean)
+            except OSError as error:
+                refusals.append(error)
+        if refusals:
+            raise _refused(refusals) from refusals[0]
+        return gone
+
+
+def _refused(refusals: Collection[OSError]) -> TapeWriteError:
+    told = "; ".join(f"{error.filename or 'a file'} ({error.strerror})" for error in refusals)
+    return TapeWriteError(
+        f"erased, but for what the storage refused: {told}; see to that, then ask again"
+    )
+
+
+def _remove(folder: Path, pattern: str, has_to_go: Callable[[Path], bool]) -> int:
+    """Remove files below a folder that need not be there; return how many."""
+    gone = 0
+    for path in sorted(folder.rglob(pattern)):
+        if path.is_symlink() or not path.is_file() or not has_to_go(path):
+            continue
+        path.unlink(missing_ok=True)
+        sync_directory(path.parent)
+        gone += 1
+    return gone
+
+
+def _mask_logs(folder: Path, holds: Callable[[str], bool]) -> int:
+    """Overwrite records of log files that hold words; return how many.
+
+    No place is moved by it: another thread writes at the end of the newest file meanwhile.
+    """
+    masked = 0
+    with ExitStack() as opened:
+        # All at once, for they may change their names.
+        files = [
+            opened.enter_context(path.open("r+b", buffering=0))
+            for path in sorted(folder.glob("*.log*"))
+        ]
+        for file in files:
+            before = masked
+            for offset, record in _records(file.readall()):
+                if holds(record.decode("utf-8", "replace")):
+                    os.pwrite(file.fileno(), _masked(record), offset)
+                    masked += 1
+            if masked > before:
+                os.fsync(file.fileno())
+    return masked
+
+
+def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each record of a log, a line and the indented ones below it, and where it begins."""
+    start = end = 0
+    for line in data.splitlines(keepends=True):
+        if end > start and not line.startswith(_MORE_OF_A_RECORD):
+            yield start, data[start:end]
+            start = end
+        end += len(line)
+    if end > start:
+        yield start, data[start:end]
+
+
+def _masked(record: bytes) -> bytes:
+    return b"\n".join(b"*" * len(line) for line in record.split(b"\n"))

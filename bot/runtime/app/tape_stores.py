@@ -1,0 +1,141 @@
+"""Opens the store that the settings name: the database, files, memory, a tape server, or an installed one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import entry_points
+from typing import cast
+from urllib.parse import urlsplit
+
+import anyio
+
+from bot.core.clock import Clock
+from bot.core.errors import SettingsError
+from bot.runtime.app.database_services import DatabaseServices, open_database_services
+from bot.runtime.settings import Settings
+from bot.runtime.settings.validators import web_address
+from bot.tape.store import TapeStore
+from bot.tape.stores.file import FileTapeStore
+from bot.tape.stores.memory import MemoryTapeStore
+
+GROUP = "tapebot.tape_stores"
+"""The group of entry points in which packages offer stores: each names a ``StoreFactory``."""
+
+StoreFactory = Callable[[Settings], TapeStore]
+
+
+@asynccontextmanager
+async def open_tape_store(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    read_only: bool = False,
+    shared: DatabaseServices | None = None,
+) -> AsyncIterator[TapeStore]:
+    """Open the store of the settings, that in the database where one is set; close it at the end.
+
+    Args:
+        settings: Say which, and where.
+        clock: Gives entries their time, where the store is in this process.
+        read_only: Take no lock, for looking at the tapes of a running program.
+        shared: The database, where it is open already.
+
+    Raises:
+        SettingsError: There is no such store, or a part that it needs is missing.
+        TapeLocked: Another process has the folder.
+        DatabaseUnavailable: The database cannot be reached.
+        DatabaseOutdated: It is of another version; the text says what to do.
+    """
+    if shared is None and settings.database_url is not None:
+        async with (
+            open_database_services(settings) as opened,
+            open_tape_store(settings, clock=clock, shared=opened) as store,
+        ):
+            yield store
+        return
+    if shared is None:
+        store = build_tape_store(settings, clock=clock, read_only=read_only)
+    else:
+        from bot.tape.stores.postgres import PostgresTapeStore
+
+        workspace = settings.workspace_id or ""
+        store = PostgresTapeStore(shared.database, shared.wakeups, clock=clock, workspace=workspace)
+    try:
+        yield store
+    finally:
+        with anyio.CancelScope(shield=True):
+            await store.close()
+
+
+def build_tape_store(
+    settings: Settings, *, clock: Clock | None = None, read_only: bool = False
+) -> TapeStore:
+    """Return the store of ``tape_store``, whether or not a database is set; the caller closes it.
+
+    Args:
+        settings: Say which, and where.
+        clock: Gives entries their time, where the store is in this process.
+        read_only: Take no lock, for looking at the tapes of a running program.
+
+    Raises:
+        SettingsError: There is no such store, or a part that it needs is missing.
+        TapeLocked: Another process has the folder.
+    """
+    name = settings.tape_store
+    if name == "file":
+        return FileTapeStore(
+            settings.home / "tapes",
+            workspace=settings.workspace_id or "",
+            sync=settings.tape_sync == "always",
+            open_tapes=settings.open_tapes,
+            read_only=read_only,
+            clock=clock,
+        )
+    if name == "memory":
+        return MemoryTapeStore(clock=clock)
+    if name.startswith(("http://", "https://")):
+        return _remote(settings)
+    return _installed(name)(settings)
+
+
+def _remote(settings: Settings) -> TapeStore:
+    try:
+        address = web_address(settings.tape_store)
+    except ValueError as error:
+        raise SettingsError(f"TAPEBOT_TAPE_STORE: allowed: {error}.") from error
+    if "@" in urlsplit(address).netloc:
+        # Errors name the address, and reach chats.
+        raise SettingsError("TAPEBOT_TAPE_STORE: allowed: an address without user and password.")
+    if settings.tape_store_token is None:
+        raise SettingsError(
+            "TAPEBOT_TAPE_STORE_TOKEN: not set, and a tape server takes none without; "
+            "`tapebot tape-server token add` makes one there"
+        )
+    token = settings.tape_store_token.get_secret_value().strip()
+    if not re.fullmatch(r"[!-~]+", token):
+        raise SettingsError(
+            "TAPEBOT_TAPE_STORE_TOKEN: given a secret; allowed: a token as "
+            "`tapebot tape-server token add` prints it."
+        )
+    try:
+        from bot.tape.stores.remote import RemoteTapeStore
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"TAPEBOT_TAPE_STORE: a tape server needs {error.name}: pip install 'tapebot[remote]'"
+        ) from error
+    return RemoteTapeStore(address, token)
+
+
+def _installed(name: str) -> StoreFactory:
+    offered = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in offered:
+        known = ", ".join(["file", "memory", "http(s)://...", *sorted(offered)])
+        raise SettingsError(f"TAPEBOT_TAPE_STORE: given {name!r}; allowed: {known}.")
+    try:
+        return cast(StoreFactory, offered[name].load())
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(
+            f"TAPEBOT_TAPE_STORE: the store {name} cannot be loaded: {error}"
+        ) from error

@@ -1,0 +1,158 @@
+"""Entries that a session's worker writes around turns. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bot.agent.commands.parser import ParsedCommand, parse_command
+from bot.agent.commands.registry import CommandAuthor
+from bot.bus import Button, DeliveryReport, Inbound, OutgoingFile
+from bot.core.clock import format_time
+from bot.llm.base import Usage
+from bot.memory.conversation_entries import TURN_END
+from bot.memory.facts.evidence import MEMORY_PAUSED
+from bot.memory.session_fold import SessionFold
+from bot.memory.turn_fold import COMMAND, DELIVERY, REPLY
+from bot.tape.entries import TapeEntry, event, message
+
+
+def message_entry(
+    inbound: Inbound,
+    timezone: str,
+    *,
+    queued: bool = False,
+    overheard: bool = False,
+    replaces: TapeEntry | None = None,
+    paused: bool = False,
+) -> TapeEntry:
+    """Return a person's message as an entry; what fixes its rendering is in its meta.
+
+    Args:
+        inbound: The message.
+        timezone: The user's, by name.
+        queued: A turn takes it in later.
+        overheard: It asks for no answer.
+        replaces: The entry in whose place it is in view: the turn of that had not ended. What came
+            with it stays.
+        paused: Nothing is to be learned from it.
+    """
+    meta = _meta(inbound, timezone)
+    if paused:
+        meta[MEMORY_PAUSED] = True
+    if queued or overheard:
+        meta["queued"] = True
+    if overheard:
+        meta["overheard"] = True
+    if inbound.edits is not None:
+        meta["edits"] = inbound.edits
+    if replaces is not None:
+        meta["replaces"] = replaces.id
+        if (kept := replaces.meta.get("attachments")) is not None:
+            meta["attachments"] = kept
+    if inbound.quote is not None:
+        meta["quote"] = inbound.quote
+    if inbound.attachments and "attachments" not in meta:
+        meta["attachments"] = [
+            {key: value for key, value in asdict(one).items() if value is not None}
+            for one in inbound.attachments
+        ]
+    return message("user", inbound.text, **meta)
+
+
+def command_entry(inbound: Inbound, parsed: ParsedCommand, timezone: str) -> TapeEntry:
+    """Return a command as an event: it is heard, but it is no part of the conversation."""
+    data = {"name": parsed.name, "arguments": parsed.arguments}
+    return event(COMMAND, data, **_meta(inbound, timezone))
+
+
+def command_end_entries(
+    turn: str,
+    inbound: Inbound,
+    text: str,
+    fold: SessionFold,
+    *,
+    status: str = "command",
+    buttons: Sequence[Button] = (),
+    replaces: str | None = None,
+    files: Sequence[OutgoingFile] = (),
+) -> list[TapeEntry]:
+    """Return the reply to a command, and the end of the turn that it is.
+
+    Args:
+        turn: Its id.
+        inbound: The command's message.
+        text: The reply.
+        fold: The session's state.
+        status: How it ended.
+        buttons: Below the reply.
+        replaces: The platform message whose place the reply takes.
+        files: Sent with it, from the folder for exports.
+    """
+    reply: dict[str, Any] = {"text": text}
+    if buttons:
+        reply["buttons"] = [[button.label, button.command] for button in buttons]
+    if replaces is not None:
+        reply["replaces"] = replaces
+    if files:
+        # Their names in that folder: a tape may be read elsewhere, and says nothing of this machine.
+        reply["files"] = [[file.name, file.path.name] for file in files]
+    end: dict[str, Any] = {
+        "turn": turn,
+        "status": status,
+        "answered": True,
+        "inbound": [inbound.id],
+        "reply_to": inbound.id,
+        "usage": Usage().as_json(),
+        "pointers": fold.pointers(),
+    }
+    if inbound.via is not None:
+        # In the reply, too: an undelivered one is read from there alone.
+        reply["via"] = end["via"] = inbound.via.session
+    return [event(REPLY, reply, turn=turn), event(TURN_END, end)]
+
+
+def delivery_entry(report: DeliveryReport) -> TapeEntry:
+    """Return the receipt of an answer, or of a part of it."""
+    data: dict[str, Any] = {"turn": report.answer}
+    if report.final:
+        data["delivered"] = report.delivered
+    else:
+        data["final"] = False
+    if report.platform_ids:
+        data["platform_ids"] = list(report.platform_ids)
+    if report.error is not None:
+        data["error"] = report.error
+    return event(DELIVERY, data)
+
+
+def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
+    meta: dict[str, Any] = {
+        "sender": {"id": inbound.sender.id, "name": inbound.sender.name, "role": inbound.role},
+        "inbound": inbound.id,
+        "sent": format_time(inbound.sent_at),
+        "tz": timezone,
+        "private": inbound.private,
+    }
+    if inbound.via is not None:
+        meta["via"] = inbound.via.session
+    return meta
+
+
+def parsed_command(inbound: Inbound) -> ParsedCommand | None:
+    """Return the command that a message is; what is overheard or edited is none."""
+    if inbound.edits is not None or not inbound.expects_answer:
+        return None
+    return parse_command(inbound.text)
+
+
+def command_author(inbound: Inbound) -> CommandAuthor:
+    """Return what commands may know of who gave one.
+
+    An id counts on its own channel: whoever gives a command from another is nobody of this one, whatever
+    their id there.
+    """
+    sender, via = inbound.sender.id, inbound.via
+    who = sender if via is None else f"{via.channel}:{sender}"
+    return CommandAuthor(inbound.role, inbound.private, who, inbound.id)

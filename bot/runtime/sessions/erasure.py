@@ -1,0 +1,411 @@
+"""Erases what a person wants forgotten, on all tapes that hold some of it, and from all that runs.
+
+What only repeats it goes first, what was said and what was believed next, the request last of all. So a
+kill leaves the request, and the confirmation, which comes again, finds what is left and finishes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Protocol
+
+from bot.agent.request_builder import RequestBuilder
+from bot.agent.views.automatic_recall import AutomaticRecall
+from bot.agent.views.exact import AnchorReader
+from bot.agent.views.summaries import SummaryReader
+from bot.core.errors import (
+    BusError,
+    MemoryRefused,
+    SessionBusy,
+    TapeNotFound,
+    TapeWriteError,
+)
+from bot.memory.attachments import attachments_in
+from bot.memory.fold_loader import load_fold
+from bot.memory.forgetting.erasure_candidates import (
+    CandidateCollector,
+    ErasurePreview,
+    visit_entries,
+)
+from bot.memory.forgetting.erasure_messages import ErasureResult
+from bot.memory.forgetting.erasure_plan import ErasurePhase, ErasurePlan, SourceTape
+from bot.memory.forgetting.erasure_query import ErasureQuery
+from bot.memory.forgetting.erasure_requests import find_erasure_result, result_event
+from bot.memory.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session_fold import SessionFold
+from bot.memory.vector_index import VectorIndex
+from bot.runtime.sessions.consolidator import Consolidator
+from bot.runtime.sessions.fact_verifier import FactVerifier
+from bot.tape.entries import TapeEntry
+from bot.tape.store import TapeStore
+
+logger = logging.getLogger(__name__)
+
+EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
+"""Removes words, and files by their names, from all places that are no tapes; returns how many."""
+
+BUSY = "something is still running for you: wait until it is done, or stop it with /stop, and try again"
+
+_MOST_AT_ONCE = 2_000_000
+"""Characters of tombstones that wait to be written."""
+
+
+LockSession = Callable[[str], AbstractAsyncContextManager[None]]
+"""Keeps a session from having a holder in another process meanwhile: ``Bus.keep``."""
+
+
+class DerivedFiles(Protocol):
+    """Files that are made from tapes, and are no memory themselves."""
+
+    def add_entry(self, tape: str, entry: TapeEntry) -> None:
+        """Take note of an entry that was appended to a tape."""
+        ...
+
+    def mark_stale(self, tape: str) -> None:
+        """Take note that what is made from a tape may be out of date."""
+        ...
+
+    def suspend(self, tapes: Collection[str]) -> AbstractAsyncContextManager[None]:
+        """Remove what is made from these tapes, and write none of it until the end.
+
+        Raises:
+            TapeWriteError: It could not be removed; nothing is to be erased then.
+        """
+        ...
+
+
+async def erase_no_files(words: Collection[str], blobs: Collection[str]) -> int:
+    """Remove nothing: where a program keeps words nowhere else."""
+    del words, blobs
+    return 0
+
+
+def suspend_files(
+    files: DerivedFiles | None, tapes: Collection[str]
+) -> AbstractAsyncContextManager[None]:
+    """Keep what is made from tapes away while something is erased from them."""
+    return nullcontext() if files is None else files.suspend(tapes)
+
+
+class LiveSession:
+    """A session with a worker, as far as an erasure must know of it.
+
+    Args:
+        requests: Its state, and what was made of it.
+        consolidator: Its background consolidation.
+        judging: Its background judging.
+        working: Says whether a turn or ``/new`` runs.
+    """
+
+    def __init__(
+        self,
+        requests: RequestBuilder,
+        consolidator: Consolidator,
+        judging: FactVerifier,
+        working: Callable[[], bool],
+    ) -> None:
+        self._requests = requests
+        self._consolidator = consolidator
+        self._judging = judging
+        self._working = working
+
+    @property
+    def tape(self) -> str:
+        """Its tape."""
+        return self._requests.tape.name
+
+    @property
+    def is_busy(self) -> bool:
+        """Something runs that knows what is on the tape."""
+        return self._working()
+
+    def cancel_background_work(self) -> None:
+        """Give up what runs in the background on words that are about to be erased."""
+        self._consolidator.cancel()
+        self._judging.cancel()
+
+    async def update_home(self) -> None:
+        """Go to where the person's memory is by now."""
+        await self._requests.memory.update_home()
+
+    async def reload(self) -> None:
+        """Read the tape anew, into the same state; nothing is written meanwhile."""
+        requests = self._requests
+        async with requests.tape.block_writes():
+            window = requests.fold.window
+            fresh = await load_fold(
+                requests.tape, max_messages=window.max_messages, max_tokens=window.max_tokens
+            )
+            replace_state(requests.fold, fresh)
+            requests.tape.fence(requests.fold.version)
+        requests.rendered.clear()
+        requests.recalled = AutomaticRecall()
+        requests.anchors = AnchorReader(requests.tape, requests.fold)
+        requests.summaries = SummaryReader(requests.tape, requests.fold)
+
+
+def replace_state(fold: SessionFold, fresh: SessionFold) -> None:
+    """Put a fold's state into another: parts of that are held by others."""
+    shared = ("window", "turns", "zone", "facts")
+    for part in fields(SessionFold):
+        if part.name not in shared:
+            setattr(fold, part.name, getattr(fresh, part.name))
+            continue
+        old, new = getattr(fold, part.name), getattr(fresh, part.name)
+        for one in fields(old):
+            setattr(old, one.name, getattr(new, one.name))
+
+
+@dataclass(slots=True)
+class Eraser:
+    """Erases for one session.
+
+    Attributes:
+        surveyor: Finds what is to go.
+        scopes: All there are, and all sessions that have a worker here.
+        lock_session: Keeps sessions from having one elsewhere.
+        erase_residual_files: Cleans what is no tape.
+        vectors: Find messages by meaning; None where nothing does.
+        files: Made from tapes; None where there are none.
+    """
+
+    surveyor: CandidateCollector
+    scopes: ScopeRegistry
+    lock_session: LockSession
+    erase_residual_files: EraseResidualFiles
+    vectors: VectorIndex | None = None
+    files: DerivedFiles | None = None
+    _waiting: dict[str, list[TapeEntry]] = field(default_factory=dict)
+    _size: int = 0
+    _changed: int = 0
+
+    @property
+    def _store(self) -> TapeStore:
+        return self.surveyor.store
+
+    async def erase(
+        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> ErasureResult | ErasurePreview:
+        """Erase what is wanted, physically.
+
+        Args:
+            wanted: What the request asks for.
+            request: The entry of the session's tape that asks for it.
+            shown: Numbers of the facts, and how many messages, that the person has been shown.
+
+        Returns:
+            What was forgotten; a survey where it would be much more than was shown, and nothing was
+            erased.
+
+        Raises:
+            MemoryRefused: Something runs that would write the words again; nothing was erased.
+            TapeError: The storage refused; asking again goes on from there.
+        """
+        doors = self.scopes.session_locks
+        async with doors.erasure_lock:
+            survey = await self.surveyor.collect(wanted, request)
+            facts, messages = shown
+            found = {fact.id for fact in survey.facts}
+            if not found <= facts or survey.message_count > messages + max(3, messages // 2):
+                return survey
+            names = {source.name for source in survey.sources}
+            async with doors.erase_lock(names), self._kept(names):
+                self._let_go(survey)
+                async with suspend_files(self.files, names):
+                    return await self._carry_out(survey, request, shown)
+
+    @asynccontextmanager
+    async def _kept(self, tapes: Collection[str]) -> AsyncIterator[None]:
+        """Keep workers of other processes from these tapes: they would go on with what they had read.
+
+        Scopes have no worker; who reads them sees that something was erased.
+
+        Raises:
+            MemoryRefused: One of them has something to do.
+        """
+        async with AsyncExitStack() as kept:
+            for tape in sorted(tapes):
+                if not is_shared_scope(tape):
+                    try:
+                        await kept.enter_async_context(self.lock_session(tape))
+                    except SessionBusy as error:
+                        raise MemoryRefused(BUSY) from error
+                    except BusError as error:
+                        raise TapeWriteError(f"nothing was erased: {error}") from error
+            yield
+
+    def _let_go(self, survey: ErasurePreview) -> None:
+        """See that nothing runs that knows the words.
+
+        Raises:
+            MemoryRefused: Something does.
+        """
+        own = {source.name: source.own for source in survey.sources}
+        touched = [one for one in self.scopes.active_sessions.values() if one.tape in own]
+        if any(one.is_busy and own[one.tape] for one in touched):
+            raise MemoryRefused(BUSY)
+        for one in touched:
+            one.cancel_background_work()
+
+    async def drop_request(self, request: TapeEntry, wanted: ErasureQuery) -> None:
+        """Erase a request that found nothing: it alone holds the words."""
+        tape = self.surveyor.memory.tape.name
+        plan = ErasurePlan({}, (), {}, wanted.text_matcher(), request=(tape, request.id))
+        async with self.scopes.session_locks.erasure_lock:
+            await self.erase_residual_files(wanted.text_matcher().all_texts(), ())
+            if (found := plan.replacement(SourceTape(tape), request)) is not None:
+                await self._store.erase(tape, [found[1]])
+            await self._reload({tape})
+
+    async def _carry_out(
+        self, survey: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> ErasureResult:
+        plan, sources = survey.plan, survey.sources
+        memory = self.surveyor.memory
+        later, seen = await self._erase_repeated(plan, sources, {})
+        places = self._changed
+        words = {*plan.matcher.all_texts(), *plan.query.text_matcher().all_texts(), *survey.lines}
+        places += await self.erase_residual_files(
+            sorted(words), await self._unused(survey.blobs, plan)
+        )
+        for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
+            await self._erase_all(plan, later[phase])
+        seen = await self._erase_later(plan, sources, seen)
+        numbers = tuple(sorted(shown[0] | {fact.id for fact in survey.facts}))
+        said = max(shown[1], survey.message_count)
+        erased = ErasureResult(
+            numbers,
+            said,
+            places,
+            survey.not_permitted_count,
+            survey.affected_records,
+            len(survey.redacted_texts),
+        )
+        if await find_erasure_result(memory, request.id) is None:
+            await memory.home.tape.ensure_bootstrap_anchor()
+            await memory.home.tape.append(result_event(memory, request.id, erased))
+        await self._erase_all(plan, later[ErasurePhase.REQUESTED])
+        await self._reload(_names(survey))
+        changed = self._changed
+        await self._erase_later(plan, sources, seen)
+        if self._changed > changed:
+            await self._reload(_names(survey))
+        await memory.refresh()
+        return erased
+
+    async def _erase_later(
+        self, plan: ErasurePlan, sources: Iterable[SourceTape], seen: dict[str, int]
+    ) -> dict[str, int]:
+        """Erase what was written meanwhile by a session that had the words in its state."""
+        later, read = await self._erase_repeated(plan, sources, seen)
+        for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
+            await self._erase_all(plan, later[phase])
+        return read
+
+    async def _erase_repeated(
+        self, plan: ErasurePlan, sources: Iterable[SourceTape], seen: dict[str, int]
+    ) -> tuple[dict[ErasurePhase, list[tuple[SourceTape, int]]], dict[str, int]]:
+        """Erase what repeats; return by phase what goes later, and how far each tape was read."""
+        later: dict[ErasurePhase, list[tuple[SourceTape, int]]] = {
+            phase: [] for phase in ErasurePhase
+        }
+        read: dict[str, int] = {}
+        for source in sources:
+            first = seen.get(source.name, 0) + 1
+            last = await self._version(source.name)
+            while first <= last:
+                through = min(last, first + 499)
+                look = partial(self._look, plan, source, later)
+                await visit_entries(self._store, source.name, look, first, through)
+                await self._write(_MOST_AT_ONCE)
+                first = through + 1
+            await self._write(0)
+            read[source.name] = last
+        return later, read
+
+    def _look(
+        self,
+        plan: ErasurePlan,
+        source: SourceTape,
+        later: dict[ErasurePhase, list[tuple[SourceTape, int]]],
+        entry: TapeEntry,
+    ) -> None:
+        found = plan.replacement(source, entry)
+        if found is None:
+            return
+        phase, fresh = found
+        if phase is ErasurePhase.REPEATED:
+            self._wait(source.name, fresh)
+        else:
+            later[phase].append((source, entry.id))
+
+    def _wait(self, tape: str, fresh: TapeEntry) -> None:
+        self._waiting.setdefault(tape, []).append(fresh)
+        self._size += len(str(fresh.payload))
+
+    async def _erase_all(self, plan: ErasurePlan, places: Iterable[tuple[SourceTape, int]]) -> None:
+        for source, number in places:
+            for entry in await self._store.read(source.name, number, number):
+                if (found := plan.replacement(source, entry)) is not None:
+                    self._wait(source.name, found[1])
+            await self._write(_MOST_AT_ONCE)
+        await self._write(0)
+
+    async def _write(self, most: int) -> None:
+        """Write the tombstones that wait, if they are more than this."""
+        if self._size <= most:
+            return
+        waiting, self._waiting, self._size = self._waiting, {}, 0
+        for tape, tombstones in waiting.items():
+            ids = [entry.id for entry in tombstones]
+            # Before as well: after a kill nothing tells any more that these had vectors.
+            await self._drop_vectors(tape, ids)
+            self._changed += await self._store.erase(tape, tombstones)
+            await self._drop_vectors(tape, ids)
+
+    async def _drop_vectors(self, tape: str, ids: Collection[int]) -> None:
+        if self.vectors is None:
+            return
+        try:
+            await self.vectors.erase(tape, ids)
+        except OSError as error:
+            raise TapeWriteError(
+                f"the vectors of {tape} could not be erased ({error.strerror}); ask again"
+            ) from error
+
+    async def _unused(self, blobs: Collection[str], plan: ErasurePlan) -> list[str]:
+        """Return the files to which nothing refers that stays, on any tape."""
+        left = set(blobs)
+
+        def look(tape: str, entry: TapeEntry) -> None:
+            if (tape, entry.id) not in plan.messages:
+                left.difference_update(one.blob for one in attachments_in(entry.meta) if one.blob)
+
+        if left:
+            for tape in await self._store.list_tapes():
+                await visit_entries(self._store, tape, partial(look, tape))
+        return sorted(left)
+
+    async def _version(self, tape: str) -> int:
+        try:
+            return await self._store.version(tape)
+        except TapeNotFound:
+            return 0
+
+    async def _reload(self, tapes: Collection[str]) -> None:
+        for scope in self.scopes.open_scopes():
+            # What everybody reads need not be there at all.
+            if scope.name in tapes:
+                async with scope.tape.block_writes():
+                    await scope.reload()
+        for one in list(self.scopes.active_sessions.values()):
+            if one.tape in tapes:
+                await one.reload()
+
+
+def _names(survey: ErasurePreview) -> set[str]:
+    return {source.name for source in survey.sources}

@@ -1,0 +1,120 @@
+"""What a session learns at once: what a person asks to remember in words that code recognises.
+
+Rule 1: what is learned rests on a message that is on the tape.
+Rule 2: it is learned under the message's own key: after a kill it is done again, and once.
+Rule 3: in a group a line says who speaks, and what gives orders waits for an owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.memory.conversation_entries import replaced_entry_id
+from bot.memory.facts.evidence import MEMORY_PAUSED
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.proposals import Proposal, ProposalBatch, ProposalDecision
+from bot.memory.facts.remember_proposal import propose_remembered_line
+from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.remember_requests import find_explicit_memory
+from bot.tape.entries import TapeEntry
+
+
+class ExplicitMemories:
+    """Learns from messages of one session.
+
+    Args:
+        memory: Its long-term memory.
+    """
+
+    def __init__(self, memory: LongTermMemory) -> None:
+        self._memory = memory
+
+    async def save(self, entries: Sequence[TapeEntry]) -> list[str]:
+        """Learn what messages on the tape ask to remember.
+
+        Returns:
+            What the model should be told of what was not learned, one sentence each.
+        """
+        notes: list[str] = []
+        for entry in entries:
+            if (original := await self._original(entry)) is not None:
+                await self.replace(entry, original)
+                continue
+            proposal = self._proposal(entry)
+            if proposal is None:
+                continue
+            if entry.meta.get(MEMORY_PAUSED) is True:
+                notes.append(_not_saved("memory is paused; `/memory resume` ends that"))
+                continue
+            key = f"said:{self._memory.tape.name}:{entry.id}"
+            outcome = await self._memory.write(ProposalBatch(key, "person", (proposal,)))
+            notes += [_told(one) for one in outcome.decisions if one.verdict != "approved"]
+        return notes
+
+    async def replace(self, entry: TapeEntry, original: TapeEntry) -> None:
+        """Learn what an edited message asks to remember, in the place of what it asked before."""
+        if (
+            entry.meta.get(MEMORY_PAUSED) is True
+            or self._key(entry) in self._memory.home.fold.decided_keys
+        ):
+            return
+        new = self._proposal(entry)
+        before = await self._asked_before(original, entry)
+        if before is None or new is None or before.text == new.text:
+            if new is not None and before is None:
+                await self._write(entry, new)
+            elif before is not None and new is None:
+                await self._write(entry, Proposal("retire", fact=before.id))
+            return
+        evidence = new.evidence
+        await self._write(entry, Proposal("supersede", new.text, before.id, evidence=evidence))
+
+    async def _write(self, entry: TapeEntry, proposal: Proposal) -> None:
+        await self._memory.write(ProposalBatch(self._key(entry), "person", (proposal,)))
+
+    def _key(self, entry: TapeEntry) -> str:
+        return f"edited:{self._memory.tape.name}:{entry.id}"
+
+    async def _original(self, entry: TapeEntry) -> TapeEntry | None:
+        """Return the message in whose place an edit stands; None for all else."""
+        replaced = replaced_entry_id(entry)
+        found = await self._memory.tape.read_entries(replaced, replaced) if replaced else []
+        return found[0] if found else None
+
+    async def _asked_before(self, original: TapeEntry, entry: TapeEntry) -> Fact | None:
+        """Return the fact that rests alone on the message, or on an edit of it before this one."""
+        tape = self._memory.tape
+        texts = [
+            one
+            for one in await tape.read_entries(original.id, entry.id - 1)
+            if original.id in (one.id, replaced_entry_id(one)) and self._proposal(one) is not None
+        ]
+        rests_on = {(tape.name, one.id) for one in texts}
+        return next(
+            (
+                fact
+                for fact in self._memory.facts()
+                if len(fact.evidence) == 1
+                and (fact.evidence[0].tape, fact.evidence[0].entry) in rests_on
+            ),
+            None,
+        )
+
+    def _proposal(self, entry: TapeEntry) -> Proposal | None:
+        line = find_explicit_memory(str(entry.payload.get("content", "")))
+        return (
+            None if line is None else propose_remembered_line(self._memory.tape.name, entry, line)
+        )
+
+
+def _told(decided: ProposalDecision) -> str:
+    if decided.verdict == "pending":
+        return (
+            "What the user asked to remember was set aside, since "
+            f"{decided.reason}; `/memory pending` shows it."
+        )
+    return _not_saved(decided.reason)
+
+
+def _not_saved(why: str) -> str:
+    return f"What the user asked to remember was not saved just now: {why}."

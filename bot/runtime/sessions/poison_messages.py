@@ -1,0 +1,197 @@
+"""Which messages broke what handled them: evidence, and what follows from it.
+
+Rule 1: only a hang that the watchdog recorded and in which the process ended, a death of the process by a crash in C
+    or by using up the memory, and an error of the session's worker that no disk, database or provider raised, are
+    evidence. Stops, kills from outside and power losses are none.
+Rule 2: evidence names the messages that were worked on then, and no others of the session.
+Rule 3: a message with evidence is a suspect: it is tried alone, after the others.
+Rule 4: a message that hung the process twice, or crashed it or failed three times, is not tried again by itself.
+Rule 5: of several that were worked on at a crash, those that were suspects already are blamed, else all; they are
+    tried one after the other.
+Rule 6: evidence is dropped after an hour, and when the message is answered.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from bot.core.files import PRIVATE_FILE
+from bot.core.telemetry.active_work import take_crash_record
+from bot.core.telemetry.watchdog import RECORD
+
+logger = logging.getLogger(__name__)
+
+FailureKind = Literal["hang", "death", "error"]
+
+FILE = "suspects.json"
+"""In the home folder: evidence of the last hour, which outlives a restart."""
+
+_KEPT = 3_600.0
+_MOST: dict[FailureKind, int] = {"hang": 2, "death": 3, "error": 3}
+_FIRST_PAUSE = (
+    20.0  # channels load their libraries and ask their platforms before anybody else is heard
+)
+_LONGEST_PAUSE = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFailure:
+    """Something broke.
+
+    Attributes:
+        session: The session that was worked on.
+        messages: Platform ids of the messages; none where it was for the session itself.
+        at: When, in seconds since 1970.
+        why: What happened.
+    """
+
+    session: str
+    messages: tuple[str, ...]
+    at: float
+    why: FailureKind
+
+
+class PoisonMessages:
+    """The evidence of the last hour.
+
+    Args:
+        folder: The home folder; None keeps it in memory.
+        now: Tells the time.
+    """
+
+    def __init__(self, folder: Path | None = None, now: Callable[[], float] = time.time) -> None:
+        self._file = None if folder is None else folder / FILE
+        self._now = now
+        self._evidence = [] if self._file is None else _read(self._file)
+        if folder is not None:
+            self._take_hang(folder / RECORD)
+            self._take_death(folder)
+
+    def add(self, session: str, messages: Iterable[str], why: FailureKind) -> None:
+        """Note that something broke."""
+        self._evidence.append(MessageFailure(session, tuple(messages), self._now(), why))
+        self._write()
+
+    def is_suspect(self, session: str, message: str) -> bool:
+        """Say whether there is evidence against a message."""
+        return any(message in one.messages for one in self._of(session))
+
+    def is_given_up(self, session: str, message: str) -> bool:
+        """Say whether a message is not tried again by itself."""
+        against = [one.why for one in self._of(session) if message in one.messages]
+        return any(against.count(why) >= most for why, most in _MOST.items())
+
+    def pause(self, session: str) -> float:
+        """Return the seconds for which a session waits, so that the others are served first.
+
+        What broke before any message was known, such as reading the tape, is tried ever more rarely.
+        """
+        waiting = sorted({one.session for one in self._recent() if one.why != "error"})
+        if session not in waiting:
+            return 0.0
+        ended = [one for one in self._of(session) if one.why != "error"]
+        unnamed = sum(not one.messages for one in ended)
+        return min(_FIRST_PAUSE * (1 + waiting.index(session)) * 4.0**unnamed, _LONGEST_PAUSE)
+
+    def clear(self, session: str, messages: Iterable[str]) -> None:
+        """Drop the evidence against messages that have been answered."""
+        done = set(messages)
+        if not any(done & set(one.messages) for one in self._of(session)):
+            return
+        kept: list[MessageFailure] = []
+        for one in self._evidence:
+            left = tuple(message for message in one.messages if message not in done)
+            if one.session != session or not one.messages:
+                kept.append(one)
+            elif left:
+                kept.append(replace(one, messages=left))
+        self._evidence = kept
+        self._write()
+
+    def _of(self, session: str) -> list[MessageFailure]:
+        return [one for one in self._recent() if one.session == session]
+
+    def _recent(self) -> list[MessageFailure]:
+        since = self._now() - _KEPT
+        return [one for one in self._evidence if one.at >= since]
+
+    def _take_hang(self, record: Path) -> None:
+        """Take in what the process before was doing when it ended in a hang."""
+        found = _hang(record)
+        if found is not None:
+            logger.warning(
+                "the process before hung and was ended while it worked for session %s, messages %s",
+                found.session,
+                list(found.messages) or "(none)",
+            )
+            self._evidence.append(found)
+            self._write()
+        with suppress(OSError):
+            record.unlink(missing_ok=True)
+
+    def _take_death(self, folder: Path) -> None:
+        """Take in what the process before was doing when it died of it."""
+        death = take_crash_record(folder)
+        if death is None or not death.work:
+            return
+        messages: dict[str, set[str]] = {}
+        for session, ids in death.work:
+            messages.setdefault(session, set()).update(ids)
+        known = {
+            session: found
+            for session, ids in messages.items()
+            if (found := {one for one in ids if self.is_suspect(session, one)})
+        }
+        for session, blamed in (known or messages).items():
+            self._evidence.append(MessageFailure(session, tuple(sorted(blamed)), death.at, "death"))
+        self._write()
+
+    def _write(self) -> None:
+        if self._file is None:
+            return
+        self._evidence = self._recent()
+        try:
+            new = self._file.with_suffix(".new")
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+            with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 (a descriptor has no path)
+                json.dump([asdict(one) for one in self._evidence], file)
+            new.replace(self._file)
+        except OSError as error:
+            logger.warning("evidence against messages could not be kept: %s", error)
+
+
+def _read(file: Path) -> list[MessageFailure]:
+    """Return what a file holds; what is damaged is as if it were not there."""
+    try:
+        records = json.loads(file.read_text("utf-8"))
+        return [_evidence(one, one["why"]) for one in records]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning("%s cannot be read: %s", file.name, error)
+        return []
+
+
+def _hang(record: Path) -> MessageFailure | None:
+    try:
+        return _evidence(json.loads(record.read_text("utf-8")), "hang")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        logger.warning("%s cannot be read: %s", record.name, error)
+        return None
+
+
+def _evidence(record: dict[str, object], why: FailureKind) -> MessageFailure:
+    messages, at = record["messages"], record["at"]
+    if not isinstance(messages, list) or not isinstance(at, (int, float)) or why not in _MOST:
+        raise ValueError("it is no evidence")
+    return MessageFailure(str(record["session"]), tuple(map(str, messages)), float(at), why)

@@ -1,0 +1,384 @@
+"""The settings tree and the sources that it is read from."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from bot.core.errors import SettingsError
+from bot.runtime.settings.validators import (
+    BotToken,
+    ModelName,
+    PlatformPlace,
+    absolute,
+    embedding_name,
+    gateway_address,
+    host_and_port,
+    is_loopback,
+    local_zone,
+    person_name,
+    site_address,
+    site_listen,
+    time_zone,
+    web_address,
+)
+
+PREFIX = "TAPEBOT_"
+"""Every variable's name starts with it."""
+
+ENV_FILE = Path(".env")
+"""Read from the working directory."""
+
+_TOML_FILE = "tapebot.toml"
+_SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set.
+
+    Read it with ``load_settings``, whose errors are fit for a person.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=ENV_FILE,
+        env_file_encoding="utf-8",
+        dotenv_filtering="match_prefix",
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+    )
+
+    home: Annotated[Path, AfterValidator(absolute)] = Field(
+        Path("~/.tapebot"), description="Folder of the tapes, logs and everything else kept."
+    )
+    config: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None, description="TOML file with more settings; unset: tapebot.toml in the home folder."
+    )
+    workspace: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None,
+        description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
+    )
+    model: ModelName | None = Field(
+        None, description='Name of litellm\'s, "offline" or "gguf:PATH"; unset: offline.'
+    )
+    model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of the model's API, where it is not the provider's own."
+    )
+    model_api_key: SecretStr | None = Field(
+        None, description="Key for the model; unset: the provider's own variable (OPENAI_API_KEY)."
+    )
+    fallback_models: Annotated[tuple[ModelName, ...], NoDecode] = Field(
+        (), description="Models tried in turn when the model fails, separated by commas."
+    )
+    judge_model: ModelName | None = Field(
+        None,
+        description='Model that judges what is to be remembered, or "none"; unset: the model itself.',
+    )
+    model_timeout: float = Field(120, gt=0, le=3600, description="Seconds that one call may take.")
+    model_concurrency: int = Field(8, ge=1, le=256, description="Calls that may run at once.")
+    context_tokens: int | None = Field(
+        None, ge=1024, le=100_000_000, description="Size of the model's window; unset: as known."
+    )
+    max_steps: int = Field(12, ge=1, le=100, description="Model calls that one turn may make.")
+    memory_window: int = Field(
+        100, ge=10, le=100_000, description="Messages not yet consolidated that start it."
+    )
+    memory_tokens: int | None = Field(
+        None, ge=256, description="Tokens that start it as well; unset: half of the window."
+    )
+    retention_days: int = Field(
+        30, ge=1, le=36_500, description="Days for which daily notes are kept in memory."
+    )
+    memory_files: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None, description="Folder for a MEMORY.md and HISTORY.md of each conversation; unset: none."
+    )
+    view_tokens: int | None = Field(
+        None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."
+    )
+    gate_severe: float = Field(
+        0.9, ge=0, le=1, description="Confidence that the gate wants of what everybody would read."
+    )
+    gate_moderate: float = Field(
+        0.7,
+        ge=0,
+        le=1,
+        description="Confidence that it wants of what reaches all of a person's chats.",
+    )
+    gate_minimal: float = Field(
+        0.5, ge=0, le=1, description="Confidence that it wants of what reaches one memory alone."
+    )
+    gate_grounded: float = Field(
+        0.6, ge=0, le=1, description="Source quality below which it logs and does not believe."
+    )
+    gate_aligned: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Alignment with the priorities below which nothing is concluded.",
+    )
+    gate_pending_hours: float = Field(
+        2, gt=0, le=24, description="Hours that what is contested waits for a person to decide."
+    )
+    working_set_hours: float = Field(
+        2, gt=0, le=24, description="Hours after which an unused working set of a problem ends."
+    )
+    context_builder: str = Field(
+        "default",
+        description="How the context is made: default, exact, with-recall or summary-first.",
+    )
+    recall_tokens: int = Field(
+        400, ge=0, le=20_000, description="Tokens of what is recalled unasked for a turn; 0: none."
+    )
+    embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = Field(
+        None, description='"local" or a name of litellm\'s; unset: recall goes by words alone.'
+    )
+    archive_timeout: float = Field(
+        60, gt=0, le=3600, description="Seconds that /new may take before it gives up."
+    )
+    timezone: Annotated[str, AfterValidator(time_zone)] = Field(
+        default_factory=local_zone,
+        description="Zone of the times that the model and the person see; unset: the machine's.",
+    )
+    telegram_token: Annotated[tuple[BotToken, ...], NoDecode] = Field(
+        (), description="Bot token from @BotFather; several as NAME=TOKEN, separated by commas."
+    )
+    telegram_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of a Bot API server of your own; unset: Telegram's."
+    )
+    telegram_webhook_url: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Public address that Telegram sends updates to; unset: they are polled."
+    )
+    telegram_webhook_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
+        "127.0.0.1:8081", description="Where those updates arrive on this machine."
+    )
+    discord_token: SecretStr | None = Field(
+        None, description="Bot token from Discord's developer portal."
+    )
+    discord_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of another server that speaks Discord's REST API."
+    )
+    discord_gateway_url: Annotated[str, AfterValidator(gateway_address)] | None = Field(
+        None,
+        description="Address of another gateway; unset: Discord's, whatever the API's address is.",
+    )
+    web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
+        "127.0.0.1:8020", description="Where the site listens on this machine; off: nowhere."
+    )
+    web_url: str | None = Field(
+        None,
+        description="Address of the site as people reach it, with https; unset: that of this machine.",
+    )
+    owners: Annotated[tuple[PlatformPlace, ...], NoDecode] = Field(
+        (), description="People who own the bot, such as telegram:42, separated by commas."
+    )
+    allow: Annotated[tuple[PlatformPlace, ...], NoDecode] = Field(
+        (), description="People, chats and servers that may use it, separated by commas."
+    )
+    always_answer: Annotated[tuple[PlatformPlace, ...], NoDecode] = Field(
+        (), description="Group chats where every message is answered, not only those to the bot."
+    )
+    group_context: int = Field(
+        0,
+        ge=0,
+        le=200,
+        description="Unanswered group messages kept as context for the next answer.",
+    )
+    transcription_model: str | None = Field(
+        None, description="Name of litellm's for voice messages; unset: they are not transcribed."
+    )
+    max_file_mb: int = Field(20, ge=1, le=2_000, description="Megabytes of the largest file taken.")
+    user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
+        None, description="Your name in the console; unset: the system's name for you."
+    )
+    tape_sync: Literal["always", "os"] = Field(
+        "always", description="Wait for the disk at each write (always), or leave it to the system."
+    )
+    tape_store: str = Field(
+        "file",
+        description='Where tapes are: "file", "memory", a tape server\'s address, or a store\'s name.',
+    )
+    tape_store_token: SecretStr | None = Field(None, description="Token for that tape server.")
+    database_url: SecretStr | None = Field(
+        None,
+        description="postgresql://user:password@host/name for tapes, bus and all else that processes "
+        "share; unset: files in the home folder.",
+    )
+    lease_seconds: float = Field(
+        30,
+        ge=1,
+        le=600,
+        description="Seconds after which what a dead process held goes to another.",
+    )
+    discord_shards: int = Field(
+        1, ge=1, le=16_384, description="Shards that gateways divide Discord's servers by."
+    )
+    operate_listen: Annotated[str, AfterValidator(host_and_port)] | None = Field(
+        None,
+        description="Where metrics and health are served, such as 127.0.0.1:9464; unset: nowhere.",
+    )
+    tape_server_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
+        "127.0.0.1:8383", description="Where tapebot tape-server listens on this machine."
+    )
+    tape_server_tokens: Annotated[Path, AfterValidator(absolute)] | None = Field(
+        None, description="File of the tape server's tokens; unset: tape-tokens.json in home."
+    )
+    tape_server_max_mb: int = Field(
+        8, ge=1, le=256, description="Megabytes of the largest request that it takes."
+    )
+    session_limit: int = Field(
+        5_000,
+        ge=1,
+        le=100_000,
+        description="Messages that may wait in one session; what comes beyond is refused by name.",
+    )
+    open_tapes: int = Field(256, ge=1, le=65_536, description="Tapes kept open at once.")
+    idle_seconds: float = Field(
+        300, gt=0, le=86_400, description="Seconds without a message after which a session rests."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The lowest level that is logged."
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_is_default(cls, value: object, info: ValidationInfo) -> object:
+        if info.field_name and isinstance(value, str) and not value.strip():
+            return cls.model_fields[info.field_name].get_default(call_default_factory=True)
+        return value
+
+    @field_validator("tape_sync", "log_level", mode="before")
+    @classmethod
+    def _any_case(cls, value: object) -> object:
+        return value.strip().lower() if isinstance(value, str) else value
+
+    @field_validator(
+        "fallback_models", "telegram_token", "owners", "allow", "always_answer", mode="before"
+    )
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part for part in map(str.strip, value.split(",")) if part)
+        return value
+
+    @field_validator("context_builder")
+    @classmethod
+    def _installed(cls, name: str) -> str:
+        # Asked for only where one is set: the builders load much that settings do not need.
+        from bot.agent.views.registry import builder_names
+
+        if name not in (known := builder_names()):
+            raise ValueError(" or ".join(known))
+        return name
+
+    @field_validator("web_url")
+    @classmethod
+    def _reached_safely(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if url is not None:
+            return site_address(url)
+        # Missing where it is wrong itself, which is told then.
+        listen: str | None = info.data.get("web_listen")
+        if listen is not None and not is_loopback(listen.rpartition(":")[0]):
+            raise ValueError(
+                f"an https:// address, since TAPEBOT_WEB_LISTEN={listen} lets other machines in: set it "
+                "to that of the proxy with a certificate that stands before the site, or listen on "
+                "127.0.0.1:8020 alone"
+            )
+        return None
+
+    @field_validator("telegram_token")
+    @classmethod
+    def _named_apart(cls, tokens: tuple[BotToken, ...]) -> tuple[BotToken, ...]:
+        names = [token.channel for token in tokens]
+        if len(set(names)) < len(names):
+            raise ValueError("of several bots, each with a name of its own: NAME=TOKEN,NAME=TOKEN")
+        return tokens
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (the library's signature)
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put the TOML file after the others, which say where it is."""
+        near = (init_settings, env_settings, dotenv_settings)
+        path = _toml_path({**dotenv_settings(), **env_settings(), **init_settings()})
+        if path is None:
+            return near
+        try:
+            toml = TomlConfigSettingsSource(settings_cls, toml_file=path)
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
+            raise SettingsError(f"{path} cannot be read: {exc}") from exc
+        if "config" in toml.toml_data:
+            raise SettingsError(f"{path}: config cannot be set in the file that it would name.")
+        return (*near, toml)
+
+    @property
+    def workspace_folder(self) -> Path:
+        """The folder of the bootstrap files, set or not."""
+        return self.workspace or self.home / "workspace"
+
+    @property
+    def workspace_id(self) -> str | None:
+        """What names this workspace in tapes; None where unset, so that the home can be moved."""
+        return None if self.workspace is None else str(self.workspace.resolve())
+
+    @property
+    def web_base(self) -> str | None:
+        """The site's address as people reach it, without a slash at its end; None where there is none."""
+        if self.web_listen is None:
+            return None
+        return self.web_url or f"http://{self.web_listen}"
+
+    @property
+    def console_name(self) -> str:
+        """The name of the person at the console."""
+        if self.user_name:
+            return self.user_name
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # a container's user often has no name
+            return "you"
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the values that must never be shown, those of the environment included."""
+        set_here = [
+            self.model_api_key,
+            self.discord_token,
+            self.tape_store_token,
+            self.database_url,
+        ]
+        set_here += [one.token for one in self.telegram_token]
+        own = [secret.get_secret_value() for secret in set_here if secret is not None]
+        names = (name for name in os.environ if _SECRET_NAME.search(name.upper()))
+        return (*own, *(os.environ[name] for name in names if os.environ[name]))
+
+
+def _toml_path(given: dict[str, Any]) -> Path | None:
+    """Return the TOML file to read, from the values of the nearer sources."""
+    if config := str(given.get("config") or "").strip():
+        path = Path(os.path.expanduser(config))  # noqa: PTH111 (this one never raises)
+        if not path.is_file():
+            raise SettingsError(f"{PREFIX}CONFIG: given {config!r}; allowed: a file that exists.")
+        return path
+    home = str(given.get("home") or "").strip() or Settings.model_fields["home"].default
+    path = Path(os.path.expanduser(home)) / _TOML_FILE  # noqa: PTH111 (this one never raises)
+    return path if path.is_file() else None

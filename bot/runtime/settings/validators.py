@@ -1,0 +1,227 @@
+"""The kinds of values that settings take: each is checked, and says what it allows. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from pydantic import AfterValidator, GetCoreSchemaHandler, SecretStr, ValidationInfo
+from pydantic_core import CoreSchema, core_schema
+from tzlocal import get_localzone_name
+
+ProcessRole = Literal["both", "gateway", "worker"]
+"""What a process does: run channels, run sessions, or both."""
+
+
+def absolute(path: Path) -> Path:
+    """Return the path made absolute, ``~`` as the home folder."""
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as exc:
+        raise ValueError("a folder; this user has no home folder, so ~ cannot be used") from exc
+
+
+def _model_name(name: str) -> str:
+    name = name.strip()
+    if name.startswith("gguf:"):
+        path = name.removeprefix("gguf:").strip()
+        if not path:
+            raise ValueError("after gguf: the path of a file")
+        return f"gguf:{absolute(Path(path))}"
+    if not name or re.search(r"\s", name):
+        raise ValueError(
+            '"offline", "gguf:PATH", or a name of litellm\'s such as openai/gpt-5-mini'
+        )
+    return name
+
+
+def embedding_name(name: str) -> str:
+    """Return the name of an embedding model."""
+    name = name.strip()
+    if not name or re.search(r"\s", name) or name == "offline" or name.startswith("gguf:"):
+        raise ValueError('"local", or a name of litellm\'s such as openai/text-embedding-3-small')
+    return name
+
+
+def web_address(url: str) -> str:
+    """Return an address of http or https."""
+    return _address(url, "http", "https")
+
+
+def gateway_address(url: str) -> str:
+    """Return an address of a WebSocket."""
+    return _address(url, "ws", "wss")
+
+
+def _address(url: str, *schemes: str) -> str:
+    url = url.strip()
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"\s", url):
+        raise ValueError(f"an address that starts with {schemes[0]}:// or {schemes[1]}://")
+    return url
+
+
+def host_and_port(text: str) -> str:
+    """Return ``HOST:PORT``."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 <= int(port) < 65_536:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8081")
+    return text.strip()
+
+
+def site_listen(text: str | None) -> str | None:
+    """Return ``HOST:PORT``; None for ``off``."""
+    text = "off" if text is None else text.strip()
+    if text.lower() == "off":
+        return None
+    try:
+        return host_and_port(text)
+    except ValueError as error:
+        raise ValueError("HOST:PORT, such as 127.0.0.1:8020, or off") from error
+
+
+def is_loopback(host: str | None) -> bool:
+    """Say whether a host is this machine, as nobody else can reach it."""
+    try:
+        return host == "localhost" or ip_address((host or "").strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def site_address(url: str) -> str:
+    """Return the address that people use for a site, without a slash at its end.
+
+    In a container a site listens on all addresses though only this machine reaches it: an address of this
+    machine may be plain http wherever the site listens, and requests to another one are refused.
+
+    Raises:
+        ValueError: It has another form, or its logins could be read on their way.
+    """
+    url = web_address(url).rstrip("/")
+    parts = urlsplit(url)
+    if parts.path or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("an address without a path, such as https://bot.example.org")
+    if parts.scheme != "https" and not is_loopback(parts.hostname):
+        raise ValueError(
+            "an https:// address: what goes over a network in the clear can be read there; "
+            "let a proxy with a certificate stand before the site"
+        )
+    return url
+
+
+_PLATFORMS = {name: name for name in ("telegram", "discord")}
+"""Those whose people and chats have ids; the console has one person, who owns it."""
+
+# As the platforms write them: any other form would be accepted and then match nobody.
+_ID = re.compile(r"-?[1-9][0-9]{0,19}")
+
+
+def _place(text: str, info: ValidationInfo) -> str:
+    text = text.strip()
+    platform, _, identifier = text.partition(":")
+    # Only groups on Telegram have a minus, and a group owns nothing.
+    people = info.field_name == "owners"
+    signed = platform == "telegram" and not people
+    usable = _ID.fullmatch(identifier) and (signed or not identifier.startswith("-"))
+    if platform in _PLATFORMS and usable:
+        return text
+    hint = "" if platform in _PLATFORMS else spelling_hint(platform, _PLATFORMS)
+    raise ValueError(
+        f"{'the ids of people' if people else 'ids'}, each a number behind telegram: or discord:, "
+        f"such as telegram:42 or discord:81384788765712384{hint}"
+    )
+
+
+PlatformPlace = Annotated[str, AfterValidator(_place)]
+"""A person, a chat or a server by platform and id; in ``owners``, a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class BotToken:
+    """A Telegram bot's token, and the channel that it speaks on.
+
+    Attributes:
+        channel: ``telegram``, or ``telegram-NAME`` for one of several.
+        token: The secret.
+    """
+
+    channel: str
+    token: SecretStr
+
+    @classmethod
+    def parse(cls, text: str) -> BotToken:
+        """Return ``TOKEN`` or ``NAME=TOKEN`` as a token.
+
+        Raises:
+            ValueError: It has another form.
+        """
+        name, equals, token = text.strip().rpartition("=")
+        if equals and not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
+            raise ValueError("names of bots that are at most 16 lower-case letters and digits")
+        if not re.fullmatch(r"\d+:[\w-]{8,}", token):
+            raise ValueError("a token as @BotFather gives it, 123456789:AA...")
+        return cls(f"telegram-{name}" if name else "telegram", SecretStr(token))
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[BotToken], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Read it from text."""
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(str(value))
+        )
+
+
+def time_zone(name: str) -> str:
+    """Return the name of a zone that exists."""
+    name = name.strip()
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise ValueError(f"a zone such as Europe/Berlin{spelling_hint(name, _zones())}") from exc
+    return name
+
+
+def _zones() -> dict[str, str]:
+    """Return the zones by what a person may call them: the name, or the city alone."""
+    names = sorted(available_timezones())
+    return {name.rpartition("/")[2].lower(): name for name in names} | {
+        name.lower(): name for name in names
+    }
+
+
+def local_zone() -> str:
+    """Return the name of the machine's zone, UTC where it has none."""
+    try:
+        name = get_localzone_name()
+    except (ZoneInfoNotFoundError, ValueError):
+        name = None
+    return "UTC" if name in (None, "Etc/UTC") else name
+
+
+def person_name(name: str) -> str:
+    """Return a name fit to be shown on one line."""
+    name = name.strip()
+    if len(name) > 64 or not name.isprintable():
+        raise ValueError("one line of at most 64 characters")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_model_name)]
+"""``offline``, ``gguf:PATH``, or a name of litellm's."""
+
+
+def spelling_hint(given: str, known: dict[str, str]) -> str:
+    """Return a hint at the nearest of the known, whose keys are lower case."""
+    near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.7)
+    return f" (did you mean {known[near[0]]}?)" if near else ""

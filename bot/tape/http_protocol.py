@@ -1,0 +1,378 @@
+"""What a tape server and its client say to each other. Pure.
+
+Rule 1: entries travel as the codec's lines, so that they read back exactly; other JSON takes the
+    same care (``to_json``).
+Rule 2: a tape is named in the query, percent-encoded: any text can be, lone surrogates included
+    (as the bytes that UTF-8 has no character for), and no proxy rewrites it.
+Rule 3: the key of an append stands in its first entry's meta, so that a server that was killed
+    still knows at its next start what it has appended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from bot.core.errors import (
+    InvalidEntry,
+    InvalidSearch,
+    SegmentDamaged,
+    TapeError,
+    TapeExists,
+    TapeNotFound,
+    TapeRefused,
+    TapeUnavailable,
+    TapeWriteError,
+)
+from bot.tape.chain import ChainLink, link_from_base64
+from bot.tape.codec import decode_line, encode_entries
+from bot.tape.entries import ENTRY_KINDS, TapeEntry
+from bot.tape.search import Hit, SearchQuery
+from bot.tape.store import Anchor, Segment
+
+NDJSON_MEDIA_TYPE = "application/x-ndjson"
+SSE_MEDIA_TYPE = "text/event-stream"
+NEXT_PAGE_HEADER = "Tape-Next"
+"""Header of a page after which there may be more: where the next one begins."""
+IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
+IDEMPOTENCY_META_KEY = "key"
+"""Where an append's key stands in the meta of its first entry."""
+MAX_KEY_LENGTH = 128
+MAX_JSON_INTEGER = 2**53 - 1
+"""The largest number that every JSON reader takes exactly."""
+MAX_NAME_LENGTH = 4_096
+"""Characters of a tape's or an anchor's name."""
+MAX_PAGE_SIZE = 1_000
+MAX_APPEND_ENTRIES = 10_000
+"""Entries."""
+
+BUSY = "busy"
+CONFLICT = "conflict"
+DAMAGED = "damaged"
+
+_ERRORS: tuple[tuple[type[TapeError], int, str], ...] = (
+    (TapeNotFound, 404, "not_found"),
+    (TapeExists, 409, "exists"),
+    (InvalidEntry, 400, "invalid_entry"),
+    (InvalidSearch, 400, "invalid_search"),
+    (SegmentDamaged, 503, DAMAGED),
+    (TapeWriteError, 507, "storage"),
+)
+
+
+def http_error(error: TapeError) -> tuple[int, str]:
+    """Return the status and the code that tell of an error of the store."""
+    for kind, status, code in _ERRORS:
+        if isinstance(error, kind):
+            return status, code
+    return 503, "unavailable"
+
+
+def tape_error(status: int, code: str, detail: str) -> TapeError:
+    """Return the error that a refusal tells of."""
+    for kind, _, known in _ERRORS:
+        if code == known:
+            return kind(detail)
+    return TapeUnavailable(detail) if status >= 500 else TapeRefused(detail)
+
+
+def build_url(path: str, params: Mapping[str, str | int]) -> str:
+    """Return a path with its query."""
+    return f"{path}?{urlencode(params, errors='surrogatepass')}" if params else path
+
+
+def query_parameter(query: bytes, name: str) -> str | None:
+    """Return a parameter of a query; None where it is not there.
+
+    Raises:
+        ValueError: The query is not UTF-8.
+    """
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="surrogatepass")
+    return next((value for key, value in reversed(pairs) if key == name), None)
+
+
+def to_json(value: Any) -> bytes:
+    """Return JSON that Python reads back exactly.
+
+    Raises:
+        InvalidEntry: It is not plain JSON.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            # As an escape a lone surrogate is plain ASCII, but two side by side would become one
+            # character.
+            escaped = json.dumps(value, separators=(",", ":")).encode()
+            return (
+                escaped if json.loads(escaped) == value else text.encode("utf-8", "surrogatepass")
+            )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidEntry(f"this cannot be written as JSON: {error}") from error
+
+
+def from_json(raw: bytes) -> Any:
+    """Return what JSON says.
+
+    Raises:
+        ValueError: It is no JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(raw.decode("utf-8", "surrogatepass"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+# Entries.
+
+
+def encode_ndjson_entry(entry: TapeEntry) -> bytes:
+    """Return an entry that is on a tape as a line."""
+    return encode_entries([entry])
+
+
+def parse_entries(raw: bytes) -> list[TapeEntry]:
+    """Return the entries of lines.
+
+    Raises:
+        ValueError: A line is none.
+    """
+    return [_read_line(line) for line in raw.split(b"\n") if line]
+
+
+def _read_line(raw: bytes) -> TapeEntry:
+    line = decode_line(raw)
+    if line is None:
+        raise ValueError("a line that is no entry")
+    return line.entry
+
+
+def encode_new_entries(entries: Sequence[TapeEntry]) -> bytes:
+    """Return entries that are to be appended as lines; their ids mean nothing.
+
+    Raises:
+        InvalidEntry: An entry would not read back as it is.
+    """
+    return b"".join(encode_entries([replace(entry, id=1)]) for entry in entries)
+
+
+def parse_new_entries(raw: bytes) -> list[TapeEntry]:
+    """Return the entries that somebody wants to append, with id 0.
+
+    Raises:
+        InvalidEntry: A line is none; the text says which and why.
+    """
+    lines = [line for line in raw.split(b"\n") if line.strip()]
+    return [_new_entry(number, line) for number, line in enumerate(lines, start=1)]
+
+
+def encode_tombstones(tombstones: Sequence[TapeEntry]) -> bytes:
+    """Return tombstones as lines.
+
+    Raises:
+        InvalidEntry: One has no id, or would not read back as it is.
+    """
+    for entry in tombstones:
+        if not 1 <= entry.id <= MAX_JSON_INTEGER:
+            raise InvalidEntry(f"no entry has the id {entry.id}")
+    return b"".join(map(encode_ndjson_entry, tombstones))
+
+
+def parse_tombstones(raw: bytes) -> list[TapeEntry]:
+    """Return the tombstones that somebody wants to see in the place of entries.
+
+    Raises:
+        InvalidEntry: A line is none; the text says which.
+    """
+    found: list[TapeEntry] = []
+    for number, line in enumerate((one for one in raw.split(b"\n") if one.strip()), start=1):
+        read = decode_line(line)
+        if read is None:
+            raise InvalidEntry(f'line {number} must be {{"id", "kind", "payload", "meta"}}')
+        found.append(read.entry)
+    return found
+
+
+def _new_entry(number: int, raw: bytes) -> TapeEntry:
+    try:
+        record = from_json(raw)
+    except ValueError as error:
+        raise InvalidEntry(f"line {number} is no JSON: {error}") from error
+    wanted = 'line {} must be {{"kind", "payload", "meta"}}: {}'
+    if not isinstance(record, dict):
+        raise InvalidEntry(wanted.format(number, "it is no object"))
+    if unknown := sorted(set(record) - {"id", "kind", "payload", "meta"}):
+        raise InvalidEntry(wanted.format(number, f"it has {unknown[0]!a} too"))
+    kind, payload, meta = record.get("kind"), record.get("payload"), record.get("meta", {})
+    if not isinstance(kind, str) or kind not in ENTRY_KINDS:
+        raise InvalidEntry(
+            wanted.format(number, f"kind is one of {', '.join(sorted(ENTRY_KINDS))}")
+        )
+    if not isinstance(payload, dict) or not isinstance(meta, dict):
+        raise InvalidEntry(wanted.format(number, "payload and meta are objects"))
+    return TapeEntry(0, kind, payload, meta)  # type: ignore[arg-type]  # in KINDS
+
+
+def encode_sse_event(entry: TapeEntry) -> bytes:
+    """Return an entry as an event of a stream (SSE)."""
+    return b"id: %d\ndata: %b\n" % (entry.id, encode_ndjson_entry(entry))
+
+
+class SseParser:
+    """Reads a stream of events (SSE) as bytes: a text decoder would spoil lone surrogates."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> Iterator[TapeEntry]:
+        """Yield the entries that a piece of the stream completes.
+
+        Raises:
+            ValueError: An event is no entry.
+        """
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            # Joined once for each line, however many pieces it came in.
+            lines[0] = b"".join([*self._begun, lines[0]])
+            self._begun = []
+        self._begun.append(rest)
+        for line in lines:
+            if line.startswith(b"data: "):
+                yield _read_line(line.removeprefix(b"data: "))
+
+
+# Other things.
+
+
+def entry_record(entry: TapeEntry) -> dict[str, Any]:
+    """Return an entry as JSON."""
+    return {"id": entry.id, "kind": entry.kind, "payload": entry.payload, "meta": entry.meta}
+
+
+def _entry_from(record: Any) -> TapeEntry:
+    return _read_line(to_json(record))
+
+
+def link_record(link: ChainLink) -> dict[str, Any]:
+    """Return a link of a tape's chain as JSON."""
+    return {"id": link.id, "more": link.more, "link": link.to_base64().decode("ascii")}
+
+
+def link_from(record: Any) -> ChainLink:
+    """Return a link from its JSON.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    text = str(record["link"]).encode("ascii")
+    link = link_from_base64(text, int(record["id"]), int(record["more"]))
+    if link is None:
+        raise ValueError("no link of a chain")
+    return link
+
+
+def segment_record(segment: Segment) -> dict[str, Any]:
+    """Return a segment as JSON."""
+    return {"name": segment.name, "first_id": segment.first_id, "last_id": segment.last_id}
+
+
+def segment_from(record: Any) -> Segment:
+    """Return a segment from its JSON.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    return Segment(str(record["name"]), int(record["first_id"]), int(record["last_id"]))
+
+
+def anchor_record(anchor: Anchor) -> dict[str, Any]:
+    """Return an anchor as JSON."""
+    return {
+        "tape": anchor.tape,
+        "name": anchor.name,
+        "at": anchor.at,
+        "entry_id": anchor.entry_id,
+        "state": anchor.state,
+        "ts": anchor.ts,
+    }
+
+
+def anchor_from(record: Any) -> Anchor:
+    """Return an anchor from its JSON.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    return Anchor(
+        str(record["tape"]),
+        str(record["name"]),
+        int(record["at"]),
+        int(record["entry_id"]),
+        dict(record["state"]),
+        str(record["ts"]),
+    )
+
+
+def hit_record(hit: Hit) -> dict[str, Any]:
+    """Return a hit as JSON."""
+    return {
+        "tape": hit.tape,
+        "score": hit.score,
+        "direct": hit.direct,
+        "entry": entry_record(hit.entry),
+        "before": [entry_record(entry) for entry in hit.before],
+        "after": [entry_record(entry) for entry in hit.after],
+    }
+
+
+def hit_from(record: Any) -> Hit:
+    """Return a hit from its JSON.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is none.
+    """
+    return Hit(
+        str(record["tape"]),
+        _entry_from(record["entry"]),
+        float(record["score"]),
+        tuple(map(_entry_from, record["before"])),
+        tuple(map(_entry_from, record["after"])),
+        direct=bool(record["direct"]),
+    )
+
+
+def query_record(query: SearchQuery) -> dict[str, Any]:
+    """Return a search as JSON, without what it leaves open."""
+    record: dict[str, Any] = {
+        "text": query.text,
+        "tapes": _listed(query.tapes),
+        "kinds": _listed(query.kinds),
+        "senders": _listed(query.senders),
+        "problem": query.problem,
+        "tags": _listed(query.tags or None),
+        "layer": query.layer,
+        "names": _listed(query.names),
+        "since": _told(query.since),
+        "until": _told(query.until),
+        "first": query.first,
+        "last": query.last,
+        "after_anchor": query.after_anchor,
+        "before_anchor": query.before_anchor,
+        "limit": query.limit,
+        "neighbours": query.neighbours,
+        "near": None if query.near is None else [list(one) for one in query.near.items()],
+    }
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def _listed(values: Iterable[str] | None) -> list[str] | None:
+    return None if values is None else list(values)
+
+
+def _told(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,233 @@
+"""Where a search looks: ranges of rowids, and what a row must be to count. Blocking."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from bot.tape.index.database import ROWS_PER_LANE
+from bot.tape.index.documents import ASSISTANT_SENDER, INDEXED_KINDS
+from bot.tape.index.label_filter import find_labels, label_conditions
+from bot.tape.index.labels import has_label_filter, labels_match
+from bot.tape.index.ranking import ROW_COLUMNS, IndexRow, read_row
+from bot.tape.index.tables import TapeRows, first_row
+from bot.tape.search import SearchQuery
+
+_FEW = 16
+"""So many tapes are searched each in its range; more, all at once."""
+
+_FOUND_UNASKED = frozenset(range(len(INDEXED_KINDS))) - {INDEXED_KINDS.index("system")}
+
+_LABELLED = """
+    AND (SELECT labels FROM docs WHERE docs.id = words.rowid) IN (SELECT value FROM json_each(:labels))
+"""
+
+
+class IndexFilter:
+    """What a query's filters come to.
+
+    Args:
+        connection: To the index.
+        tapes: The tapes that may be searched, by number.
+        query: What is asked.
+        most: Rows that have the labels are counted up to this number.
+
+    Attributes:
+        ranges: Of rowids, both ends included.
+        every_tape: All rows in the ranges are of tapes that may be searched.
+        total: How many rows may be searched, before filters but those of labels.
+        and_labelled: What a look for words must hold, too, where labels are asked for.
+        labels: These labels, its parameter of that name.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        tapes: Mapping[int, TapeRows],
+        query: SearchQuery,
+        most: int,
+    ) -> None:
+        self._connection = connection
+        self._tapes = tapes
+        self._first, self._last = query.first, query.last
+        self._since = query.since.timestamp() if query.since else None
+        self._until = query.until.timestamp() if query.until else None
+        kinds = query.kinds
+        self._kinds = (
+            _FOUND_UNASKED
+            if kinds is None
+            else frozenset(INDEXED_KINDS.index(kind) for kind in kinds)
+        )
+        self.every_tape = len(tapes) <= _FEW
+        self._senders = self._sent_by(query.senders)
+        self._labels = self._beside = None
+        if has_label_filter(query):
+            self._labels = find_labels(connection, tapes, partial(labels_match, query=query))
+        if (problem := query.problem) is not None:
+            # Turns have no name.
+            self._beside = find_labels(
+                connection, tapes, lambda one: one.problem == problem and one.name is None
+            )
+        self.and_labelled = "" if self._labels is None else _LABELLED
+        self.labels = "[]" if self._labels is None else self._labels.listed
+        self.ranges = self._ranges()
+        self.total = self._total(most)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing can be found."""
+        nobody = self._senders == frozenset() or (
+            self._labels is not None and not self._labels.numbers
+        )
+        return not self.ranges or nobody or not self._kinds
+
+    def admits(self, row: IndexRow) -> bool:
+        """Say whether a row counts."""
+        return (
+            row.kind in self._kinds
+            and (self._first is None or row.entry >= self._first)
+            and (self._last is None or row.entry <= self._last)
+            and (self._since is None or row.ts >= self._since)
+            and (self._until is None or row.ts < self._until)
+            and (self._senders is None or row.sender in self._senders)
+            and (self._labels is None or row.labels in self._labels.numbers)
+        )
+
+    def counts_beside(self, row: IndexRow) -> bool:
+        """Say whether a turn counts for those that it stands beside."""
+        return self._beside is None or row.labels in self._beside.numbers
+
+    def people(self) -> list[tuple[int, str]]:
+        """Return number and shown name of all who speak on the tapes."""
+        return [(number, name) for number, _, name in self._people()]
+
+    def assistants(self) -> set[tuple[int, int]]:
+        """Return the numbers of tapes, each with the number under which the assistant speaks there."""
+        where, values = "uid = ?", [ASSISTANT_SENDER]
+        if len(self._tapes) == 1:
+            where, values = "uid = ? AND tape = ?", [ASSISTANT_SENDER, *map(str, self._tapes)]
+        rows = self._connection.execute(f"SELECT tape, id FROM senders WHERE {where}", values)  # noqa: S608 (words of ours)
+        return {(int(tape), int(number)) for tape, number in rows}
+
+    def newest(self, limit: int) -> Iterator[IndexRow]:
+        """Yield the newest rows of each lane of each tape that count: of so many entries each."""
+        for tape, rows in self._tapes.items():
+            for lane in range(2):
+                low = rows.first_row + lane * ROWS_PER_LANE
+                for where, values in label_conditions(self._labels, tape):
+                    found = self._connection.execute(
+                        f"SELECT {ROW_COLUMNS} FROM docs WHERE {where} BETWEEN ? AND ? ORDER BY id DESC",  # noqa: S608 (names of ours)
+                        (*values, low, low + ROWS_PER_LANE - 1),
+                    )
+                    yield from self._counting(limit, found)
+
+    def _counting(self, limit: int, found: Iterable[tuple[Any, ...]]) -> Iterator[IndexRow]:
+        """Yield the first rows that count, of so many entries."""
+        entries: set[int] = set()
+        for columns in found:
+            row = read_row(columns, {})
+            if not self.admits(row):
+                continue
+            entries.add(row.entry)
+            if len(entries) > limit:
+                return
+            yield row
+
+    def turns(self, first: int, last: int, count: int, *, but: int, back: bool) -> tuple[int, ...]:
+        """Return the entries of the turns that may come with a hit, in their order.
+
+        Args:
+            first: The lowest rowid.
+            last: The highest.
+            count: So many at most: those at the range's end where ``back``, else at its beginning.
+            but: An entry that is left out: the hit's own.
+            back: Which end counts.
+        """
+        found: list[tuple[int, int]] = []
+        for where, values in label_conditions(self._beside, first // (2 * ROWS_PER_LANE)):
+            found += self._connection.execute(
+                f"SELECT id, entry FROM docs WHERE {where} BETWEEN ? AND ? AND entry != ?"  # noqa: S608 (words of ours)
+                f" ORDER BY id {'DESC' if back else 'ASC'} LIMIT ?",
+                (*values, first, last, but, count),
+            )
+        nearest = sorted(found, reverse=back)[:count]
+        return tuple(entry for _, entry in sorted(nearest))
+
+    def turn_at(self, row: IndexRow) -> int:
+        """Return the rowid of the first turn that is not before a row's entry."""
+        low = row.id // (2 * ROWS_PER_LANE) * (2 * ROWS_PER_LANE)
+        return first_row(self._connection, low, low + ROWS_PER_LANE - 1, row.entry)
+
+    def rows_of(self, entries: Iterable[int]) -> list[int]:
+        """Return the rowids of those turns of the one tape that are of these entries."""
+        [rows] = self._tapes.values()
+        low, high = rows.first_row, rows.first_row + ROWS_PER_LANE - 1
+        found = []
+        for entry in entries:
+            first = first_row(self._connection, low, high, entry)
+            found += self._connection.execute(
+                "SELECT id FROM (SELECT id, entry FROM docs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1)"
+                " WHERE entry = ?",
+                (first, high, entry),
+            ).fetchall()
+        return [number for (number,) in found]
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        if not self._tapes:
+            return []
+        if not self.every_tape:
+            return [
+                (
+                    min(self._tapes) * 2 * ROWS_PER_LANE,
+                    (max(self._tapes) + 1) * 2 * ROWS_PER_LANE - 1,
+                )
+            ]
+        if self._first is None and self._last is None:
+            # Both lanes at once: each range costs a search through the terms.
+            return [
+                (r.first_row, r.first_row + 2 * ROWS_PER_LANE - 1) for r in self._tapes.values()
+            ]
+        found = []
+        for rows in self._tapes.values():
+            for lane in range(2):
+                low = rows.first_row + lane * ROWS_PER_LANE
+                high = low + ROWS_PER_LANE - 1
+                top = high
+                if self._last is not None:
+                    top = first_row(self._connection, low, high, self._last + 1) - 1
+                if self._first is not None:
+                    low = first_row(self._connection, low, high, self._first)
+                if low <= top:
+                    found.append((low, top))
+        return found
+
+    def _total(self, most: int) -> int:
+        total = sum(rows.rows for rows in self._tapes.values())
+        if self._labels is None:
+            return total
+        found = self._labels.count(self._connection, most)
+        return min(total, found) if found <= most else total
+
+    def _sent_by(self, wanted: frozenset[str] | None) -> frozenset[int] | None:
+        if wanted is None:
+            return None
+        names = {name.casefold() for name in wanted}
+        return frozenset(
+            number
+            for number, uid, name in self._people()
+            if uid in wanted or (name and name.casefold() in names)
+        )
+
+    def _people(self) -> list[tuple[int, str, str]]:
+        if not self.every_tape:
+            rows = self._connection.execute("SELECT id, uid, name, tape FROM senders")
+            return [row[:3] for row in rows if row[3] in self._tapes]
+        return [
+            row
+            for number in self._tapes
+            for row in self._connection.execute(
+                "SELECT id, uid, name FROM senders WHERE tape = ?", (number,)
+            )
+        ]

@@ -1,0 +1,515 @@
+"""The index of a store's tapes (SQLite with FTS5): anchors, sessions and full text.
+
+Deleting it loses nothing: it is made of what the store reads, and made again where it does not fit.
+What a search finds is read from the tapes themselves, so it never shows what they do not hold.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from bot.core.errors import TapeError, TapeNotFound
+from bot.tape.entries import TapeEntry
+from bot.tape.index import erasure as erasing
+from bot.tape.index import tables as writing
+from bot.tape.index.database import CHECKPOINT_PAGES, IndexDatabase
+from bot.tape.index.documents import documents_of, fingerprint
+from bot.tape.index.full_text_search import FullTextSearch, IndexMatch
+from bot.tape.index.labels import labels_match, labels_of
+from bot.tape.index.tables import TapeRows, read_anchors
+from bot.tape.search import Hit, SearchQuery, problem_of, resolve_query_anchors
+from bot.tape.store import HEADER_EVENT, Anchor, Segment, find_last_anchor
+
+logger = logging.getLogger(__name__)
+
+_PORTION = 500
+"""Ids that one transaction indexes, before others have their turn."""
+
+_LINGER = 1.0
+"""Seconds that the background lets more come together; a search does not wait for it."""
+
+_RECOVERY = 30.0
+"""Seconds until the background tries again where the disk refused."""
+
+_TRIES = 5
+"""Times that a question is asked while what it is asked of goes away."""
+
+_T = TypeVar("_T")
+
+
+class IndexSource(Protocol):
+    """What an index needs of its store."""
+
+    async def list_tapes(self) -> list[str]:
+        """Return the names of all tapes."""
+        ...
+
+    async def version(self, tape: str) -> int:
+        """Return the id of the last entry."""
+        ...
+
+    async def read(
+        self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
+    ) -> list[TapeEntry]:
+        """Return the entries of an id range."""
+        ...
+
+    async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
+        """Return those of these entries that are there, in their order."""
+        ...
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments."""
+        ...
+
+
+class TapeIndex:
+    """Finds what a store's tapes hold.
+
+    Args:
+        path: The database file; None for one in memory.
+        source: The store.
+        read_only: Another process writes the file: index in memory what is asked for.
+    """
+
+    def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
+        self._path = None if read_only else path
+        self._read_only = read_only
+        self._source = source
+        self._database: IndexDatabase | None = None
+        self._tapes: dict[str, TapeRows] = {}
+        self._known: set[str] = set()
+        self._checked: set[str] = set()
+        self._changed: set[str] = set()
+        self._next = 0
+        self._generation = 0  # Grows when something that was indexed is dropped.
+        self._lock = anyio.Lock()
+        self._wake = anyio.Event()
+        self._doubted = False
+        self._statistics = {"entries": 0, "rebuilt": 0, "mended": 0}
+
+    def mark_changed(self, tape: str) -> None:
+        """Take note that a tape has changed; costs nothing."""
+        self._known.add(tape)
+        self._changed.add(tape)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Keep up with what is noted, until cancelled; searches work without it, too."""
+        while True:
+            self._wake = anyio.Event()
+            try:
+                await self._catch_up(None)
+                await self._tidy()
+            except (sqlite3.Error, OSError, ValueError, TapeError) as error:
+                if not await self._mend(error, self._database):
+                    logger.warning("the index of the tapes is behind (%s); tried again", error)
+                    await anyio.sleep(_RECOVERY)
+            else:
+                await self._wake.wait()
+                await anyio.sleep(_LINGER)
+
+    async def search(self, query: SearchQuery) -> list[Hit]:
+        """Return what fits best; knows every entry appended before it was asked.
+
+        Raises:
+            InvalidSearch: It cannot be answered as it is asked.
+            TapeNotFound: An anchor that it names does not exist.
+            TapeError: The index can neither be read nor made anew.
+        """
+        query.validate()
+        if query.after_anchor is not None or query.before_anchor is not None:
+            query = await resolve_query_anchors(query, self._resolve)
+        hits, outdated = await self._look(query)
+        if outdated:
+            for tape in outdated:
+                logger.warning("tape %s is not what was indexed; it is indexed anew", tape)
+                try:
+                    await self._forget(tape)
+                except (sqlite3.Error, OSError) as error:
+                    raise TapeError(f"the tapes cannot be searched ({error})") from error
+            self._statistics["mended"] += len(outdated)
+            hits, _ = await self._look(query)
+        return hits
+
+    async def anchors(self, tape: str) -> list[Anchor]:
+        """Return all anchors of a tape, oldest first.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        await self._source.version(tape)
+
+        def select(database: IndexDatabase, known: Mapping[str, TapeRows]) -> list[Anchor]:
+            rows = known.get(tape)
+            return read_anchors(database, rows) if rows is not None else []
+
+        return await self._ask([tape], select)
+
+    async def mark_untrusted(self) -> None:
+        """Take note that entries are about to be erased or dropped: a kill from here on costs the index.
+
+        Raises:
+            TapeError: The index's file can neither be opened nor given up.
+        """
+        async with self._lock:
+            self._doubted = True
+            try:
+                database = await self._opened()
+                await anyio.to_thread.run_sync(database.mark_untrusted)
+            except (sqlite3.Error, OSError) as error:
+                raise TapeError(f"the index of the tapes cannot be used ({error})") from error
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
+        """Put tombstones, which are on the tape by now, in the place of what was found there.
+
+        No byte of what they replace is left, nor of anything else that was ever dropped. Costs what the
+        index holds: its file is written anew. Where that fails it is removed, to be made of the tapes.
+
+        Raises:
+            TapeError: The file can be neither written nor removed.
+        """
+        await self._purged(lambda database: self._replace(database, tape, tombstones))
+
+    async def drop(self, tape: str) -> None:
+        """Drop all that was found on a tape, which was reset; what it holds now is indexed again.
+
+        No byte of it is left, as after ``erase``.
+
+        Raises:
+            TapeError: The file can be neither written nor removed.
+        """
+        await self._purged(lambda database: self._drop_all(database, tape))
+
+    async def _purged(self, change: Callable[[IndexDatabase], Awaitable[None]]) -> None:
+        """Change what is in the database, and leave no byte in its file of what was there before."""
+        async with self._lock:
+            try:
+                database = await self._opened()
+                try:
+                    await change(database)
+                    await anyio.to_thread.run_sync(erasing.purge_deleted, database)
+                except (sqlite3.Error, OSError, ValueError) as error:
+                    logger.warning("the index of the tapes is made anew (%s)", error)
+                    self._begin_anew()
+                    await anyio.to_thread.run_sync(database.discard)
+            except (sqlite3.Error, OSError) as error:
+                raise TapeError(f"the index of the tapes cannot be erased ({error})") from error
+            if self._path is not None:
+                self._begin_anew()
+            self._doubted = False
+
+    async def _replace(
+        self, database: IndexDatabase, tape: str, tombstones: Sequence[TapeEntry]
+    ) -> None:
+        rows = self._tapes.get(tape)
+        if rows is not None and not await anyio.to_thread.run_sync(
+            erasing.replace_documents, database, rows, tombstones
+        ):
+            await self._drop_all(database, tape)
+
+    async def _drop_all(self, database: IndexDatabase, tape: str) -> None:
+        await self._drop(database, tape)
+        self._checked.discard(tape)
+        self._changed.add(tape)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return entries indexed since the start, tapes that wait, and how often it was made anew."""
+        return {**self._statistics, "behind": len(self._changed)}
+
+    async def close(self) -> None:
+        """Close the database in order, so that it is trusted at the next start."""
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                if self._database is not None:
+                    await anyio.to_thread.run_sync(lambda: _closed(self._database))
+                self._begin_anew()
+
+    # Asking.
+
+    async def _resolve(self, tape: str, name: str) -> int:
+        return find_last_anchor(tape, name, await self.anchors(tape)).entry_id
+
+    async def _look(self, query: SearchQuery) -> tuple[list[Hit], set[str]]:
+        """Return hits, and the tapes that turned out not to hold what is indexed of them."""
+
+        def look(database: IndexDatabase, known: Mapping[str, TapeRows]) -> list[IndexMatch]:
+            wanted = known.keys() if query.tapes is None else set(query.tapes)
+            tapes = {row.id: row for name, row in list(known.items()) if name in wanted}
+            with database.reader() as connection:
+                return FullTextSearch(connection, tapes, query).run()
+
+        found = await self._ask(query.tapes, look, query.last)
+        on_tapes = await self._read(found)
+        read = [(one, on_tapes[one.tape]) for one in found]
+        # Texts may be of any length.
+        held = await anyio.to_thread.run_sync(_held, query, read)
+        hits = [hit for hit in held if hit is not None]
+        outdated = {one.tape for one, hit in zip(found, held, strict=True) if hit is None}
+        return hits, outdated
+
+    async def _read(self, found: Iterable[IndexMatch]) -> dict[str, dict[int, TapeEntry]]:
+        """Return what was found, and what stands beside it, by tape and id; what is there of it."""
+        wanted: defaultdict[str, set[int]] = defaultdict(set)
+        for one in found:
+            wanted[one.tape].update((*one.before, one.entry, *one.after))
+        read: dict[str, dict[int, TapeEntry]] = {}
+        for tape, ids in wanted.items():
+            try:
+                entries = await self._source.read_each(tape, ids)
+            except TapeNotFound:
+                entries = []
+            read[tape] = {entry.id: entry for entry in entries}
+        return read
+
+    async def _ask(
+        self,
+        tapes: Iterable[str] | None,
+        question: Callable[[IndexDatabase, Mapping[str, TapeRows]], _T],
+        last: int | None = None,
+    ) -> _T:
+        """Answer a question that knows every entry of these tapes (None: of all) up to an id.
+
+        An answer counts if nothing was dropped meanwhile and the files are still there: others may begin
+        anew, and the files may be taken away, while somebody reads.
+        """
+        for left in reversed(range(_TRIES)):
+            database = None
+            try:
+                database = await self._catch_up(tapes, last)
+                generation = self._generation
+                answer, gone = await anyio.to_thread.run_sync(
+                    _answered, question, database, self._tapes
+                )
+            except (sqlite3.Error, OSError, ValueError) as error:
+                if not left or not await self._mend(error, database or self._database):
+                    raise TapeError(f"the tapes cannot be searched ({error})") from error
+            else:
+                if generation == self._generation and not gone:
+                    return answer
+        raise TapeError("the tapes cannot be searched (the files of their index keep going away)")
+
+    async def _mend(self, error: Exception, database: IndexDatabase | None) -> bool:
+        """Discard the database where an error says that it is damaged or gone.
+
+        Returns:
+            Whether it is worth trying again: it was discarded, now or by another who met the same.
+        """
+        async with self._lock:
+            if database is not self._database:
+                return True
+            gone = database is not None and database.is_gone
+            if isinstance(error, TapeError) or not (gone or _is_damage(error)):
+                return False
+            logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
+            if database is not None:
+                await anyio.to_thread.run_sync(database.discard)
+            self._begin_anew()
+        return True
+
+    # Keeping up.
+
+    async def _catch_up(
+        self, tapes: Iterable[str] | None, last: int | None = None
+    ) -> IndexDatabase:
+        """Index what is new, of what is asked for; return the database, which knows all of it."""
+        while True:
+            async with self._lock:
+                database = await self._opened()
+                if self._read_only:
+                    # Nobody takes note of what another process writes.
+                    self._known = set(await self._source.list_tapes())
+                    self._checked.clear()
+                generation = self._generation
+            await self._index_due(tapes, last)
+            # What was there of the first tapes may be gone again by the last one.
+            if generation == self._generation:
+                return database
+
+    async def _index_due(self, tapes: Iterable[str] | None, last: int | None) -> None:
+        wanted = set(self._known if tapes is None else self._known.intersection(tapes))
+        due = wanted - self._checked | wanted & self._changed
+        for tape in sorted(due):
+            if last is not None and tape in self._checked and self._tapes[tape].indexed >= last:
+                # What came later is no answer, and is indexed in the background.
+                continue
+            try:
+                await self._catch_up_with(tape)
+            except TapeError as error:
+                if tapes is not None:
+                    raise
+                # One tape that cannot be read keeps no other from being found in.
+                logger.warning("tape %s cannot be indexed (%s)", tape, error)
+
+    async def _catch_up_with(self, tape: str) -> None:
+        """Index what a tape has now, portion by portion; others have their turn in between."""
+        target: int | None = None
+        while True:
+            async with self._lock:
+                database = await self._opened()
+                place, version = await self._index(database, tape)
+            # A tape that grows all the time must not keep a search waiting for ever.
+            target = version if target is None else target
+            if place >= target:
+                return
+
+    async def _opened(self) -> IndexDatabase:
+        if self._database is not None and self._database.is_gone:
+            logger.warning("the files of the tapes' index are gone; it is made anew")
+            await anyio.to_thread.run_sync(self._database.discard)
+            self._begin_anew()
+        if self._database is None:
+            listed = await self._source.list_tapes()
+            # All at once: what is cancelled in between would leave an index that knows of no tape.
+            opened = await anyio.to_thread.run_sync(_open, self._path)
+            self._database, self._tapes = opened
+            if self._doubted:
+                await anyio.to_thread.run_sync(self._database.mark_untrusted)
+            self._next = max((rows.id for rows in self._tapes.values()), default=0) + 1
+            self._known.update(listed)
+            self._statistics["rebuilt"] += self._database.fresh
+            for gone in self._tapes.keys() - self._known:
+                await self._drop(self._database, gone)
+        return self._database
+
+    async def _index(self, database: IndexDatabase, tape: str) -> tuple[int, int]:
+        """Index the next portion of a tape; return the id that it reaches, and the tape's version."""
+        try:
+            return await self._index_portion(database, tape)
+        except TapeNotFound:
+            await self._drop(database, tape)
+            self._known.discard(tape)
+            self._checked.discard(tape)
+            return 0, 0
+        except BaseException:
+            # What was undone in the database must be undone here.
+            self._checked.discard(tape)
+            self._changed.add(tape)
+            with anyio.CancelScope(shield=True), suppress(sqlite3.Error, OSError):
+                stored = await anyio.to_thread.run_sync(writing.load_tape_rows, database)
+                self._tapes.pop(tape, None)
+                if tape in stored:
+                    self._tapes[tape] = stored[tape]
+            raise
+
+    async def _index_portion(self, database: IndexDatabase, tape: str) -> tuple[int, int]:
+        # Before the look: what comes in between makes it changed once more.
+        self._changed.discard(tape)
+        rows = self._tapes.get(tape)
+        if rows is not None and tape not in self._checked and not await self._fits(rows):
+            await self._drop(database, tape)
+            rows = None
+        if rows is None:
+            rows = self._tapes[tape] = TapeRows(self._next, tape)
+            self._next += 1
+        version = await self._source.version(tape)
+        entries: list[TapeEntry] = []
+        place = rows.indexed
+        # Of ids that a reset dropped there may be any number.
+        while place < version and not entries:
+            upto = min(version, place + _PORTION)
+            entries = await self._source.read(tape, place + 1, upto)
+            place = upto
+        if entries:
+            headers = [entry.id for entry in entries if entry.name == HEADER_EVENT]
+            cuts = [i for i in headers if not await self._source.read(tape, i - 1, i - 1)]
+            segments = await self._source.segments(tape) if cuts else []
+            await anyio.to_thread.run_sync(
+                writing.add_entries, database, rows, entries, segments, cuts
+            )
+            self._statistics["entries"] += len(entries)
+        self._checked.add(tape)
+        if place < version:
+            self._changed.add(tape)
+        return place, version
+
+    async def _fits(self, rows: TapeRows) -> bool:
+        """Say whether the last entry that was indexed is on the tape as it was."""
+        entries = await self._source.read(rows.name, rows.indexed, rows.indexed)
+        return bool(entries) and writing.digest_of(entries[0]) == rows.digest
+
+    async def _drop(self, database: IndexDatabase, tape: str) -> None:
+        rows = self._tapes.get(tape)
+        if rows is not None:
+            self._generation += 1
+            await anyio.to_thread.run_sync(writing.delete_tape, database, rows)
+            self._tapes.pop(tape, None)
+
+    async def _forget(self, tape: str) -> None:
+        async with self._lock:
+            await self._drop_all(await self._opened(), tape)
+
+    async def _tidy(self) -> None:
+        """Bring what was written ahead into the file, where it has become much."""
+        async with self._lock:
+            database = self._database
+            if database is not None and database.wal_pages() > CHECKPOINT_PAGES:
+                await anyio.to_thread.run_sync(database.checkpoint)
+
+    def _begin_anew(self) -> None:
+        self._generation += 1
+        self._database = None
+        self._tapes = {}
+        self._checked = set()
+
+
+def _open(path: Path | None) -> tuple[IndexDatabase, dict[str, TapeRows]]:
+    """Return a database and the tapes that it knows."""
+    database = IndexDatabase(path)
+    try:
+        return database, writing.load_tape_rows(database)
+    except (sqlite3.Error, OSError, ValueError) as error:
+        if _is_damage(error):
+            database.discard()
+        database.close()
+        raise
+
+
+def _answered(
+    question: Callable[[IndexDatabase, Mapping[str, TapeRows]], _T],
+    database: IndexDatabase,
+    known: Mapping[str, TapeRows],
+) -> tuple[_T, bool]:
+    """Return an answer, and whether the database's files are gone by now."""
+    return question(database, known), database.is_gone
+
+
+def _is_damage(error: Exception) -> bool:
+    """Say whether an error tells that what is in the file is wrong.
+
+    An operation that failed (no space, no memory) tells nothing of it.
+    """
+    return not isinstance(error, (sqlite3.OperationalError, OSError))
+
+
+def _held(
+    query: SearchQuery, read: Iterable[tuple[IndexMatch, dict[int, TapeEntry]]]
+) -> list[Hit | None]:
+    """Return what was found as it is on its tape; None where that is something else."""
+    return [_hit(query, found, entries) for found, entries in read]
+
+
+def _hit(query: SearchQuery, found: IndexMatch, entries: dict[int, TapeEntry]) -> Hit | None:
+    entry = entries.get(found.entry)
+    if entry is None or found.print not in map(fingerprint, documents_of(entry)):
+        return None
+    if not labels_match(labels_of(entry), query):
+        return None
+    may_come = {i for i, e in entries.items() if query.problem in (None, problem_of(e))}
+    before = tuple(entries[i] for i in found.before if i in may_come)
+    after = tuple(entries[i] for i in found.after if i in may_come)
+    return Hit(found.tape, entry, found.score, before, after, found.direct)
+
+
+def _closed(database: IndexDatabase | None) -> None:
+    if database is not None:
+        database.close(in_order=True)

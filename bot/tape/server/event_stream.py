@@ -1,0 +1,100 @@
+"""A tape as a stream of events: one for each entry, with its id, until one of the two sides ends it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from bot.core.errors import TapeError
+from bot.tape.entries import TapeEntry
+from bot.tape.http_protocol import SSE_MEDIA_TYPE, encode_sse_event
+
+logger = logging.getLogger(__name__)
+
+_KEEP_ALIVE = 15.0
+"""Seconds; proxies close what is silent for longer."""
+
+_RETRY = 1_000
+"""Milliseconds after which a client should come again."""
+
+
+class EventStreamResponse(Response):
+    """Sends entries as they come.
+
+    Args:
+        entries: As ``TapeStore.follow`` yields them.
+        start: The id after which they come: what a client resumes at before the first of them.
+        allowed: Says whether the token still allows it; asked before each entry.
+        stopping: Ends it.
+    """
+
+    def __init__(
+        self,
+        entries: AsyncGenerator[TapeEntry, None],
+        start: int,
+        allowed: Callable[[], bool],
+        stopping: anyio.Event,
+    ) -> None:
+        super().__init__(None, 200, {"Cache-Control": "no-store"}, media_type=SSE_MEDIA_TYPE)
+        # Without a length, as it has no end.
+        self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
+        self._entries = entries
+        self._start = start
+        self._allowed = allowed
+        self._stopping = stopping
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Send until the client goes or the server stops."""
+        sending = anyio.Lock()
+
+        async def put(message: Message) -> None:
+            async with sending:
+                await send(message)
+
+        await put({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await put(_body(b"retry: %d\nid: %d\n\n" % (_RETRY, self._start)))
+        async with anyio.create_task_group() as tasks:
+
+            async def until_gone() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                tasks.cancel_scope.cancel()
+
+            async def until_stopped() -> None:
+                await self._stopping.wait()
+                tasks.cancel_scope.cancel()
+
+            async def keep_alive() -> None:
+                await anyio.sleep(_KEEP_ALIVE)
+                while self._allowed():
+                    await put(_body(b":\n\n"))
+                    await anyio.sleep(_KEEP_ALIVE)
+                tasks.cancel_scope.cancel()
+
+            for task in (until_gone, until_stopped, keep_alive):
+                tasks.start_soon(task)
+            await self._stream(put)
+            tasks.cancel_scope.cancel()
+        with anyio.move_on_after(1):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _stream(self, put: Send) -> None:
+        async with aclosing(self._entries) as entries:
+            try:
+                async for entry in entries:
+                    if not self._allowed():
+                        # The client comes again, and is refused.
+                        return
+                    await put(_body(encode_sse_event(entry) + b"\n"))
+            except TapeError as error:
+                # The client comes again, and is told what is wrong. The text names the session.
+                logger.warning("a tape cannot be followed any further: %s", type(error).__name__)
+
+
+def _body(part: bytes) -> Message:
+    return {"type": "http.response.body", "body": part, "more_body": True}

@@ -1,0 +1,189 @@
+"""What requests carry: read within bounds, and checked without touching a character of it.
+
+Bodies are read by Python's own reader: it takes lone surrogates and big integers as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+import anyio
+from fastapi import Request
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from bot.tape.http_protocol import MAX_JSON_INTEGER, MAX_NAME_LENGTH, from_json
+from bot.tape.search import (
+    MAX_HITS,
+    MAX_NEIGHBOURS,
+    MAX_QUERY_LENGTH,
+    MAX_SEMANTIC_MATCHES,
+    SearchQuery,
+)
+from bot.tape.server.error_handlers import TapeApiError
+
+_SECONDS = 60.0
+
+
+def _text(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError("it is no text")  # noqa: TRY004 (what pydantic asks for)
+    return value
+
+
+def _name(value: Any) -> Any:
+    if len(_text(value)) > MAX_NAME_LENGTH:
+        raise ValueError(f"it is longer than {MAX_NAME_LENGTH} characters")
+    return value
+
+
+def _object(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 (what pydantic asks for)
+    return value
+
+
+# pydantic's own text has no lone surrogates.
+Text = Annotated[Any, AfterValidator(_text), WithJsonSchema({"type": "string"})]
+Object = Annotated[Any, AfterValidator(_object), WithJsonSchema({"type": "object"})]
+Name = Annotated[
+    Any,
+    AfterValidator(_name),
+    WithJsonSchema({"type": "string", "maxLength": MAX_NAME_LENGTH}),
+]
+Id = Annotated[int, Field(ge=0, le=MAX_JSON_INTEGER)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class NewTape(_Body):
+    """How a tape is made."""
+
+    title: Text | None = None
+    replace: bool = False
+
+
+class NewFork(_Body):
+    """What a fork is made of."""
+
+    new_tape: Name
+    from_entry: Id | None = None
+    from_anchor: Name | None = None
+    title: Text | None = None
+
+
+class NewAnchor(_Body):
+    """An anchor to make; without an entry it points at the newest."""
+
+    name: Name
+    entry_id: Id | None = None
+    state: Object | None = None
+
+
+_Near = Annotated[tuple[Id, Annotated[float, Field(ge=0, le=10)]], Field(strict=False)]
+
+
+class Search(_Body):
+    """What to look for: see ``SearchQuery``."""
+
+    text: Annotated[Text, Field(json_schema_extra={"maxLength": MAX_QUERY_LENGTH})] = ""
+    tapes: list[Name] | None = None
+    kinds: (
+        list[Literal["message", "tool_call", "tool_result", "anchor", "event", "system"]] | None
+    ) = None
+    senders: list[Text] | None = None
+    problem: Text | None = None
+    tags: list[Text] | None = None
+    layer: Text | None = None
+    names: list[Name] | None = None
+    since: Annotated[AwareDatetime, Field(strict=False)] | None = None
+    until: Annotated[AwareDatetime, Field(strict=False)] | None = None
+    first: Id | None = None
+    last: Id | None = None
+    after_anchor: Name | None = None
+    before_anchor: Name | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 10
+    neighbours: Annotated[int, Field(ge=0, le=MAX_NEIGHBOURS)] = 0
+    near: Annotated[list[_Near], Field(max_length=MAX_SEMANTIC_MATCHES)] | None = None
+
+    def query(self, tapes: tuple[str, ...] | None) -> SearchQuery:
+        """Return it as the store takes it, in these tapes."""
+        return SearchQuery(
+            self.text,
+            tapes,
+            None if self.kinds is None else frozenset(self.kinds),
+            None if self.senders is None else frozenset(self.senders),
+            self.problem,
+            frozenset(self.tags or ()),
+            self.layer,
+            None if self.names is None else frozenset(self.names),
+            self.since,
+            self.until,
+            self.first,
+            self.last,
+            self.after_anchor,
+            self.before_anchor,
+            self.limit,
+            self.neighbours,
+            None if self.near is None else dict(self.near),
+        )
+
+
+BODIES: tuple[type[BaseModel], ...] = (NewTape, NewFork, NewAnchor, Search)
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the request's body; beyond so many bytes nothing of it is read.
+
+    Raises:
+        Problem: It is too large, or comes too slowly.
+    """
+    too_large = TapeApiError(
+        413, "too_large", f"a request takes at most {most} bytes; send less at once"
+    )
+    told = request.headers.get("content-length", "0")
+    if told.isdecimal() and int(told) > most:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    with anyio.move_on_after(_SECONDS) as bounded:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise too_large
+            parts.append(part)
+    if bounded.cancelled_caught:
+        raise TapeApiError(
+            408, "too_slow", f"a request's body must come within {_SECONDS:.0f} seconds"
+        )
+    return b"".join(parts)
+
+
+def parse_body(model: type[_Model], raw: bytes) -> _Model:
+    """Return a body as its model; an empty one stands for an empty object.
+
+    Raises:
+        Problem: It is none.
+    """
+    try:
+        value = from_json(raw) if raw.strip() else {}
+    except ValueError as error:
+        raise TapeApiError(400, "invalid_json", f"the body is no JSON: {error}") from error
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        one = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        where = ascii(".".join(map(str, one["loc"])))[1:-1] or "the body"
+        raise TapeApiError(422, "invalid_request", f"{where}: {one['msg']}") from error

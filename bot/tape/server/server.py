@@ -1,0 +1,129 @@
+"""Running the tape server: the socket, the signals, the store's background work, the end."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import uvicorn
+from anyio.abc import TaskStatus
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from bot.core import http_server as serving
+from bot.core.errors import SettingsError
+from bot.core.telemetry.watchdog import Watchdog
+from bot.tape.http_protocol import BUSY
+from bot.tape.server.app import build_app
+from bot.tape.server.error_handlers import TapeApiError
+from bot.tape.server.limits import MAX_CONNECTIONS
+from bot.tape.server.tokens import TokenStore
+from bot.tape.store import TapeStore
+
+logger = logging.getLogger(__name__)
+
+_GRACE = 20
+"""Seconds that requests under way may take when the server stops."""
+
+
+_FILES = 4_096
+"""Descriptors that the process may have: the connections' and the tapes'."""
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    busy = TapeApiError(
+        503,
+        BUSY,
+        "the tape server has too many connections; try again in a second",
+        {"Retry-After": "1", "Connection": "close"},
+    )
+    await busy.response()(scope, receive, send)
+
+
+def bind_socket(address: str) -> socket.socket:
+    """Return a socket that is bound to ``HOST:PORT``.
+
+    Raises:
+        SettingsError: It cannot be; most often another program has the port.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        return serving.bind(host.strip("[]"), int(port))
+    except socket.gaierror as error:
+        raise SettingsError(f"{address} is no address to listen on: {error.strerror}") from error
+    except OSError as error:
+        raise SettingsError(
+            f"the tape server cannot listen on {address} ({error.strerror}); stop what does, or set "
+            "TAPEBOT_TAPE_SERVER_LISTEN"
+        ) from error
+
+
+async def serve_store(
+    store: TapeStore,
+    tokens: TokenStore,
+    bound: socket.socket,
+    *,
+    most: int,
+    folder: Path | None,
+    ready: Callable[[str], object],
+) -> None:
+    """Serve the store until a signal asks to stop; requests under way are finished.
+
+    Args:
+        store: Is run beside, and closed by the caller.
+        tokens: Say who may do what.
+        bound: From ``listening``.
+        most: Bytes of a request.
+        folder: Where the store writes.
+        ready: Called with the server's address once it answers.
+    """
+    _allow_files()
+    stopping = anyio.Event()
+    server = serving.Server(
+        uvicorn_config(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
+    )
+    watchdog = Watchdog(None)
+    async with watchdog.watch(), anyio.create_task_group() as tasks:
+        # Who is told that it serves may ask it to stop at once.
+        await tasks.start(_stop_on_signal, server, stopping, watchdog)
+        tasks.start_soon(store.run)
+        bound.listen(MAX_CONNECTIONS)
+        ready(serving.address_of(bound))
+        await server.serve(sockets=[bound])
+        tasks.cancel_scope.cancel()
+
+
+def _allow_files() -> None:
+    """See that connections alone cannot use up the descriptors, which the tapes need too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def uvicorn_config(app: FastAPI) -> uvicorn.Config:
+    """Return how the application is served."""
+    return serving.server_config(
+        app, grace=_GRACE, http=serving.connection_class(MAX_CONNECTIONS, _refuse), ws="none"
+    )
+
+
+async def _stop_on_signal(
+    server: serving.Server,
+    stopping: anyio.Event,
+    watchdog: Watchdog,
+    *,
+    task_status: TaskStatus[None],
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        watchdog.handle_signals(signal.SIGINT, signal.SIGTERM)
+        task_status.started()
+        async for received in signals:
+            logger.info("stopping on %s", received.name)
+            stopping.set()
+            server.end()

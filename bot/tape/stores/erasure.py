@@ -1,0 +1,185 @@
+"""Erasing from tapes in files: each part that holds what is erased is written anew, beside the old one.
+
+A part is replaced by one rename, so after a kill it is the old one or the new. What was being written
+carries ``.new`` and is removed when the folder is opened. The live file goes on meanwhile: what it has
+got since is brought over at the end. A tape that was turned over meanwhile is looked at once more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from bot.core.errors import SegmentDamaged, TapeWriteError
+from bot.core.files import sync_directory
+from bot.tape.entries import TapeEntry
+from bot.tape.index import TapeIndex
+from bot.tape.store import Segment
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder
+from bot.tape.stores.live_tapes import LiveTapes
+from bot.tape.stores.part_reader import PartReader, TapeSnapshot
+from bot.tape.stores.part_rewrite import PartScan, rewrite_part, scan_part
+from bot.tape.stores.segment_packer import SegmentPacker, put_packed
+from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a tape holds of what is erased.
+
+    Attributes:
+        parts: The tape as it was looked at.
+        found: The parts that hold some of it; the live one without a segment.
+        changed: Ids of entries that are not yet as their tombstones.
+    """
+
+    parts: TapeSnapshot
+    found: list[tuple[Segment | None, PartScan]]
+    changed: frozenset[int]
+
+
+class TapeEraser:
+    """Erases from the tapes of a folder, one after the other.
+
+    Args:
+        folder: Where they are.
+        reader: Reads them.
+        tapes: Those that are open.
+        packing: Writes segments, too.
+        index: Finds what they hold.
+
+    Attributes:
+        emptied: Lines that could not be read and whose bytes were dropped.
+    """
+
+    def __init__(
+        self,
+        folder: TapeFolder,
+        reader: PartReader,
+        tapes: LiveTapes,
+        packing: SegmentPacker,
+        index: TapeIndex,
+    ) -> None:
+        self._folder = folder
+        self._reader = reader
+        self._tapes = tapes
+        self._packing = packing
+        self._index = index
+        self.emptied = 0
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put tombstones in the place of entries: see ``TapeStore.erase``."""
+        wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
+        changed: set[int] = set()
+        try:
+            async with self._packing.turn:
+                checked = whole = False
+                while not whole:
+                    async with self._tapes.snapshot(tape) as parts:
+                        plan = await anyio.to_thread.run_sync(self._plan, parts, wanted)
+                        if not checked:
+                            _see(plan, wanted)
+                            checked = True
+                        if not wanted:
+                            return 0
+                        changed |= plan.changed
+                        # From the first byte on, a kill would leave what is erased in the index.
+                        await self._index.mark_untrusted()
+                        whole = await self._carry_out(plan, wanted)
+                await self._index.erase(tape, list(wanted.values()))
+        except (OSError, SegmentDamaged) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise TapeWriteError(
+                f"not all could be erased from tape {tape} ({why}); see to the storage, and erase "
+                "again"
+            ) from error
+        return len(changed)
+
+    def _plan(self, parts: TapeSnapshot, wanted: Mapping[int, TapeEntry]) -> _Plan:
+        beat = anyio.from_thread.check_cancelled
+        found: list[tuple[Segment | None, PartScan]] = []
+        ids = sorted(wanted)
+        for segment in parts.segments:
+            if bisect_left(ids, segment.first_id) < bisect_right(ids, segment.last_id):
+                with self._reader.sealed(segment) as source:
+                    if source is not None:
+                        found.append((segment, scan_part(source, wanted, beat)))
+        if ids and ids[-1] >= parts.first_id:
+            found.append((None, scan_part(parts.live, wanted, beat)))
+        held = [(number, line.entry) for _, one in found for number, (_, line) in one.held.items()]
+        changed = frozenset(number for number, old in held if entries_differ(old, wanted[number]))
+        return _Plan(parts, found, changed)
+
+    async def _carry_out(self, plan: _Plan, wanted: Mapping[int, TapeEntry]) -> bool:
+        """Write the parts anew; return whether none was turned over meanwhile."""
+        for segment, found in plan.found:
+            if not found.debris and plan.changed.isdisjoint(found.held):
+                continue
+            if segment is not None:
+                await anyio.to_thread.run_sync(self._sealed, plan.parts, segment, found, wanted)
+            elif not await self._live(plan.parts, found, wanted):
+                return False
+        return True
+
+    def _sealed(
+        self,
+        parts: TapeSnapshot,
+        segment: Segment,
+        found: PartScan,
+        wanted: Mapping[int, TapeEntry],
+    ) -> None:
+        beat = anyio.from_thread.check_cancelled
+        raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
+        is_raw = raw.exists()
+        if is_raw and packed.exists():
+            # It was about to be packed: the raw file counts, and holds all.
+            packed.unlink()
+            sync_directory(packed.parent)
+        fresh = raw.with_name(raw.name + ".new")
+        with self._reader.sealed(segment) as source:
+            if source is None:
+                raise FileNotFoundError(None, f"the segment {segment.name} is gone")
+            emptied = rewrite_part(source, found, wanted, fresh, beat)
+        try:
+            if is_raw:
+                fresh.chmod(SEALED_FILE)
+                fresh.replace(raw)
+                sync_directory(raw.parent)
+            else:
+                put_packed(self._folder, fresh, segment, beat)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+        self.emptied += emptied
+        self._reader.clear_part_damage(parts.tape, segment.first_id)
+
+    async def _live(
+        self, parts: TapeSnapshot, found: PartScan, wanted: Mapping[int, TapeEntry]
+    ) -> bool:
+        """Write the live file anew; return whether it still was the live file then."""
+        path = self._folder.live_path(parts.tape)
+        fresh = path.with_name(path.name + ".new")
+        emptied = await anyio.to_thread.run_sync(
+            rewrite_part, parts.live, found, wanted, fresh, anyio.from_thread.check_cancelled
+        )
+        if not await self._tapes.replace(parts, fresh):
+            return False
+        self.emptied += emptied
+        self._reader.clear_part_damage(parts.tape, parts.first_id)
+        return True
+
+
+def _see(plan: _Plan, wanted: Mapping[int, TapeEntry]) -> None:
+    """See that all is there that is to be replaced.
+
+    Raises:
+        InvalidEntry: It is not, or is of another kind.
+    """
+    held = {number: line.entry for _, one in plan.found for number, (_, line) in one.held.items()}
+    heads = {segment.first_id for segment in plan.parts.segments} | {plan.parts.first_id}
+    check_tombstones(plan.parts.tape, wanted, held, heads)

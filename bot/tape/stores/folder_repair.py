@@ -1,0 +1,202 @@
+"""Repairing the damaged files of a folder of tapes. All blocking.
+
+A file is mended only where what comes out is proved to be what was written; else it stays as it is. The
+mended file is written beside the damaged one and takes its place by one rename.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.core.errors import TapeNotFound
+from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
+from bot.tape.codec import CANCEL, decode_line
+from bot.tape.line_repair import repair_lines
+from bot.tape.store import Segment
+from bot.tape.stores import line_scan as scan
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder
+from bot.tape.stores.folder_verification import lost_entries
+from bot.tape.stores.packed_segment import (
+    PackedContents,
+    mend_block,
+    mend_file,
+    read_block,
+    read_contents,
+)
+from bot.tape.stores.segment_packer import check_packed
+
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file that is not as it was written.
+
+    Attributes:
+        name: The file's name.
+        what: What is wrong with it, for people.
+        mendable: Whether it can be mended, or was.
+    """
+
+    name: str
+    what: str
+    mendable: bool
+
+
+@dataclass(slots=True)
+class RepairReport:
+    """What was found and done.
+
+    Attributes:
+        tapes: How many tapes were looked at.
+        damaged: The damaged files.
+    """
+
+    tapes: int = 0
+    damaged: list[DamagedFile] = field(default_factory=list)
+
+
+def repair_folder(
+    root: Path, workspace: str, session: str | None = None, *, dry_run: bool = False
+) -> RepairReport:
+    """Mend the tapes of a workspace, or one of them.
+
+    Args:
+        root: Their folder.
+        workspace: The workspace.
+        session: Only this one's tape; None for all.
+        dry_run: Write nothing, and take no lock.
+
+    Raises:
+        TapeLocked: A tapebot uses the folder.
+        TapeNotFound: There is no such tape.
+        SegmentDamaged: The mended file does not read back; the damaged one stays.
+        OSError: The storage refused to write.
+    """
+    folder = TapeFolder(root, workspace)
+    stems = folder.stems()
+    if session is not None:
+        if folder.stem(session) not in stems:
+            raise TapeNotFound(f"there is no tape {session}")
+        stems = [folder.stem(session)]
+    if not stems:
+        return RepairReport()
+    if not dry_run:
+        folder.lock()
+    try:
+        report = RepairReport(len(stems))
+        for stem in stems:
+            report.damaged += _repair_tape(folder, stem, dry_run=dry_run)
+    finally:
+        if not dry_run:
+            folder.unlock()
+    return report
+
+
+def _repair_tape(folder: TapeFolder, stem: str, *, dry_run: bool) -> list[DamagedFile]:
+    """Mend a tape's files; return what is wrong with them."""
+    damaged: list[DamagedFile] = []
+    for segment in folder.segments_of(stem):
+        raw = folder.segment_path(segment)
+        # Until a segment is packed to the end, the raw file counts.
+        if raw.exists():
+            damaged += _repair_lines(raw, SEALED_FILE, dry_run=dry_run)
+        elif (found := _repair_segment(folder, segment, dry_run=dry_run)) is not None:
+            damaged.append(found)
+    live = folder.root / f"{stem}.jsonl"
+    if live.exists():
+        damaged += _repair_lines(live, PRIVATE_FILE, dry_run=dry_run)
+    return damaged
+
+
+def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
+    """Mend the lines of a file that is not packed; return what is wrong with it."""
+    try:
+        *lines, rest = path.read_bytes().split(b"\n")
+    except OSError as error:
+        why = f"the storage does not give it back: {error.strerror}"
+        return [DamagedFile(path.name, why, False)]
+    mended, lost, written = [], [], []
+    for number, line, was_mended in repair_lines(lines):
+        written.append(line)
+        if was_mended:
+            mended.append(number)
+        elif not line.endswith(CANCEL) and decode_line(line) is None:
+            lost.append(number)
+    if mended and not dry_run:
+        _replace(path, b"\n".join([*written, rest]), mode, _go_on)
+    found = []
+    if mended:
+        found.append(DamagedFile(path.name, f"a bit was wrong in {_lines(mended)}", True))
+    if lost:
+        found.append(DamagedFile(path.name, f"{_lines(lost)} cannot be read", False))
+    return found
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """Return lines by number, for people."""
+    listed = ", ".join(map(str, numbers[:_LISTED]))
+    more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
+    return f"line{'s' if len(numbers) > 1 else ''} {listed}{more}"
+
+
+def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> DamagedFile | None:
+    """Mend a packed segment; return what is wrong with it, None where nothing is."""
+    path = folder.packed_path(segment)
+    try:
+        with scan.open_source(path) as file:
+            contents = read_contents(file.fd, segment)
+            mended = mend_file(file.fd, contents)
+            if mended is None:
+                return _unmended(file.fd, contents, segment, path.name)
+            found = os.pread(file.fd, len(mended) + 1, 0)
+    except OSError as error:
+        return DamagedFile(path.name, f"the storage does not give it back: {error.strerror}", False)
+    if found == mended:
+        return None
+    if not dry_run:
+        assert contents.trailer is not None
+        digest = contents.trailer["sha256"]
+        _replace(
+            path, mended, SEALED_FILE, lambda fresh: check_packed(fresh, segment, digest, _go_on)
+        )
+    count = sum(a != b for a, b in zip(found, mended, strict=False))
+    differing = count + abs(len(found) - len(mended))
+    return DamagedFile(path.name, f"bytes that differ from what was sealed: {differing:,}", True)
+
+
+def _unmended(fd: int, contents: PackedContents, segment: Segment, name: str) -> DamagedFile | None:
+    """Say what is wrong with a packed file that parity does not mend, if anything is."""
+    lost = [
+        lost_entries(contents, place, segment)
+        for place, block in enumerate(contents.blocks)
+        if read_block(fd, block) is None and mend_block(fd, block, contents.protected) is None
+    ]
+    if lost:
+        return DamagedFile(name, "; ".join(lost), False)
+    if contents.trailer is None:
+        return DamagedFile(name, "its trailer cannot be read", False)
+    if contents.protected:
+        return DamagedFile(name, "its lines are not those that were sealed", False)
+    return None
+
+
+def _replace(path: Path, data: bytes, mode: int, check: Callable[[Path], None]) -> None:
+    """Put a file in the place of another one, once it was written and checked."""
+    fresh = path.with_name(path.name + ".new")
+    try:
+        write_synced(fresh, data)
+        check(fresh)
+        fresh.chmod(mode)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def _go_on(*_: object) -> None:
+    """Break nothing off."""

@@ -1,0 +1,94 @@
+"""Copying a tape from a point on into a new file. All blocking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bot.core.errors import TapeNotFound
+from bot.core.files import PRIVATE_FILE
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import encode_chained
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Parent, header_entry
+from bot.tape.stores.part_reader import PartReader, TapeSnapshot
+
+_PAGE = 512
+_LAST_PAGE = 32
+
+
+def write_fork(
+    reader: PartReader,
+    parts: TapeSnapshot,
+    *,
+    first: int | None,
+    begin: Callable[[int, int], TapeEntry],
+    out: Path,
+    beat: Callable[[], None],
+) -> None:
+    """Write a fork's live file, whole and durable; nothing of it stays where that fails.
+
+    Args:
+        reader: Reads the parent.
+        parts: The parent.
+        first: Id of the first entry to copy; None for all.
+        begin: Given the ids of the first and the last entry that are copied, returns the header.
+        out: The new file.
+        beat: Called now and then; may raise, to break off.
+
+    Raises:
+        TapeNotFound: There is no such entry.
+        OSError: The storage refused.
+    """
+    last = _newest(reader, parts)
+    copied = _from(reader, parts, first or 1)
+    page = next(copied, [])
+    if not page or last is None or (first is not None and page[0].id != first):
+        wanted = "that can be read" if first is None else first
+        raise TapeNotFound(f"tape {parts.tape} has no entry {wanted}")
+    head = begin(page[0].id, last)
+    descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            data, value = encode_chained([head], CHAIN_START)
+            file.write(data)
+            while page:
+                beat()
+                # Each is an append of its own: what was one there was whole when it was read.
+                for entry in page:
+                    if entry.id > head.id:
+                        data, value = encode_chained([entry], value)
+                        file.write(data)
+                page = next(copied, [])
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        out.unlink()
+        raise
+
+
+def fork_header(tape: str, title: str | None, parent: Parent) -> TapeEntry:
+    """Return a fork's header: right before the first copy, or in the place of entry 1."""
+    return replace(header_entry(tape, title, parent=parent), id=max(1, parent.first - 1))
+
+
+def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[TapeEntry]]:
+    """Yield the entries from an id on, some at a time, no page empty."""
+    # Between parts there may be any number of ids, those of entries that a reset dropped.
+    ranges = [(one.first_id, one.last_id) for one in parts.segments]
+    for low, high in [*ranges, (parts.first_id, parts.last_id)]:
+        for floor in range(max(low, first), high + 1, _PAGE):
+            if page := reader.read(parts, floor, min(high, floor + _PAGE - 1)):
+                yield page
+
+
+def _newest(reader: PartReader, parts: TapeSnapshot) -> int | None:
+    """Return the newest id that can be read."""
+    ranges = [(one.first_id, one.last_id) for one in parts.segments]
+    for low, high in reversed([*ranges, (parts.first_id, parts.last_id)]):
+        for top in range(high, low - 1, -_LAST_PAGE):
+            if page := reader.read(parts, max(low, top - _LAST_PAGE + 1), top):
+                return page[-1].id
+    return None

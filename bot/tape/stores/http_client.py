@@ -1,0 +1,342 @@
+"""Asking a tape server: retries, what its refusals mean, and cancellation.
+
+Rule 1: what may be asked twice is asked again when the connection, the server or a proxy failed. An
+    append may: it carries a key, and a server appends each key once.
+Rule 2: what changes a tape otherwise (sealing, clearing, forking) is asked again only where it is
+    certain that the server has not begun it.
+Rule 3: a change that was begun is not cancelled: its outcome is waited for, within a bound.
+Rule 4: the token goes to the server that was named, and to no other: redirects are not followed, and
+    what is asked on this machine does not go through a proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import httpx
+import stamina
+
+from bot.core.errors import TapeError, TapeRefused, TapeUnavailable, VersionConflict
+from bot.core.response_limits import limit_response
+from bot.tape.http_protocol import (
+    BUSY,
+    CONFLICT,
+    DAMAGED,
+    SSE_MEDIA_TYPE,
+    build_url,
+    from_json,
+    tape_error,
+)
+
+Params = dict[str, str | int]
+
+MAX_CONCURRENT_REQUESTS = 8
+"""At once; followed streams come on top. With more, all are answered later: the client's pool looks
+at every connection for every other one."""
+
+_TIMEOUT = httpx.Timeout(10.0, read=130.0, write=60.0, pool=None)
+"""Seconds; the server itself gives a request up after 120."""
+
+_SILENCE = httpx.Timeout(10.0, read=45.0, write=60.0, pool=None)
+"""Without a sign of life for so long, a stream is taken for dead."""
+
+_LONGEST = 150.0
+"""Seconds that asking may take beside the patience, however slowly an answer comes."""
+
+_CLOSING = 10.0
+"""Seconds that requests under way are waited for at the end."""
+
+_KEPT = 2.0
+"""Seconds that an idle connection is kept: fewer than at a server, which may close it just as it is
+used again."""
+
+_MOST = 64_000_000
+"""Bytes of an answer, and of an event in a stream: pages end at a megabyte, or with the entry that passes it."""
+
+_SURELY_TAKEN = 900_000
+"""Bytes. A server's bound may be higher, and is asked for once."""
+
+_FAILED = frozenset({429, 502, 503, 504})
+# The request did not reach a server.
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
+
+
+class _Failed(Exception):
+    """The server, or a proxy before it, cannot answer now.
+
+    Attributes:
+        answer: What it said.
+        begun: Whether it may have begun to do what was asked.
+    """
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.answer = answer
+        self.told = _problem(answer)
+        self.begun = answer.status_code != 429 and self.told.get("error") != BUSY
+        super().__init__(self.told.get("detail") or f"it answered {answer.status_code}")
+
+    @property
+    def wait(self) -> float:
+        """Seconds that it asked to wait; 0 where it did not."""
+        asked = self.answer.headers.get("retry-after", "")
+        return float(asked) if asked.isdecimal() else 0.0
+
+
+class TapeServerClient:
+    """Asks one tape server.
+
+    Args:
+        url: The server's address.
+        token: Allows it.
+        patience: Seconds after which what fails is not tried again.
+    """
+
+    def __init__(self, url: str, token: str, *, patience: float) -> None:
+        self.url = url.rstrip("/")
+        self.patience = patience
+        self.counts = {"requests": 0, "retries": 0, "followed": 0}
+        self._client = httpx.AsyncClient(
+            base_url=self.url,
+            headers={
+                "Authorization": f"Bearer {token}",
+                "User-Agent": "tapebot",
+                "Accept-Encoding": "identity",
+            },
+            event_hooks={"response": [_bounded]},
+            timeout=_TIMEOUT,
+            # Reading the certificates takes long, and plain HTTP has none.
+            verify=self.url.startswith("https:"),
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=MAX_CONCURRENT_REQUESTS,
+                keepalive_expiry=_KEPT,
+            ),
+            mounts=_direct(self.url),
+        )
+        self._slots = anyio.Semaphore(MAX_CONCURRENT_REQUESTS)
+        self._most: int | None = None
+        self._closed = False
+
+    async def close(self) -> None:
+        """Close the connections, once the requests under way are answered; nothing is asked any more."""
+        if self._closed:
+            return
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_CLOSING):
+                # A connection that is opened while the others are closed would stay open.
+                for _ in range(MAX_CONCURRENT_REQUESTS):
+                    await self._slots.acquire()
+            await self._client.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        params: Params,
+        body: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = True,
+    ) -> httpx.Response:
+        """Return the answer, once there is one that counts and it is a success.
+
+        Args:
+            method: Of the request.
+            path: Behind the server's address.
+            params: Of the query.
+            body: Of the request.
+            headers: Of the request.
+            repeatable: Asked twice, it is done once.
+
+        Raises:
+            TapeUnavailable: The server cannot be reached, or fails.
+            TapeRefused: It does not allow it.
+            TapeError: What the server's store says.
+        """
+        self._see_open()
+        if body is not None and len(body) > _SURELY_TAKEN:
+            await self._see_size(len(body))
+        request = self._client.build_request(
+            method, build_url(path, params), content=body, headers=headers
+        )
+
+        def again(error: Exception) -> bool | float:
+            if isinstance(error, _Failed):
+                # It may ask for an hour, in which nobody could cancel a change.
+                wait = min(error.wait, self.patience)
+                wanted: bool | float = (repeatable or not error.begun) and (wait or True)
+            else:
+                sent = not isinstance(error, _NOT_SENT)
+                wanted = isinstance(error, httpx.TransportError) and (repeatable or not sent)
+            self.counts["retries"] += bool(wanted)
+            return wanted
+
+        call = stamina.AsyncRetryingCaller(
+            attempts=None, timeout=self.patience, wait_initial=0.05, wait_max=1.0, wait_jitter=0.1
+        )
+        try:
+            with anyio.fail_after(self.patience + _LONGEST):
+                answer = await call(again, self._once, request)
+        except (httpx.TransportError, _Failed, TimeoutError) as error:
+            raise self.unavailable_error(error) from error
+        except httpx.DecodingError as error:
+            raise self.unexpected_response(error) from error
+        if answer.is_success:
+            return answer
+        raise self._refusal(answer, params, headers or {})
+
+    async def post(
+        self,
+        path: str,
+        params: Params,
+        body: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = False,
+    ) -> httpx.Response:
+        """Ask for a change (POST): never begun once cancelled, never cancelled once begun."""
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        with anyio.CancelScope(shield=True):
+            answer = await self.request(
+                "POST", path, params, body, headers=headers, repeatable=repeatable
+            )
+        return answer  # noqa: RET504 (for all that mypy knows, a scope swallows)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Params, headers: Mapping[str, str]
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open an answer without end, and give its parts.
+
+        Raises:
+            ConnectionError: It broke; it may be opened again.
+            TapeError: It was refused.
+        """
+        self._see_open()
+        self.counts["followed"] += 1
+        try:
+            async with self._client.stream(
+                "GET", build_url(path, params), headers=headers, timeout=_SILENCE
+            ) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                    _see(answer)
+                    raise self._refusal(answer, params, {})
+                if not answer.headers.get("content-type", "").startswith(SSE_MEDIA_TYPE):
+                    raise self.unexpected_response(ValueError("it is no stream of events"))
+                yield answer.aiter_bytes()
+        except httpx.DecodingError as error:
+            raise self.unexpected_response(error) from error
+        except (httpx.TransportError, _Failed) as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+        finally:
+            self.counts["followed"] -= 1
+
+    def unavailable_error(self, error: Exception) -> TapeUnavailable:
+        """Return the error of a server that cannot be used."""
+        told = str(error) or type(error).__name__
+        return TapeUnavailable(
+            f"the tape server {self.url} cannot be used ({told}); see that it runs and can be "
+            "reached from here"
+        )
+
+    def unexpected_response(self, error: Exception) -> TapeUnavailable:
+        """Return the error of an answer that is none of a tape server's."""
+        return TapeUnavailable(
+            f"{self.url} gave an answer that is none of a tape server's ({error!r}); check the "
+            "address, and the server's version"
+        )
+
+    def _see_open(self) -> None:
+        if self._closed:
+            raise TapeError("the tape store is closed")
+
+    async def _see_size(self, size: int) -> None:
+        """See that a body is not too large: a server would break off, and may not be heard.
+
+        Raises:
+            TapeRefused: It is.
+        """
+        if self._most is None or size > self._most:
+            # Asked anew before it is refused: the server may have been given a higher bound.
+            answer = await self.request("GET", "/v1/statistics", {})
+            try:
+                self._most = int(from_json(answer.content)["most_bytes"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise self.unexpected_response(error) from error
+        if size > self._most:
+            raise TapeRefused(
+                f"the tape server {self.url} takes {self._most} bytes at once, and this is {size}; "
+                "write less at once, or raise its TAPEBOT_TAPE_SERVER_MAX_MB"
+            )
+
+    async def _once(self, request: httpx.Request) -> httpx.Response:
+        async with self._slots:
+            self._see_open()
+            self.counts["requests"] += 1
+            answer = await self._client.send(request)
+        _see(answer)
+        return answer
+
+    def _refusal(
+        self, answer: httpx.Response, params: Params, headers: Mapping[str, str]
+    ) -> TapeError:
+        told = _problem(answer)
+        if answer.status_code == 401:
+            return TapeRefused(
+                f"the tape server {self.url} does not know the token; set "
+                "TAPEBOT_TAPE_STORE_TOKEN to one that `tapebot tape-server token add` gave"
+            )
+        code, detail = told.get("error"), told.get("detail")
+        if not isinstance(code, str) or not isinstance(detail, str):
+            return self.unexpected_response(ValueError(f"status {answer.status_code}"))
+        if code == CONFLICT and type(actual := told.get("version")) is int:
+            expected = int(headers["If-Match"].strip('"')) if "If-Match" in headers else 0
+            return VersionConflict(str(params.get("tape")), expected=expected, actual=actual)
+        return tape_error(answer.status_code, code, detail)
+
+
+async def _bounded(answer: httpx.Response) -> None:
+    """Have an answer counted as it arrives; a stream of events has no end, and each of them has."""
+    endless = answer.headers.get("content-type", "").startswith(SSE_MEDIA_TYPE)
+    await limit_response(
+        answer, most=None if endless else _MOST, most_line=_MOST if endless else None
+    )
+
+
+def _direct(url: str) -> dict[str, httpx.AsyncBaseTransport | None]:
+    """Return what keeps the environment's proxy out where the server is on this machine."""
+    host = httpx.URL(url).host
+    try:
+        here = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        here = False
+    named = f"[{host}]" if ":" in host else host
+    return {f"all://{named}": None} if here else {}
+
+
+def _see(answer: httpx.Response) -> None:
+    """See that it is an answer that counts.
+
+    Raises:
+        _Failed: It is not; another may be.
+    """
+    if answer.status_code in _FAILED and _problem(answer).get("error") != DAMAGED:
+        raise _Failed(answer)
+
+
+def _problem(answer: httpx.Response) -> dict[str, Any]:
+    """Return what a refusal says; nothing where it is none of a tape server's."""
+    if answer.is_success:
+        return {}
+    try:
+        body = from_json(answer.content)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,290 @@
+"""Reading one part of a tape: from the tail, from an id, from the start. All blocking, no state.
+
+Ids grow along a part, so an id is found by bisection over bytes; no index is needed. A reader is
+told where a file ends for it, so that it never sees an append that is under way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from bot.tape.codec import (
+    CANCEL,
+    TapeLine,
+    chain_value,
+    committed_lines,
+    count_unfinished,
+    decode_line,
+    split_joined,
+)
+from bot.tape.entries import TapeEntry
+
+BLOCK = 1 << 16
+_FIRST_BLOCK = 1 << 13
+_PROBE = 1 << 12
+
+
+class LineSource(Protocol):
+    """The lines of a part of a tape, as bytes that do not change."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        ...
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Return this many bytes from a position on, fewer where they end."""
+        ...
+
+    def bounds_near(self, target: int) -> tuple[int, int]:
+        """Return bounds, at the starts of lines, for looking for an id.
+
+        From the first one on, every entry with id ``target`` or higher is found; the entry itself,
+        if it is there, begins before the second one.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file that is open, up to an end.
+
+    Attributes:
+        fd: Its descriptor.
+        size: How many of its bytes are read.
+    """
+
+    fd: int
+    size: int
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Return bytes of the file."""
+        return os.pread(self.fd, min(count, self.size - position), position)
+
+    def bounds_near(self, target: int) -> tuple[int, int]:  # noqa: ARG002 (a file has no index)
+        """Return the whole file's bounds."""
+        return 0, self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The state of a file's end.
+
+    Attributes:
+        last_id: The last id that is taken; 0 where no line can be read.
+        torn: Bytes of a last line that was not written to its end.
+        unterminated: Whether the file lacks its last newline.
+        void: Lines of an append that was cut short.
+        damaged: Offsets of whole lines at the very end that cannot be read. They stood for
+            entries, so their ids are taken, unless they are part of what is void.
+        bad_newline: Whether another byte stands in the place of the last newline.
+        chain: The value of the last link; None where there is no chain.
+    """
+
+    last_id: int
+    torn: int
+    unterminated: bool
+    void: int
+    damaged: tuple[int, ...]
+    bad_newline: bool
+    chain: bytes | None
+
+    @property
+    def clean(self) -> bool:
+        """True where nothing needs repair."""
+        return not (self.torn or self.void or self.damaged or self.bad_newline)
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[FileSource]:
+    """Open a file as it is now."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield FileSource(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+def lines_back(source: LineSource) -> Iterator[tuple[int, bytes]]:
+    """Yield ``(offset, line)`` newest first; a last line without newline comes first, as it is."""
+    end = source.size
+    position, size = end, BLOCK
+    rest = b""
+    while position > 0:
+        start = max(0, position - size)
+        block = source.read_at(start, position - start) + rest
+        first, *others = block.split(b"\n")
+        offset = start + len(block)
+        for line in reversed(others):
+            offset -= len(line)
+            if line or offset != end:
+                yield from reversed(list(_placed(offset, line)))
+            offset -= 1
+        rest, position = first, start
+        size = BLOCK if others else size * 2
+    if end:
+        yield from reversed(list(_placed(0, rest)))
+
+
+def read_tail(source: LineSource) -> Tail:
+    """Say how the part ends, reading no more than its last append."""
+    torn, unterminated, bad_newline = 0, False, False
+    damaged: list[int] = []
+    chain: bytes | None = None
+    lines: list[TapeLine] = []
+    for offset, raw in lines_back(source):
+        cut = offset + len(raw) == source.size
+        # A kill leaves the beginning of a line, never one whose digest is right with one byte behind.
+        whole = decode_line(raw[:-1]) if cut and not raw.endswith(CANCEL) else None
+        if whole is not None and whole.link is not None:
+            bad_newline = True
+        elif cut or raw.endswith(CANCEL):
+            unterminated |= cut
+            torn += 0 if lines else len(raw)
+            continue
+        line = whole or decode_line(raw)
+        if line is None:
+            if not lines:
+                damaged.append(offset)
+                chain = chain or chain_value(raw)
+            continue
+        lines.insert(0, line)
+        if line.more < len(lines) + len(damaged):
+            break
+    void = count_unfinished(lines, len(damaged))
+    if void:
+        first = lines[-void]
+        last_id, chain = first.entry.id - 1, first.link.previous if first.link else None
+    else:
+        last_id = (lines[-1].entry.id if lines else 0) + len(damaged)
+        if lines and lines[-1].link and chain is None:
+            chain = lines[-1].link.value
+    return Tail(last_id, torn, unterminated, void, tuple(damaged), bad_newline, chain)
+
+
+def entries_between(
+    source: LineSource, first: int, last: int | None
+) -> tuple[list[TapeEntry], list[int]]:
+    """Return the entries with ids from ``first`` to ``last``, and offsets of damaged lines met."""
+    found, damaged = lines_between(source, first, last)
+    return [line.entry for line in found], damaged
+
+
+def lines_between(
+    source: LineSource, first: int, last: int | None
+) -> tuple[list[TapeLine], list[int]]:
+    """Return the lines of these entries, and offsets of damaged lines met."""
+    lines: list[TapeLine | None] = []
+    damaged: list[int] = []
+    # Behind what is wanted an append may be long; of it only that it has its end must be known.
+    passed, end = 0, 0
+    for offset, raw in lines_from(source, _find(source, first), source.size):
+        if end:
+            if passed + 1 < end and raw.startswith(b'{"id":%d,' % (passed + 1)):
+                passed += 1
+                continue
+            lines.append(TapeLine(TapeEntry(passed, "event", {}), end - passed))
+            end = 0
+        if raw.endswith(CANCEL):
+            continue
+        line = decode_line(raw)
+        lines.append(line)
+        if line is None:
+            damaged.append(offset)
+        elif last is not None and line.entry.id > last:
+            if not line.more:
+                break
+            passed, end = line.entry.id, line.entry.id + line.more
+    found = [
+        line
+        for line in committed_lines(lines)
+        if line.entry.id >= first and (last is None or line.entry.id <= last)
+    ]
+    return found, damaged
+
+
+def first_entry(source: LineSource) -> TapeEntry | None:
+    """Return the first readable entry of the part."""
+    line = first_line(source)
+    return None if line is None else line.entry
+
+
+def first_line(source: LineSource) -> TapeLine | None:
+    """Return the first readable line of the part."""
+    found = (decode_line(raw) for _, raw in lines_from(source, 0, source.size, _PROBE))
+    return next((line for line in found if line is not None), None)
+
+
+def link_at(source: LineSource, number: int) -> bytes | None:
+    """Return the value of the link of an entry; None where its line cannot be read or has none."""
+    value = None
+    for _, raw in lines_from(source, _find(source, number), source.size):
+        line = decode_line(raw)
+        if line is not None and line.entry.id >= number:
+            # An id that comes again voids the line before it.
+            if line.entry.id > number:
+                break
+            value = line.link.value if line.link else None
+    return value
+
+
+def _find(source: LineSource, target: int) -> int:
+    """Return an offset at a line's start from which every entry >= ``target`` is found."""
+    low, high = source.bounds_near(target)
+    while high - low > _PROBE:
+        middle = (low + high) // 2
+        found = _next_line(source, middle, high)
+        if found is None or found[1].entry.id >= target:
+            high = middle
+        else:
+            low = found[0]
+    return low
+
+
+def _next_line(source: LineSource, position: int, end: int) -> tuple[int, TapeLine] | None:
+    """Return the first readable line that starts after ``position``, and its offset."""
+    for offset, raw in lines_from(source, position, end, _PROBE):
+        line = decode_line(raw) if offset > position else None
+        if line is not None:
+            return offset, line
+    return None
+
+
+def lines_from(
+    source: LineSource, position: int, end: int, block_size: int = _FIRST_BLOCK
+) -> Iterator[tuple[int, bytes]]:
+    """Yield ``(offset, line)`` from an offset on; a last line without newline is left out.
+
+    What is read at once begins at ``block_size`` and grows, for callers that want much.
+    """
+    for offset, raw in raw_lines_from(source, position, end, block_size):
+        yield from _placed(offset, raw)
+
+
+def raw_lines_from(
+    source: LineSource, position: int, end: int, block_size: int = _FIRST_BLOCK
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the same; lines whose newline is damaged are one."""
+    offset, rest, size = position, b"", block_size
+    while position < end:
+        block = source.read_at(position, min(size, end - position))
+        if not block:
+            return
+        position += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        size = min(size * 2, BLOCK) if lines else size * 2
+        for raw in lines:
+            yield offset, raw
+            offset += len(raw) + 1
+
+
+def _placed(offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield a line with its offset; two of them where a damaged newline stands between."""
+    for one in split_joined(raw):
+        yield offset, one
+        offset += len(one) + 1

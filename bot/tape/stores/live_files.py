@@ -1,0 +1,346 @@
+"""Opening a tape's live file: its header is read, its end repaired. All blocking."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from bot.core.clock import Clock, format_time
+from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
+from bot.core.files import AppendFile, disk_error_text
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import CANCEL, encode_chained, encode_entries, last_link
+from bot.tape.entries import TapeEntry, event
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, Segment, header_entry, last_dropped
+from bot.tape.stores import line_scan as scan
+from bot.tape.stores.folder import TapeFolder, finish_archive, successor_path
+from bot.tape.stores.heads import HeadFile
+from bot.tape.stores.line_scan import FileSource
+from bot.tape.stores.part_reader import PartReader, TapeSnapshot
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class LiveTape:
+    """An open tape.
+
+    Attributes:
+        tape: Its name.
+        file: The live file.
+        head: Its header.
+        chain: The values of the links of entries that were handed in, by id; empty where the file is
+            from before the chain.
+        users: How many hold it.
+        free: Set when one of them lets go.
+    """
+
+    tape: str
+    file: AppendFile
+    head: TapeEntry
+    chain: dict[int, bytes]
+    users: int = 0
+    free: anyio.Event = field(default_factory=anyio.Event)
+    _sealed: tuple[Segment, ...] | None = None
+
+    @property
+    def first_id(self) -> int:
+        """The live file's first id."""
+        return self.head.id
+
+    @property
+    def title(self) -> str | None:
+        """The title that the header names."""
+        title = self.head.data.get("title")
+        return title if isinstance(title, str) else None
+
+    @property
+    def dropped(self) -> int:
+        """Id of the last entry that a reset dropped; 0 where there was none."""
+        return last_dropped(self.head)
+
+    @property
+    def chain_end(self) -> bytes:
+        """What the next entry's link refers to."""
+        return self.chain.get(self.file.staged, CHAIN_START)
+
+    def encode(self, entries: Sequence[TapeEntry]) -> bytes:
+        """Return the lines of an append that is handed in next.
+
+        Raises:
+            InvalidEntry: An entry would not read back as it is.
+        """
+        if not self.chain:
+            return encode_entries(entries)
+        data, value = encode_chained(entries, self.chain_end)
+        # Where an append fails, the file falls back to an earlier entry: its link is still here.
+        for number in [n for n in self.chain if n < self.file.mark]:
+            del self.chain[number]
+        self.chain[entries[-1].id] = value
+        return data
+
+    def sealed(self, folder: TapeFolder) -> tuple[Segment, ...]:
+        """Return what came before the live file; the folder is read once. Blocking."""
+        if self._sealed is None:
+            # A reader beside the writer may meet a segment sealed since it opened the tape.
+            found = folder.segments(self.tape)
+            self._sealed = tuple(
+                one for one in found if self.dropped < one.first_id and one.last_id < self.first_id
+            )
+        return self._sealed
+
+    def parts(self, folder: TapeFolder, fd: int | None = None) -> TapeSnapshot:
+        """Return all of the tape as it is now, read through another descriptor if one is given."""
+        file = FileSource(self.file.fd if fd is None else fd, self.file.size)
+        return TapeSnapshot(self.tape, file, self.first_id, self.file.mark, self.sealed(folder))
+
+
+class LiveFiles:
+    """Opens live files.
+
+    Attributes:
+        repaired: What was repaired so far.
+        lost: Tapes that are not what they were, and what is wrong with them, for people.
+        copied: How many copy each tape now: what they read stays, also where a reset dropped it.
+
+    Args:
+        folder: Where they are.
+        parts: Keeps account of damaged lines.
+        heads: Know the newest entry of each tape.
+        clock: Gives entries their ``ts``.
+        sync: Wait for the disk at each append.
+        read_only: Repair nothing.
+    """
+
+    def __init__(
+        self,
+        folder: TapeFolder,
+        parts: PartReader,
+        heads: HeadFile,
+        clock: Clock,
+        *,
+        sync: bool,
+        read_only: bool,
+    ) -> None:
+        self._folder = folder
+        self._parts = parts
+        self._heads = heads
+        self._clock = clock
+        self._sync = sync
+        self._read_only = read_only
+        self.repaired = {"torn_bytes": 0, "void_entries": 0}
+        self.lost: dict[str, list[str]] = {}
+        self.copied: Counter[str] = Counter()
+
+    def open(self, tape: str) -> LiveTape:
+        """Open a tape's live file.
+
+        Raises:
+            TapeNotFound: There is none.
+            TapeError: It belongs to another tape, or the storage refused.
+        """
+        path = self._folder.live_path(tape)
+        with map_os_errors(f"tape {tape} could not be opened", TapeError):
+            if not self._read_only:
+                finish_archive(path)
+            file = self._descriptor(tape, path)
+            if file is None:
+                raise TapeNotFound(f"there is no tape {tape}")
+            try:
+                return self._opened(tape, file)
+            except BaseException:
+                file.close()
+                raise
+
+    def compare_heads(self, beat: Callable[[], None]) -> int:
+        """Log which tapes lack entries that they are known to have had; return how many.
+
+        Args:
+            beat: Called between tapes; may raise, to break off.
+        """
+        lacking = 0
+        for stem, head in self._heads.known().items():
+            beat()
+            path = self._folder.root / f"{stem}.jsonl"
+            last_id = None
+            for candidate in (path, successor_path(path), path):
+                with suppress(OSError), scan.open_source(candidate) as source:
+                    last_id = scan.read_tail(source).last_id
+                    break
+            if last_id is not None and last_id >= head.last_id:
+                continue
+            lacking += 1
+            logger.error(
+                "%s is %s: its entries up to %d were recorded; put back a copy that has them, or go on without",
+                path.name,
+                "gone" if last_id is None else f"cut short after entry {last_id}",
+                head.last_id,
+            )
+        return lacking
+
+    def stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
+        """Return the entries with the ids that follow a version, and the time."""
+        now = format_time(self._clock.now())
+        return [
+            replace(entry, id=version + place, meta={"ts": now, **entry.meta})
+            for place, entry in enumerate(entries, start=1)
+        ]
+
+    def note_head(self, tape: str, data: bytes) -> None:
+        """Keep the newest entry of a tape whose file ends with these lines."""
+        self._heads.note(self._folder.stem(tape), *last_link(data))
+
+    def drop_sealed(self, tape: str, last: int) -> None:
+        """Remove the segments that a reset dropped, unless they are copied now.
+
+        What is still there does not count, and is removed when the tape is next opened.
+
+        Args:
+            tape: The session's key.
+            last: Id of the last entry that was dropped.
+        """
+        if self.copied[tape]:
+            return
+        try:
+            self._folder.drop_segments(tape, last)
+        except OSError as error:
+            logger.warning(
+                "segments of tape %s that a reset dropped could not be removed (%s); it is tried again when "
+                "the tape is opened",
+                tape,
+                disk_error_text(error),
+            )
+
+    def last_known_id(self, tape: str, version: int) -> int:
+        """Return the id of the newest entry that a tape without a live file had; 0 where none is missing.
+
+        Args:
+            tape: The session's key.
+            version: The id of the last entry that is sealed.
+        """
+        head = self._heads.get(self._folder.stem(tape))
+        if head is None or head.last_id <= version:
+            return 0
+        logger.error("the file of a tape is gone, and with it its entries up to %d", head.last_id)
+        self.lost[tape] = [f"its entries {version + 1} to {head.last_id} are gone"]
+        return head.last_id
+
+    def _descriptor(self, tape: str, path: Path) -> AppendFile | None:
+        if not self._read_only:
+            if not path.exists():
+                return None
+            return AppendFile(path, sync=self._sync, after_write=partial(self.note_head, tape))
+        # While another process archives, the live file is for a moment its successor.
+        for candidate in (path, successor_path(path), path):
+            with suppress(FileNotFoundError):
+                return AppendFile(candidate, sync=False, writable=False)
+        return None
+
+    def _opened(self, tape: str, file: AppendFile) -> LiveTape:
+        source = FileSource(file.fd, file.size)
+        first = scan.first_line(source)
+        ending = scan.read_tail(source)
+        last_id = ending.last_id
+        if first is None:
+            # Nothing of the file can be read; its ids come after those that were sealed.
+            sealed = self._folder.segments(tape)
+            last_id += sealed[-1].last_id if sealed else 0
+            head = replace(header_entry(tape, None, previous=sealed[-1] if sealed else None), id=1)
+        else:
+            head = first.entry
+        named = head.data.get("session") if head.name == HEADER_EVENT else None
+        if not isinstance(named, str):
+            head = replace(header_entry(tape, None), id=head.id)
+        elif named != tape:
+            raise TapeError(f"the file of tape {tape} belongs to {named}: {file.path.name}")
+        lost = self._lost(tape, head, source, ending, last_id)
+        file.seek_mark(max(last_id, lost.get("missing", 0)))
+        chained = first is None or first.link is not None
+        live = LiveTape(
+            tape, file, head, {file.mark: ending.chain or CHAIN_START} if chained else {}
+        )
+        self._parts.record_damage(tape, head.id, ending.damaged)
+        if first is None:
+            live.head = head = replace(head, id=file.mark + 1)
+        if self._read_only:
+            return live
+        if live.dropped:
+            self.drop_sealed(tape, live.dropped)
+        if not ending.clean or lost or first is None:
+            self._repair(live, ending, lost, [head] if first is None else [])
+        self._heads.note(self._folder.stem(tape), file.mark, live.chain.get(file.mark))
+        return live
+
+    def _lost(
+        self, tape: str, head: TapeEntry, source: FileSource, ending: scan.Tail, last_id: int
+    ) -> dict[str, int]:
+        """Compare a file with the newest entry that the tape is known to have had.
+
+        Returns:
+            ``missing``: the last id of those that the file lacks; ``replaced``: the id of an entry that
+            is another one now.
+        """
+        known = self._heads.get(self._folder.stem(tape))
+        if known is None or known.last_id < head.id - 1:
+            return {}
+        if known.last_id > last_id:
+            self.lost[tape] = [f"its entries {last_id + 1} to {known.last_id} are gone"]
+            return {"missing": known.last_id}
+        if known.value == CHAIN_START or known.last_id < head.id or ending.damaged:
+            return {}
+        value = scan.link_at(source, known.last_id) if known.last_id < last_id else ending.chain
+        if value in (None, known.value):
+            return {}
+        self.lost[tape] = ["it was replaced by another copy"]
+        return {"replaced": known.last_id}
+
+    def _repair(
+        self, live: LiveTape, ending: scan.Tail, lost: dict[str, int], head: Sequence[TapeEntry]
+    ) -> None:
+        """Close a torn line and note what was found; a void append's ids are given anew by it."""
+        file = live.file
+        found = {
+            "torn_bytes": ending.torn,
+            "void": ending.void,
+            "damaged": len(ending.damaged) + ending.bad_newline,
+            **lost,
+        }
+        note = self.stamp([*head, event(REPAIR_EVENT, found)], file.staged)
+        close = CANCEL + b"\n" if ending.unterminated else b""
+        with map_os_errors("a tape that was cut short could not be repaired", TapeWriteError):
+            if ending.bad_newline:
+                _end_line(file.path, file.size - 1)
+            file.append_now(close + live.encode(note), note[-1].id)
+        if lost:
+            logger.error("%s is not what it was, entries are gone: %s", file.path.name, found)
+        else:
+            logger.warning("%s was cut short and is repaired: %s", file.path.name, found)
+        self.repaired["torn_bytes"] += ending.torn
+        self.repaired["void_entries"] += ending.void
+
+
+def _end_line(path: Path, offset: int) -> None:
+    """Put a newline where another byte stands, durably."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, b"\n", offset)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def map_os_errors(failure: str, kind: type[TapeError]) -> Iterator[None]:
+    """Map what the system refuses to an error that says what it means for the tape."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failure}: {disk_error_text(error)}; what was recorded is kept") from error

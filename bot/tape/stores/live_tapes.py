@@ -1,0 +1,312 @@
+"""The open tapes of a folder: a bounded number, each held while it is used, turned over in peace."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from bot.core.errors import TapeError, TapeExists, TapeWriteError, VersionConflict
+from bot.core.files import replace_file, sync_directory
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import encode_chained
+from bot.tape.entries import TapeEntry, event
+from bot.tape.store import REPAIR_EVENT, Segment, header_entry
+from bot.tape.stores.folder import TapeFolder, finish_archive, replace_live_file
+from bot.tape.stores.line_scan import FileSource
+from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors
+from bot.tape.stores.part_reader import TapeSnapshot
+from bot.tape.stores.part_rewrite import swap_file
+
+
+class LiveTapes:
+    """Holds tapes open, up to a limit.
+
+    Args:
+        folder: Where they are.
+        files: Opens them.
+        limit: How many stay open.
+        read_only: Open a tape anew for each use, and write nothing.
+    """
+
+    def __init__(
+        self, folder: TapeFolder, files: LiveFiles, *, limit: int, read_only: bool
+    ) -> None:
+        self._folder = folder
+        self._files = files
+        self._limit = limit
+        self._read_only = read_only
+        self._open: OrderedDict[str, LiveTape] = OrderedDict()
+        self._opening = anyio.Lock()
+        self._closed = False
+        # True while a new name in the folder is not known to be durable.
+        self._unnamed = False
+
+    @property
+    def count(self) -> int:
+        """How many tapes are open."""
+        return len(self._open)
+
+    @asynccontextmanager
+    async def use(self, tape: str) -> AsyncIterator[LiveTape]:
+        """Hold an open tape; it is not closed or turned over meanwhile.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            TapeError: It cannot be opened.
+        """
+        if self._read_only:
+            seen = await anyio.to_thread.run_sync(self._open_file, tape)
+            try:
+                yield seen
+            finally:
+                seen.file.close()
+            return
+        live = self._open.get(tape)
+        if live is None:
+            async with self._opening:
+                live = self._open.get(tape)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                    self._open[tape] = live
+                live.users += 1
+                self._evict()
+        else:
+            self._open.move_to_end(tape)
+            live.users += 1
+        try:
+            yield live
+        finally:
+            live.users -= 1
+            live.free.set()
+            live.free = anyio.Event()
+
+    @asynccontextmanager
+    async def snapshot(self, tape: str) -> AsyncIterator[TapeSnapshot]:
+        """Lend all of a tape as it is now; the tape goes on, and may be turned over, meanwhile.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+            OSError: The storage refused.
+        """
+        async with self.use(tape) as live:
+            descriptor = os.dup(live.file.fd)
+            try:
+                parts = await anyio.to_thread.run_sync(live.parts, self._folder, descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        try:
+            yield parts
+        finally:
+            os.close(descriptor)
+
+    async def create(self, tape: str, title: str | None) -> None:
+        """Make a tape with its header, if it is not there."""
+        self.check_writable()
+        async with self._opening:
+            await anyio.to_thread.run_sync(self._create_file, tape, title)
+
+    async def turn_over(
+        self,
+        tape: str,
+        carry: Sequence[TapeEntry],
+        *,
+        title: str | None = None,
+        seal_at: datetime | None = None,
+        expect: int | None = None,
+    ) -> Segment | None:
+        """Begin a new live file with a header and ``carry``; seal the old one, or drop it and all before.
+
+        Args:
+            tape: The session's key.
+            carry: What follows the header.
+            title: A new title; None to keep the one that it has.
+            seal_at: The time in the segment's name; None to drop all.
+            expect: The version that the tape must be at.
+
+        Raises:
+            VersionConflict: It is not; nothing was done.
+        """
+        self.check_writable()
+        segment: Segment | None = None
+        with anyio.CancelScope(shield=True):
+            async with self._opening:
+                live = self._open.pop(tape, None)
+                if live is None:
+                    live = await anyio.to_thread.run_sync(self._open_file, tape)
+                # Whoever wants the tape from here on waits for the lock, so this comes to an end.
+                try:
+                    await self._drain(live)
+                    if expect is not None and expect != live.file.staged:
+                        raise VersionConflict(tape, expected=expect, actual=live.file.staged)
+                    with map_os_errors(
+                        f"tape {tape} could not be archived or reset", TapeWriteError
+                    ):
+                        await anyio.to_thread.run_sync(live.file.restore)
+                    if seal_at is not None:
+                        segment = self._folder.next_segment(
+                            tape, live.first_id, live.file.mark, seal_at
+                        )
+                    kept = title if title is not None else live.title
+                    dropped = live.file.staged if segment is None else live.dropped
+                    head = header_entry(tape, kept, previous=segment, dropped=dropped)
+                    fresh = self._files.stamp([head, *carry], live.file.staged)
+                    data, _ = encode_chained(fresh, live.chain_end)
+                finally:
+                    live.file.close()
+                with map_os_errors(f"tape {tape} could not be archived or reset", TapeWriteError):
+                    self._unnamed = True
+                    await anyio.to_thread.run_sync(replace_live_file, live.file.path, data, segment)
+                    self._unnamed = False
+                await anyio.to_thread.run_sync(self._files.note_head, tape, data)
+        return segment
+
+    async def replace(self, seen: TapeSnapshot, fresh: Path) -> bool:
+        """Put a file in the place of a live one, with what that has got since it was seen.
+
+        Args:
+            seen: The tape as it was when the file was begun.
+            fresh: The file, in place of what the live one held then; it is gone afterwards.
+
+        Returns:
+            Whether the live file that was seen still was the live one; if not, nothing was done.
+
+        Raises:
+            OSError: The storage refused; the old file is where it was.
+        """
+        with anyio.CancelScope(shield=True):
+            try:
+                async with self._opening:
+                    live = self._open.pop(seen.tape, None)
+                    if live is None:
+                        live = await anyio.to_thread.run_sync(self._open_file, seen.tape)
+                    try:
+                        await self._drain(live)
+                        same = live.first_id == seen.first_id
+                        if same:
+                            since = FileSource(live.file.fd, live.file.size)
+                            self._unnamed = True
+                            await anyio.to_thread.run_sync(
+                                swap_file, live.file.path, fresh, since, seen.live.size
+                            )
+                            self._unnamed = False
+                    finally:
+                        live.file.close()
+            finally:
+                await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
+        return same
+
+    async def absent(self, tape: str) -> None:
+        """See that there is no tape of this name.
+
+        Raises:
+            TapeExists: There is one.
+        """
+        async with self._opening:
+            await anyio.to_thread.run_sync(self._check_absent, tape)
+
+    async def adopt(self, tape: str, fresh: Path) -> None:
+        """Make a whole file, written elsewhere, the live file of a new tape.
+
+        Raises:
+            TapeExists: There is a tape of this name by now.
+            TapeWriteError: The storage refused.
+        """
+
+        def take() -> None:
+            self._check_absent(tape)
+            path = self._folder.live_path(tape)
+            with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
+                try:
+                    fresh.rename(path)
+                    sync_directory(path.parent)
+                except OSError:
+                    path.unlink(missing_ok=True)
+                    raise
+
+        try:
+            async with self._opening:
+                await anyio.to_thread.run_sync(take)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(partial(fresh.unlink, missing_ok=True))
+            raise
+
+    async def close(self) -> None:
+        """Close all files; no tape opens from then on."""
+        self._closed = True
+        async with self._opening:
+            while self._open:
+                _, live = self._open.popitem()
+                await self._drain(live)
+                with suppress(OSError):
+                    await anyio.to_thread.run_sync(live.file.restore)
+                live.file.close()
+
+    def check_writable(self) -> None:
+        """See that tapes may be written.
+
+        Raises:
+            TapeError: They may not.
+        """
+        if self._read_only:
+            raise TapeError("these tapes were opened for reading only")
+
+    def _open_file(self, tape: str) -> LiveTape:
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be opened: the store is closed")
+        if self._unnamed:
+            with map_os_errors(f"tape {tape} could not be opened", TapeError):
+                sync_directory(self._folder.root)
+            self._unnamed = False
+        return self._files.open(tape)
+
+    def _create_file(self, tape: str, title: str | None) -> None:
+        path = self._folder.live_path(tape)
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+        if path.exists():
+            return
+        # Segments without a live file: it was taken away by hand. Ids go on all the same.
+        with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
+            sealed = self._folder.segments(tape)
+            last = sealed[-1] if sealed else None
+            version = last.last_id if last else 0
+            head = [header_entry(tape, title, previous=last)]
+            if gone := self._files.last_known_id(tape, version):
+                head.append(event(REPAIR_EVENT, {"missing": gone}))
+            data, _ = encode_chained(self._files.stamp(head, max(version, gone)), CHAIN_START)
+            self._unnamed = True
+            replace_file(path, data)
+            self._unnamed = False
+            self._files.note_head(tape, data)
+
+    def _check_absent(self, tape: str) -> None:
+        if self._closed:
+            raise TapeError(f"tape {tape} cannot be made: the store is closed")
+        path = self._folder.live_path(tape)
+        with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
+            finish_archive(path)
+            if path.exists() or self._folder.segments(tape):
+                raise TapeExists(f"there is a tape {tape} already")
+
+    def _evict(self) -> None:
+        """Close the tapes that were not used for longest, beyond the limit."""
+        for name, live in list(self._open.items())[: max(0, len(self._open) - self._limit)]:
+            # What is still to be cut off must not be read as if it had been acknowledged.
+            if not live.users and live.file.sound:
+                del self._open[name]
+                live.file.close()
+
+    async def _drain(self, live: LiveTape) -> None:
+        """Wait until nobody holds it; an append holds it until it is durable."""
+        while live.users:
+            await live.free.wait()

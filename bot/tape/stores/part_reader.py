@@ -1,0 +1,261 @@
+"""Reading a tape: its sealed segments, raw or packed, and its live file. All blocking.
+
+What is damaged is passed over, reported once, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Generic, TypeVar
+
+from bot.tape.codec import TapeLine
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment
+from bot.tape.stores import line_scan as scan
+from bot.tape.stores.folder import TapeFolder, is_live
+from bot.tape.stores.line_scan import FileSource, LineSource
+from bot.tape.stores.packed_segment import (
+    PackedContents,
+    mend_block,
+    placeholder_lines,
+    read_block,
+    read_contents,
+)
+
+logger = logging.getLogger(__name__)
+
+_BLOCKS = 16
+_CONTENTS = 64
+_TRAILER = -1
+"""The number of a packed file's trailer among its blocks."""
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+
+
+class LruCache(Generic[_K, _V]):
+    """What was used last, up to a number of things; threads may share it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: OrderedDict[_K, _V] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: _K, make: Callable[[], _V]) -> _V:
+        """Return what is held under a key; make it where it is not."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]
+        made = make()
+        with self._lock:
+            self._held[key] = made
+            while len(self._held) > self._limit:
+                self._held.popitem(last=False)
+        return made
+
+
+Identity = tuple[str, int, int, int]
+"""What tells a segment's file from those that stood under its name before."""
+
+Blocks = LruCache[tuple[Identity, int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSource:
+    """The lines of a packed segment; only the blocks that are asked for are unpacked.
+
+    Attributes:
+        fd: Descriptor of the packed file.
+        file: Which file it is.
+        contents: Where its blocks are.
+        blocks: Those used last, of any segment.
+        mended: Told the number of each block that was damaged and is mended.
+    """
+
+    fd: int
+    file: Identity
+    contents: PackedContents
+    blocks: Blocks
+    mended: Callable[[int], None]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all lines."""
+        return self.contents.size
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Return bytes of the lines."""
+        end = min(position + count, self.size)
+        if position >= end:
+            return b""
+        found = []
+        for place in range(self.contents.at(position), self.contents.at(end - 1) + 1):
+            start = self.contents.blocks[place].start
+            data = self.blocks.get((self.file, place), lambda place=place: self._block(place))  # type: ignore[misc]
+            found.append(data[max(0, position - start) : end - start])
+        return b"".join(found)
+
+    def bounds_near(self, target: int) -> tuple[int, int]:
+        """Return the bounds of the block that holds an id."""
+        if not self.contents.blocks:
+            return 0, 0
+        block = self.contents.blocks[self.contents.holding(target)]
+        return block.start, block.start + block.size
+
+    def _block(self, place: int) -> bytes:
+        block = self.contents.blocks[place]
+        data = read_block(self.fd, block)
+        if data is not None:
+            return data
+        data = mend_block(self.fd, block, self.contents.protected)
+        if data is None:
+            return placeholder_lines(block)
+        self.mended(place)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class TapeSnapshot:
+    """All of a tape at one moment.
+
+    Attributes:
+        tape: Its name.
+        live: The live file.
+        first_id: The live file's first id.
+        last_id: The newest id.
+        segments: What is sealed, oldest first.
+    """
+
+    tape: str
+    live: FileSource
+    first_id: int
+    last_id: int
+    segments: tuple[Segment, ...]
+
+
+class PartReader:
+    """Reads the tapes of a folder, and keeps account of the damage it meets."""
+
+    def __init__(self, folder: TapeFolder) -> None:
+        self._folder = folder
+        self._blocks: Blocks = LruCache(_BLOCKS)
+        self._contents: LruCache[Identity, PackedContents] = LruCache(_CONTENTS)
+        self._damaged: set[tuple[str, int, int]] = set()
+        self._missing: set[str] = set()
+        self._mended: set[tuple[str, int]] = set()
+
+    @property
+    def damaged_lines(self) -> int:
+        """How many lines could not be read so far."""
+        return len(self._damaged)
+
+    def damaged_of(self, tape: str) -> int:
+        """Return how many lines of a tape could not be read so far."""
+        return sum(1 for one in self._damaged if one[0] == tape)
+
+    @property
+    def repaired_blocks(self) -> int:
+        """How many blocks of packed segments were damaged and read from their parity so far."""
+        return len(self._mended)
+
+    def record_damage(self, tape: str, first_id: int, offsets: Iterable[int]) -> None:
+        """Take note of damaged lines of the part that begins with an id."""
+        met = {(tape, first_id, offset) for offset in offsets}
+        if fresh := met - self._damaged:
+            logger.warning("%d damaged lines of a tape cannot be read", len(fresh))
+        self._damaged |= met
+
+    def clear_part_damage(self, tape: str, first_id: int) -> None:
+        """Take note that the part that begins with an id has no damaged lines where it had them."""
+        self._damaged = {one for one in self._damaged if one[:2] != (tape, first_id)}
+
+    def clear_tape_damage(self, tape: str) -> None:
+        """Take note that nothing is left of a tape's damaged lines."""
+        self._damaged = {one for one in self._damaged if one[0] != tape}
+
+    def read(self, parts: TapeSnapshot, first: int, last: int | None) -> list[TapeEntry]:
+        """Return the entries of an id range, both ends included.
+
+        Raises:
+            OSError: The storage refused.
+        """
+        return [line.entry for line in self.lines(parts, first, last)]
+
+    def lines(self, parts: TapeSnapshot, first: int, last: int | None) -> list[TapeLine]:
+        """Return the lines of these entries.
+
+        Raises:
+            OSError: The storage refused.
+        """
+        found: list[TapeLine] = []
+        for segment in parts.segments:
+            if first <= segment.last_id and (last is None or segment.first_id <= last):
+                with self.sealed(segment) as source:
+                    if source is None:
+                        self._gone(parts, segment)
+                    else:
+                        found += self._scan(parts.tape, segment.first_id, source, first, last)
+        if last is None or last >= parts.first_id:
+            found += self._scan(parts.tape, parts.first_id, parts.live, first, last)
+        return found
+
+    @contextmanager
+    def sealed(self, segment: Segment) -> Iterator[LineSource | None]:
+        """Open a segment, raw or packed; None where it is gone."""
+        raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
+        # It may be packed at any moment; the raw file goes only when the packed one is there.
+        for path in (raw, packed):
+            with suppress(FileNotFoundError):
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                break
+        else:
+            yield None
+            return
+        try:
+            if path == raw:
+                yield FileSource(fd, os.fstat(fd).st_size)
+            else:
+                yield self._unpacked(fd, segment)
+        finally:
+            os.close(fd)
+
+    def _gone(self, parts: TapeSnapshot, segment: Segment) -> None:
+        """Say that a segment is gone, once; not where another process has reset the tape since."""
+        live = is_live(self._folder.live_path(parts.tape), parts.live.fd)
+        if live and segment.name not in self._missing:
+            logger.warning("the segment %s is gone: its entries cannot be read", segment.name)
+            self._missing.add(segment.name)
+
+    def _unpacked(self, fd: int, segment: Segment) -> PackedSource:
+        status = os.fstat(fd)
+        file = (segment.name, status.st_ino, status.st_mtime_ns, status.st_size)
+        contents = self._contents.get(file, lambda: read_contents(fd, segment))
+        if contents.mended:
+            self._mended_met(segment, _TRAILER)
+        return PackedSource(fd, file, contents, self._blocks, partial(self._mended_met, segment))
+
+    def _mended_met(self, segment: Segment, block: int) -> None:
+        """Take note of a block that was mended; each file is told of once."""
+        if all(name != segment.name for name, _ in self._mended):
+            logger.warning(
+                "the segment %s is damaged; it is read from its parity, nothing is lost so far: "
+                "`tapebot tape repair` mends the file",
+                segment.name,
+            )
+        self._mended.add((segment.name, block))
+
+    def _scan(
+        self, tape: str, first_id: int, source: LineSource, first: int, last: int | None
+    ) -> list[TapeLine]:
+        found, damaged = scan.lines_between(source, first, last)
+        if damaged:
+            self.record_damage(tape, first_id, damaged)
+        return found

@@ -1,0 +1,162 @@
+"""Writing a part of a tape anew with tombstones in the place of entries. All blocking, no state.
+
+Rule 1: the entries that count stay where they are, in their appends. Of all else no byte is written:
+    neither of appends that were cut short, nor of lines that cannot be read.
+Rule 2: a line that cannot be read stood for an entry: an empty line is left in its place, so that no id
+    is given anew.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bot.core.files import PRIVATE_FILE, sync_directory
+from bot.tape.codec import CANCEL, TapeLine, decode_line, encode_tombstone
+from bot.tape.entries import TapeEntry
+from bot.tape.stores.line_scan import BLOCK, LineSource, lines_from
+
+_BEAT = 1_000
+"""Lines between two beats."""
+
+
+@dataclass(slots=True)
+class PartScan:
+    """The lines of a part that count: what ``codec.settle`` keeps of them, in little room.
+
+    Attributes:
+        offsets: Where they begin.
+        held: Those that were looked for, by id, and where they begin.
+        debris: Whether there are other bytes than theirs.
+        damaged: Lines at the end, so far, that cannot be read.
+    """
+
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    held: dict[int, tuple[int, TapeLine]] = field(default_factory=dict)
+    debris: bool = False
+    damaged: int = 0
+    _ids: array[int] = field(default_factory=lambda: array("q"))
+    _ends: array[int] = field(default_factory=lambda: array("q"))
+
+    def take(self, offset: int, line: TapeLine, wanted: Container[int]) -> None:
+        """Take in the next line; drop those before it that it voids."""
+        number, end = line.entry.id, line.entry.id + line.more
+        while self._ids and (self._ids[-1] >= number or number <= self._ends[-1] != end):
+            self._drop()
+        self._ids.append(number)
+        self._ends.append(end)
+        self.offsets.append(offset)
+        self.damaged = 0
+        if number in wanted:
+            self.held[number] = (offset, line)
+
+    def finish(self) -> None:
+        """Drop the lines of a last append whose end is missing."""
+        count = 0
+        while count < len(self._ids):
+            place = len(self._ids) - 1 - count
+            if self._ends[place] - self._ids[place] <= count + self.damaged:
+                break
+            count += 1
+        for _ in range(count):
+            self._drop()
+
+    def _drop(self) -> None:
+        self.held.pop(self._ids.pop(), None)
+        self._ends.pop()
+        self.offsets.pop()
+        self.debris = True
+
+
+def scan_part(source: LineSource, wanted: Container[int], beat: Callable[[], None]) -> PartScan:
+    """Say which lines of a part count, and which of them are looked for.
+
+    Args:
+        source: The part.
+        wanted: Ids of what is looked for.
+        beat: Called now and then; may raise, to break off.
+    """
+    found = PartScan()
+    end = 0
+    for place, (offset, raw) in enumerate(lines_from(source, 0, source.size)):
+        if place % _BEAT == 0:
+            beat()
+        end = offset + len(raw) + 1
+        line = None if raw.endswith(CANCEL) else decode_line(raw)
+        if line is not None:
+            found.take(offset, line, wanted)
+            continue
+        found.damaged += not raw.endswith(CANCEL)
+        found.debris |= bool(raw)
+    found.debris |= end < source.size
+    found.finish()
+    return found
+
+
+def rewrite_part(
+    source: LineSource,
+    found: PartScan,
+    tombstones: Mapping[int, TapeEntry],
+    out: Path,
+    beat: Callable[[], None],
+) -> int:
+    """Write a part anew, durably; nothing of it stays where that fails.
+
+    Args:
+        source: The part.
+        found: Its survey.
+        tombstones: By the ids of what they replace.
+        out: The new file.
+        beat: Called now and then; may raise, to break off.
+
+    Returns:
+        How many lines that cannot be read were emptied.
+
+    Raises:
+        OSError: The storage refused.
+    """
+    replaced = {
+        offset: encode_tombstone(tombstones[number], line)
+        for number, (offset, line) in found.held.items()
+    }
+    emptied = 0
+    out.unlink(missing_ok=True)
+    try:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+        with os.fdopen(descriptor, "wb") as file:
+            counting = iter(found.offsets)
+            following = next(counting, None)
+            for place, (offset, raw) in enumerate(lines_from(source, 0, source.size)):
+                if place % _BEAT == 0:
+                    beat()
+                if offset == following:
+                    file.write(replaced.get(offset) or raw + b"\n")
+                    following = next(counting, None)
+                elif not raw.endswith(CANCEL) and decode_line(raw) is None:
+                    file.write(b"\n")
+                    emptied += bool(raw)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        out.unlink(missing_ok=True)
+        raise
+    return emptied
+
+
+def swap_file(path: Path, fresh: Path, old: LineSource, since: int) -> None:
+    """Put a new file in the place of another, with what that has got from a byte on.
+
+    Raises:
+        OSError: The storage refused; the other file is where it was.
+    """
+    with fresh.open("ab") as file:
+        while since < old.size and (block := old.read_at(since, BLOCK)):
+            file.write(block)
+            since += len(block)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync_directory(path.parent)

@@ -1,0 +1,253 @@
+"""The documents that fit a question best, found in a few statements of one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import anyio.to_thread
+
+from bot.core.database.connections import Connection
+from bot.core.database.connections import Row as Columns
+from bot.tape.index.database import ROWS_PER_LANE
+from bot.tape.index.ranking import (
+    IndexRow,
+    RankingQuery,
+    build_ranking_query,
+    neighbour_ids,
+    read_row,
+    score_rows,
+    top_entries,
+)
+from bot.tape.index.terms import parse_query, tokenize
+from bot.tape.search import SearchQuery
+from bot.tape.stores.postgres.rows import clamp_id
+from bot.tape.stores.postgres.sql_filter import SqlFilter, place_of, row_id
+from bot.tape.stores.postgres.term_weights import HAS_TERM, TermWeigher, WeightedTerms
+
+_READ = 80
+"""Documents that are read and ranked at least."""
+
+RankedRows = list[tuple[float, IndexRow]]
+
+_COLUMNS = "d.tape, d.place, d.entry, d.kind, d.said_at, d.speaker, d.label, d.length, d.terms"
+_BEST_FIRST = "order by worth desc, d.tape desc, d.place desc limit %(most)s"
+_NEWEST_FIRST = "order by d.tape desc, d.place desc limit %(most)s"
+_HAS_ALL = "string_to_array(d.terms, ' ') @> %(some)s::text[]"
+_HAS_ANY = "string_to_array(d.terms, ' ') && %(some)s::text[]"
+_IS_TURN = f"d.entry = any(%(near)s::bigint[]) and d.place < {ROWS_PER_LANE}"
+_OTHERS = (
+    "(d.tape, d.entry) not in (select * from unnest(%(seen_on)s::bigint[], %(seen)s::bigint[]))"
+)
+_TERMS = "unnest(%(terms)s::text[], %(weights)s::float8[]) as w (term, weight)"
+
+
+class DocumentSearch:
+    """One search, in one transaction.
+
+    Args:
+        connection: In the transaction.
+        scope: Where is searched.
+        query: What is asked, with ids in place of anchors.
+
+    Attributes:
+        words: What was looked for.
+    """
+
+    def __init__(self, connection: Connection, scope: SqlFilter, query: SearchQuery) -> None:
+        self.words = WeightedTerms()
+        self._connection = connection
+        self._scope = scope
+        self._query = query
+        self._wanted = max(_READ, 3 * query.limit)
+
+    async def run(self) -> RankedRows:
+        """Return what fits best, best first."""
+        if self._scope.empty:
+            return []
+        parsed = parse_query(self._query.text)
+        if not parsed.terms:
+            return [] if self._query.text.strip() else await self._newest()
+        named, speakers = await self._names(parsed.terms)
+        wanted = [term for term in parsed.terms if term not in named] or parsed.terms
+        weighing = TermWeigher(self._connection, self._scope)
+        self.words = await weighing.weigh(wanted, parsed)
+        found = await self._with_runs(parsed.phrases) if parsed.exact else set()
+        exact = bool(found)
+        if not exact:
+            found = await self._gathered() | await self._near()
+        assistants = await self._scope.assistants(self._connection)
+        question = build_ranking_query(
+            self._query.text, self.words.weights, speakers, assistants, self._query.near
+        )
+        return await self._ranked(found, question, spreads=not exact)
+
+    async def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
+        """Return the terms that name people of the one tape that is searched, and those people."""
+        named: set[str] = set()
+        speakers: set[int] = set()
+        if self._scope.only_tape is not None:
+            for number, name in await self._scope.speakers(self._connection):
+                if meant := set(tokenize(name)) & set(terms):
+                    named |= meant
+                    speakers.add(number)
+        return named, speakers
+
+    # Gathering: the numbers of the documents that are ranked.
+
+    async def _gathered(self) -> set[int]:
+        found: set[int] = set()
+        if self.words.gathered:
+            found = await self._of_entries(
+                "select d.tape, d.place, d.entry, round(sum(w.weight)::numeric, 9) as worth"  # noqa: S608 (words of ours)
+                f" from {_TERMS} cross join",
+                HAS_TERM,
+                f"group by d.tape, d.place, d.entry {_BEST_FIRST}",
+            )
+        if len(found) < self._query.limit:
+            found |= await self._common(self._query.limit - len(found))
+        return found
+
+    async def _near(self) -> set[int]:
+        """Return the messages that are near in meaning."""
+        if not self._query.near:
+            return set()
+        turns = self._scope.documents(f"{_IS_TURN} and {self._scope.admits}")
+        rows = await self._ask(
+            f"select d.tape, d.place from {turns}",  # noqa: S608 (words of ours)
+            near=[clamp_id(entry) for entry in self._query.near],
+        )
+        return {row_id(*row) for row in rows}
+
+    async def _common(self, wanted: int) -> set[int]:
+        """Return the newest that have words that very many have: all of these, or else some."""
+        common, found = self.words.common, set[int]()
+        if len(common) > 1:
+            found = await self._newest_with(_HAS_ALL, common)
+        if common and len(found) < wanted:
+            # So many have one of these that looking through the newest is quicker than the index.
+            await self._ask(
+                "select set_config('enable_bitmapscan', 'off', true),"
+                " set_config('enable_sort', 'off', true)"
+            )
+            found |= await self._newest_with(_HAS_ALL, common[:1])
+        if len(common) > 1 and len(found) < wanted:
+            found |= await self._newest_with(_HAS_ANY, common)
+        return found
+
+    async def _newest_with(self, condition: str, terms: Sequence[str]) -> set[int]:
+        documents = self._scope.documents(f"{condition} and {self._scope.admits}", _NEWEST_FIRST)
+        rows = await self._ask(
+            f"select d.tape, d.place from {documents} {_NEWEST_FIRST}",  # noqa: S608 (words of ours)
+            some=list(terms),
+            most=self._wanted,
+        )
+        return {row_id(*row) for row in rows}
+
+    async def _with_runs(self, runs: Sequence[str]) -> set[int]:
+        """Return the documents that have all of these runs of terms."""
+        values: dict[str, Any] = {}
+        conditions: list[str] = []
+        for number, run in enumerate(runs):
+            # The index finds what has its terms, and the text says whether they stand in its order.
+            values |= {f"has_{number}": run.split(" "), f"run_{number}": f" {run} "}
+            conditions.append(
+                f"string_to_array(d.terms, ' ') @> %(has_{number})s::text[]"
+                f" and position(%(run_{number})s::text in ' ' || d.terms || ' ') > 0"
+            )
+        worth = (
+            f"select sum(w.weight) from {_TERMS} where w.term = any(string_to_array(d.terms, ' '))"  # noqa: S608 (words of ours)
+        )
+        return await self._of_entries(
+            f"select d.tape, d.place, d.entry, round(coalesce(({worth}), 0)::numeric, 9) as worth from",
+            " and ".join(conditions),
+            _BEST_FIRST,
+            **values,
+        )
+
+    async def _of_entries(self, begin: str, condition: str, end: str, **values: Any) -> set[int]:
+        """Return the best documents, of as many entries as are asked for.
+
+        A long entry, of many documents, must not hide others.
+        """
+        words = self.words.gathered
+        values |= {"terms": [term for term, _ in words], "weights": [worth for _, worth in words]}
+        condition = f"{condition} and {self._scope.admits}"
+        found: set[int] = set()
+        entries: set[tuple[int, int]] = set()
+        while True:
+            documents = self._scope.documents(condition)
+            rows = await self._ask(f"{begin} {documents} {end}", **values, most=self._wanted)
+            found.update(row_id(tape, place) for tape, place, _, _ in rows)
+            entries.update((tape, entry) for tape, _, entry, _ in rows)
+            if len(rows) < self._wanted or len(entries) >= self._query.limit:
+                return found
+            if "seen" not in values:
+                condition = f"{condition} and {_OTHERS}"
+            seen_on, seen = zip(*entries, strict=True)
+            values |= {"seen_on": list(seen_on), "seen": list(seen)}
+
+    # Ranking.
+
+    async def _ranked(
+        self, found: set[int], question: RankingQuery, *, spreads: bool
+    ) -> RankedRows:
+        wanted = found | neighbour_ids(found)
+        columns = await self._ask(
+            f"select {_COLUMNS}, {self._scope.within} and {self._scope.admits}, {self._scope.beside}"  # noqa: S608 (words of ours)
+            f" from {self._scope.placed()}",
+            **_places(wanted),
+        )
+        return await anyio.to_thread.run_sync(self._rank, columns, found, question, spreads)
+
+    def _rank(
+        self, columns: list[Columns], found: set[int], question: RankingQuery, spreads: bool
+    ) -> RankedRows:
+        weights = self.words.weights
+        rows = {(row := _row(one, weights)).id: (row, one[-2], one[-1]) for one in columns}
+        read = {i: row for i, (row, _, beside) in rows.items() if beside or i in found}
+        admitted = {i for i, (_, admitted, _) in rows.items() if admitted}
+        ranked = score_rows(
+            found & rows.keys(),
+            read,
+            question,
+            admits=lambda row: row.id in admitted,
+            spreads=spreads,
+        )
+        return top_entries(ranked, self._query.limit)
+
+    async def _newest(self) -> RankedRows:
+        """Return the newest that the filters let through."""
+        columns = await self._ask(
+            f"select {_COLUMNS} from {self._newest_entries()}"  # noqa: S608 (words of ours)
+            " order by d.said_at desc, d.entry desc limit %(most)s",
+            most=self._query.limit,
+        )
+        return [(0.0, _row(one, {})) for one in columns]
+
+    def _newest_entries(self) -> str:
+        """Return a relation ``d``: a document of each of the newest entries of each tape."""
+        chosen, labelled = "unnest(%(tapes)s::bigint[]) as s (tape)", ""
+        if "labels" in self._scope.values:
+            # Each label by itself: then the index gives them in their order.
+            chosen = "unnest(%(labels_on)s::bigint[], %(labels)s::int[]) as s (tape, label)"
+            labelled = "and d.label = s.label"
+        return (
+            f"{chosen} cross join lateral (select distinct on (d.entry) d.* from tapebot.document d"  # noqa: S608 (words of ours)
+            f" where d.tape = s.tape {labelled} and {self._scope.within} and {self._scope.admits}"
+            " order by d.entry desc limit %(most)s) d"
+        )
+
+    async def _ask(self, sql: str, **values: Any) -> list[Columns]:
+        return await self._scope.ask(self._connection, sql, **values)
+
+
+def _row(columns: Columns, weights: dict[str, float]) -> IndexRow:
+    tape, place, entry, kind, said_at, speaker, label, length, terms, *_ = columns
+    read = (row_id(tape, place), entry, kind, said_at, speaker, label, length, terms)
+    return read_row(read, weights)
+
+
+def _places(rows: Collection[int]) -> dict[str, list[int]]:
+    places = [place_of(row) for row in rows]
+    return {"on": [tape for tape, _ in places], "at": [place for _, place in places]}

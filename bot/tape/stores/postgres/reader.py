@@ -1,0 +1,242 @@
+"""Reading tapes: a page is one statement, so that it shows one moment, and costs what it holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio.to_thread
+
+from bot.core.database.connections import Database, Row
+from bot.core.errors import TapeNotFound
+from bot.tape.chain import ChainLink
+from bot.tape.entries import TapeEntry
+from bot.tape.store import Segment
+from bot.tape.stores.postgres.error_mapping import map_read_errors
+from bot.tape.stores.postgres.rows import (
+    MAX_ROW_ID,
+    bytea_to_text,
+    clamp_id,
+    entry_of,
+    link_of,
+    text_to_bytea,
+)
+
+_FIRST_PAGE = 32
+_LAST_PAGE = 1024
+# Bytes of bodies from which on they are decoded beside the event loop.
+_MUCH = 64 * 1024
+
+_STATE = """
+select version, live, erasures, title from tapebot.tape where workspace = %s and name = %s
+"""
+# What is asked for lies in one partition, which is found when the tape's row is.
+_PAGE = """
+select tape.version, tape.live, found.id, found.body, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, body, link, more from tapebot.entry
+    where entry.tape = tape.id and id >= %s and id <= %s order by id limit %s
+) as found on true
+where workspace = %s and name = %s order by found.id
+"""
+_PAGE_BACK = """
+select tape.version, tape.live, found.id, found.body, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, body, link, more from tapebot.entry
+    where entry.tape = tape.id and id < %s order by id desc limit %s
+) as found on true
+where workspace = %s and name = %s order by found.id desc
+"""
+_THESE = """
+select tape.version, tape.live, found.id, found.body, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, body, link, more from tapebot.entry where entry.tape = tape.id and id = any(%s)
+) as found on true
+where workspace = %s and name = %s order by found.id
+"""
+_ANCHORS = """
+select tape.version, tape.live, found.id, found.body, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, body, link, more from tapebot.entry where entry.tape = tape.id and kind = 'anchor'
+) as found on true
+where workspace = %s and name = %s order by found.id
+"""
+_LAST_ANCHOR = """
+select tape.version, tape.live, found.id, found.body, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, body, link, more from tapebot.entry
+    where entry.tape = tape.id and kind = 'anchor' and md5(name) = md5(%s::bytea) and name = %s
+    order by id desc limit 1
+) as found on true
+where workspace = %s and tape.name = %s
+"""
+_LINKS = """
+select tape.version, found.id, found.link, found.more
+from tapebot.tape left join lateral (
+    select id, link, more from tapebot.entry
+    where entry.tape = tape.id and id >= %s and id <= %s
+) as found on true
+where workspace = %s and name = %s order by found.id
+"""
+_SEGMENTS = """
+select segment.name, first_id, last_id
+from tapebot.tape left join tapebot.segment on segment.tape = tape.id
+where workspace = %s and tape.name = %s order by first_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TapeState:
+    """A tape's row.
+
+    Attributes:
+        version: Id of the last entry.
+        live: Id of the live part's header.
+        erasures: How often something was erased.
+        title: Shown to people.
+    """
+
+    version: int
+    live: int
+    erasures: int
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """Some of a tape at one moment.
+
+    Attributes:
+        version: Id of the tape's last entry.
+        live: Id of the live part's header.
+        entries: What was asked for.
+        last_row: Id of the last row, which may be one that cannot be read; None where there was none.
+        rows: How many rows there were.
+    """
+
+    version: int
+    live: int
+    entries: list[TapeEntry]
+    last_row: int | None
+    rows: int
+
+
+class TapeReader:
+    """Reads the tapes of one workspace.
+
+    Args:
+        database: Where they are.
+        workspace: As it is kept.
+    """
+
+    def __init__(self, database: Database, workspace: bytes) -> None:
+        self._database = database
+        self._workspace = workspace
+        self._damaged: defaultdict[str, set[int]] = defaultdict(set)
+
+    @property
+    def damaged(self) -> int:
+        """How many entries that were met cannot be read."""
+        return sum(map(len, self._damaged.values()))
+
+    def damaged_of(self, tape: str) -> int:
+        """Return how many entries of a tape that were met cannot be read."""
+        return len(self._damaged.get(tape, ()))
+
+    async def names(self) -> list[str]:
+        """Return the names of all tapes, sorted."""
+        with map_read_errors("the list of tapes"):
+            rows = await self._database.fetch(
+                "select name from tapebot.tape where workspace = %s order by name",
+                [self._workspace],
+            )
+        return [bytea_to_text(name) for (name,) in rows]
+
+    async def state(self, tape: str) -> TapeState:
+        """Return a tape's row.
+
+        Raises:
+            TapeNotFound: There is no such tape.
+        """
+        [(version, live, erasures, title)] = await self._ask(tape, _STATE)
+        return TapeState(version, live, erasures, None if title is None else bytea_to_text(title))
+
+    async def segments(self, tape: str) -> list[Segment]:
+        """Return the sealed segments, oldest first."""
+        rows = await self._ask(tape, _SEGMENTS)
+        return [Segment(name, first, last) for name, first, last in rows if name is not None]
+
+    async def read_page(self, tape: str, first: int, last: int, most: int) -> EntryPage:
+        """Return the first entries of a range of ids, at most so many."""
+        return await self._page(tape, _PAGE, clamp_id(first), clamp_id(last), most)
+
+    async def links(self, tape: str, first: int, last: int) -> list[ChainLink]:
+        """Return the links of the entries of a range of ids."""
+        rows = await self._ask(tape, _LINKS, clamp_id(first), clamp_id(last))
+        found = (link_of(number, link, more) for _, number, link, more in rows)
+        return [one for one in found if one is not None]
+
+    async def read_by_ids(self, tape: str, ids: Sequence[int]) -> EntryPage:
+        """Return the entries of these ids, as far as they are there."""
+        return await self._page(tape, _THESE, [one for one in ids if one <= MAX_ROW_ID])
+
+    async def anchors(self, tape: str) -> list[TapeEntry]:
+        """Return the entries that are anchors, oldest first."""
+        return (await self._page(tape, _ANCHORS)).entries
+
+    async def last_anchor(self, tape: str, name: str) -> list[TapeEntry]:
+        """Return the last anchor of a name, if there is one."""
+        kept = text_to_bytea(name)
+        return (await self._page(tape, _LAST_ANCHOR, kept, kept)).entries
+
+    async def read(self, tape: str, first: int, last: int) -> list[TapeEntry]:
+        """Return the entries of a range of ids at one moment, however many they are."""
+        while True:
+            page = await self.read_page(tape, first, last, _LAST_PAGE)
+            found, live, newest = page.entries, page.live, page.version
+            while page.rows == _LAST_PAGE and page.last_row is not None and page.live == live:
+                page = await self.read_page(tape, page.last_row + 1, min(last, newest), _LAST_PAGE)
+                found += page.entries
+            if page.live == live:
+                return found
+            # Turned over meanwhile: what was still to come may have been dropped.
+
+    async def read_back(self, tape: str, before: int | None) -> AsyncGenerator[TapeEntry, None]:
+        """Yield entries newest first; pages grow for callers that want much."""
+        ceiling = MAX_ROW_ID if before is None else clamp_id(before)
+        most = _FIRST_PAGE
+        while True:
+            page = await self._page(tape, _PAGE_BACK, ceiling, most)
+            for entry in page.entries:
+                yield entry
+            if page.rows < most or page.last_row is None:
+                return
+            ceiling, most = page.last_row, min(most * 2, _LAST_PAGE)
+
+    async def _page(self, tape: str, sql: str, *values: Any) -> EntryPage:
+        rows = await self._ask(tape, sql, *values)
+        version, live, number, *_ = rows[0]
+        held = [] if number is None else rows
+        if sum(len(row[3]) for row in held) > _MUCH:
+            entries = await anyio.to_thread.run_sync(_decoded, held)
+        else:
+            entries = _decoded(held)
+        if len(entries) < len(held):
+            readable = {entry.id for entry in entries}
+            self._damaged[tape] |= {row[2] for row in held} - readable
+        return EntryPage(version, live, entries, held[-1][2] if held else None, len(held))
+
+    async def _ask(self, tape: str, sql: str, *values: Any) -> list[Row]:
+        """Return what a statement says of a tape: it has a row at least for each that is there."""
+        with map_read_errors(f"tape {tape}"):
+            rows = await self._database.fetch(sql, [*values, self._workspace, text_to_bytea(tape)])
+        if not rows:
+            raise TapeNotFound(f"there is no tape {tape}")
+        return rows
+
+
+def _decoded(rows: Sequence[Row]) -> list[TapeEntry]:
+    found = (entry_of(number, body, link, more) for _, _, number, body, link, more in rows)
+    return [entry for entry in found if entry is not None]

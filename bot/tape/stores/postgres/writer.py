@@ -1,0 +1,256 @@
+"""Writing tapes: each change is one function of the database, one round trip, and is done once.
+
+What depends on much of a tape is decided here from how it was seen; the function does nothing where the tape
+was turned over since, or erased from, and it is decided anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import anyio.to_thread
+
+from bot.core.clock import Clock
+from bot.core.database.connections import Connection, Database, Row
+from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.tape.entries import TapeEntry
+from bot.tape.store import HEADER_EVENT, Parent, Segment, header_entry
+from bot.tape.stores.folder import TapeFolder
+from bot.tape.stores.fork_writer import fork_header
+from bot.tape.stores.postgres.error_mapping import map_write_errors
+from bot.tape.stores.postgres.reader import TapeReader
+from bot.tape.stores.postgres.rows import (
+    MAX_ROW_ID,
+    EntryColumns,
+    bytea_to_text,
+    entry_of,
+    pack,
+    stamp,
+    text_to_bytea,
+)
+from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
+
+# From so many entries on they are encoded beside the event loop.
+_MANY = 16
+_LONG = 120.0
+"""Seconds that a change of many entries may take."""
+
+_APPEND = "select * from tapebot.append(%s, %s, %s::bigint, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
+_CREATE = "select tapebot.create_tape(%s, %s, %s::bytea, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)"
+_HOLD = """
+select version, live, title from tapebot.tape where workspace = %s and name = %s for no key update
+"""
+_HEADER = """
+select body from tapebot.entry where tape = (
+    select id from tapebot.tape where workspace = %s and name = %s
+) and id = %s
+"""
+_TURN_OVER = """
+select * from tapebot.turn_over(
+    %s, %s, %s::bigint, %s, %s::text, %s::bytea, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
+"""
+_FORK = """
+select tapebot.fork(
+    %s, %s, %s, %s::bytea, %s, %s, %s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
+"""
+_ERASE = """
+select tapebot.erase(
+    %s, %s, %s, %s, %s, %s::bigint[], %s::bytea[], %s::bytea[], %s::jsonb, %s, %s::bytea)
+"""
+
+
+class TapeWriter:
+    """Writes the tapes of one workspace.
+
+    Args:
+        database: Where they are.
+        workspace: Its name.
+        reader: Reads them.
+        clock: Gives entries their ``ts``.
+    """
+
+    def __init__(
+        self, database: Database, workspace: str, reader: TapeReader, clock: Clock
+    ) -> None:
+        self._database = database
+        self._workspace = text_to_bytea(workspace)
+        # Segments have the names that they would have as files: headers name them, and may move there.
+        self._names = TapeFolder(Path(), workspace)
+        self._reader = reader
+        self._clock = clock
+
+    async def append(
+        self, tape: str, entries: Sequence[TapeEntry], expect: int | None
+    ) -> list[TapeEntry]:
+        """Append entries; return them with their ids."""
+        stamped = stamp(entries, self._clock)
+        packed = await _packed(tape, stamped)
+        with map_write_errors(f"tape {tape}"):
+            [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
+        _see(tape, outcome, expect, last)
+        return numbered(stamped, last - len(stamped))
+
+    async def create(self, tape: str, title: str | None) -> bool:
+        """Make a tape with its header; return whether it was not there."""
+        packed = await _packed(tape, stamp([header_entry(tape, title)], self._clock))
+        with map_write_errors(f"tape {tape}"):
+            [(made,)] = await self._call(
+                _CREATE, tape, _optional(title), uuid4(), *packed.arguments
+            )
+        return bool(made)
+
+    async def turn_over(
+        self,
+        tape: str,
+        carry: Sequence[TapeEntry],
+        *,
+        expect: int | None = None,
+        keep: bool = False,
+        title: str | None = None,
+    ) -> Segment:
+        """Begin a new live part with a header and ``carry``; seal the old one, or drop it and all before.
+
+        Args:
+            tape: The session's key.
+            carry: What follows the header.
+            expect: The version that the tape must be at.
+            keep: Seal what is live.
+            title: A new title; None to keep the one that it has.
+
+        Returns:
+            What was live.
+        """
+        once, now = uuid4(), self._clock.now()
+        carried = await _packed(tape, stamp(carry, self._clock))
+        place = [self._workspace, text_to_bytea(tape)]
+
+        async def work(connection: Connection) -> Row | None:
+            cursor = await connection.execute(_HOLD, place)
+            if (held := await cursor.fetchone()) is None:
+                return None
+            version, live, kept = held
+            kept = kept if title is None else text_to_bytea(title)
+            seal = self._names.next_segment(tape, live, version, now) if keep else None
+            dropped = await self._dropped(connection, place, live) if keep else version
+            told = None if kept is None else bytea_to_text(kept)
+            head = header_entry(tape, told, previous=seal, dropped=dropped)
+            whole = pack(tape, stamp([head], self._clock)) + carried
+            name = None if seal is None else seal.name
+            cursor = await connection.execute(
+                _TURN_OVER, [*place, expect, once, name, kept, *whole.arguments]
+            )
+            return await cursor.fetchone()
+
+        with map_write_errors(f"tape {tape}"):
+            done = await self._database.transact(work, seconds=_LONG)
+        outcome, first, last = done or ("missing", 0, 0)
+        _see(tape, outcome, expect, last)
+        return self._names.next_segment(tape, first, last, now)
+
+    async def _dropped(self, connection: Connection, place: list[bytes], live: int) -> int:
+        """Return the id of the last entry that a reset dropped, as the live part's header says."""
+        cursor = await connection.execute(_HEADER, [*place, live])
+        row = await cursor.fetchone()
+        head = None if row is None else entry_of(live, bytes(row[0]), None, None)
+        dropped = None if head is None else head.data.get("dropped")
+        return dropped if type(dropped) is int else 0
+
+    async def fork(self, parent: str, child: str, first: int | None, title: str | None) -> None:
+        """Make a new tape with a copy of what another holds from an entry on."""
+        once = uuid4()
+        while True:
+            begin = await self._reader.read_page(
+                parent, 1 if first is None else first, MAX_ROW_ID, 1
+            )
+            if not begin.entries or first not in (None, begin.entries[0].id):
+                raise TapeNotFound(f"tape {parent} has no entry {first}")
+            copied = Parent(parent, begin.entries[0].id, begin.version)
+            head = fork_header(child, title, copied)
+            packed = await _packed(child, stamp([head], self._clock))
+            with map_write_errors(f"tape {child}"):
+                [(outcome,)] = await self._call(
+                    *(_FORK, parent, text_to_bytea(child), _optional(title), begin.live),
+                    *(head.id, begin.version, once, *packed.arguments),
+                    seconds=_LONG,
+                )
+            _see(parent, outcome, None, 0)
+            if outcome == "exists":
+                raise TapeExists(f"there is a tape {child} already")
+            if outcome == "done":
+                return
+
+    async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
+        """Put tombstones in the place of entries; return how many were not yet as these."""
+        wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
+        once = uuid4()
+        while True:
+            state = await self._reader.state(tape)
+            heads = {state.live, *(one.first_id for one in await self._reader.segments(tape))}
+            seen = await self._reader.read_by_ids(tape, list(wanted))
+            held = {entry.id: entry for entry in seen.entries}
+
+            def compare(
+                held: dict[int, TapeEntry] = held, heads: set[int] = heads
+            ) -> list[TapeEntry]:
+                check_tombstones(tape, wanted, held, heads)
+                return [new for number, new in wanted.items() if entries_differ(held[number], new)]
+
+            changed = await anyio.to_thread.run_sync(compare)
+            if not changed:
+                return 0
+            if await self._replace(tape, changed, state.live, state.erasures, once):
+                return len(changed)
+
+    async def _replace(
+        self, tape: str, tombstones: Sequence[TapeEntry], live: int, erasures: int, once: UUID
+    ) -> bool:
+        packed = await _packed(tape, tombstones)
+        head = next(
+            (one for one in tombstones if one.id == live and one.name == HEADER_EVENT), None
+        )
+        title = None if head is None else head.data.get("title")
+        with map_write_errors(f"tape {tape}"):
+            [(outcome,)] = await self._call(
+                *(_ERASE, tape, live, erasures, once, [entry.id for entry in tombstones]),
+                *(packed.names, packed.bodies, packed.documents_json, head is not None),
+                _optional(title if isinstance(title, str) else None),
+                seconds=_LONG,
+            )
+        _see(tape, outcome, None, 0)
+        return bool(outcome == "done")
+
+    async def _call(self, sql: str, tape: str, *values: Any, seconds: float = 10.0) -> list[Row]:
+        given = [self._workspace, text_to_bytea(tape), *values]
+        return await self._database.fetch(sql, given, seconds=seconds)
+
+
+def numbered(entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
+    """Return entries with the ids that follow a version."""
+    return [replace(entry, id=version + place) for place, entry in enumerate(entries, start=1)]
+
+
+async def _packed(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
+    if len(entries) >= _MANY:
+        return await anyio.to_thread.run_sync(pack, tape, entries)
+    return pack(tape, entries)
+
+
+def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
+    """See that a change was made, or is to be tried again.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+        VersionConflict: It is not at the version that was expected.
+    """
+    if outcome == "missing":
+        raise TapeNotFound(f"there is no tape {tape}")
+    if outcome == "conflict" and expect is not None:
+        raise VersionConflict(tape, expected=expect, actual=version)
+
+
+def _optional(text: str | None) -> bytes | None:
+    return None if text is None else text_to_bytea(text)

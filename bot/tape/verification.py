@@ -1,0 +1,356 @@
+"""Whether the lines of a tape say what a tape may say. Pure: it is shown each line, and keeps account.
+
+Rule 1: within a part ids grow by one; a copy in a fork has the gaps that its parent had at its seams.
+Rule 2: an append is whole, or a repair stands where it began and gives its ids anew. Only at the end of
+    a live file may one be unfinished: it was never acknowledged.
+Rule 3: each part begins with a header that names the session, and the segment before it; without
+    such a name only a reset may have come in between, or a fork.
+Rule 4: no id is there twice; a named anchor points at an entry that is there, or that a reset dropped.
+Rule 5: each link of the chain refers to the one before it. Where lines before it cannot be read, or do not
+    count, a link has nothing to be held against; a part from before the chain has none.
+Rule 6: a memory zone is opened and sealed with one version, and versions never fall.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from bot.tape.chain import CHAIN_START
+from bot.tape.codec import CANCEL, TapeLine, decode_line, split_joined
+from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityProblem:
+    """Something that is wrong.
+
+    Attributes:
+        file: The file's name.
+        where: A line and byte in it; empty where it is the file as a whole.
+        what: What is wrong, with the ids that it concerns.
+    """
+
+    file: str
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.where, self.what) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class TapePart:
+    """A file of a tape.
+
+    Attributes:
+        name: The segment's name, or the live file's.
+        ids: Its first and last id, as its name says; None for the live file.
+    """
+
+    name: str
+    ids: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class _Ids:
+    """Ids that are there, as runs."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def add(self, number: int) -> None:
+        if self.ends and self.ends[-1] + 1 == number:
+            self.ends[-1] = number
+        elif not self.ends or self.ends[-1] < number:
+            self.starts.append(number)
+            self.ends.append(number)
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self.starts, number) - 1
+        return place >= 0 and number <= self.ends[place]
+
+
+class TapeVerifier:
+    """Checks one tape, part by part, line by line, in order.
+
+    Args:
+        tape: The session's key; None where no header says it.
+
+    Attributes:
+        problems: What is wrong so far.
+        entries: How many entries are there.
+        unchained: How many of them have no digest.
+    """
+
+    def __init__(self, tape: str | None) -> None:
+        self.problems: list[IntegrityProblem] = []
+        self.entries = 0
+        self.unchained = 0
+        self._chain: bytes | None = CHAIN_START
+        self._chained = False
+        self._tape = tape
+        self._ids = _Ids()
+        self._targets: list[tuple[str, str, TapeEntry]] = []
+        self._zone: tuple[str, str, int, int] | None = None
+        self._version = 0
+        self._copied_from = 0
+        self._dropped: list[range] = []
+        self._before: TapePart | None = None
+        self._part = TapePart("")
+        self._number = 0
+        self._where = ""
+        self._last: int | None = None
+        self._damaged = 0
+        self._group: list[tuple[str, TapeLine]] = []
+
+    def begin_part(self, part: TapePart) -> None:
+        """Go on to the next part."""
+        self._part = part
+        self._number = self._damaged = 0
+        self._last = None
+        self._group = []
+        self._chained = False
+
+    def check_head(self, known: tuple[int, bytes] | None) -> None:
+        """Compare the end of the tape with what is known of its newest entry.
+
+        Args:
+            known: Its id, and the value of its link, ``START`` where it has none; None where nothing is
+                known.
+        """
+        if known is None or known[0] < (self._last or 0):
+            return
+        if known[0] > (self._last or 0) + self._damaged:
+            self._wrong(f"entries up to {known[0]} were recorded, and are gone")
+        elif (
+            known[1] not in (CHAIN_START, self._chain)
+            and self._chain is not None
+            and not self._damaged
+        ):
+            self._wrong(f"entry {known[0]} is not the one that was recorded")
+
+    def check_line(self, offset: int, raw: bytes) -> None:
+        """Check the next line of the part; it may be two whose newline is damaged."""
+        self._number += 1
+        self._where = f"line {self._number} (byte {offset:,})"
+        one, *others = split_joined(raw)
+        if others:
+            self._wrong("another byte stands in the place of a newline; nothing is lost by it")
+        for each in (one, *others):
+            self._line(each)
+
+    def _line(self, raw: bytes) -> None:
+        if raw.endswith(CANCEL):
+            return
+        line = decode_line(raw)
+        if line is None:
+            self._damaged += 1
+            self._chain = None
+            ids = "" if self._last is None else f", it stood for entry {self._last + self._damaged}"
+            self._wrong(f"the line cannot be read{ids}")
+            return
+        if self._last is None:
+            self._begins(line.entry)
+        else:
+            self._follows(line)
+        if self._group and not _together(self._group[-1][1], line):
+            self._complete()
+        self._group.append((self._where, line))
+        self._linked(line)
+        self._last = max(line.entry.id, self._last or 0)
+        self._damaged = 0
+        if not line.more:
+            self._complete()
+
+    def skip_lost_lines(self, lines: int) -> None:
+        """Pass over lines that cannot be had; whoever found that has reported it."""
+        self._number += lines
+        self._damaged += lines
+        self._chain = None
+
+    def end_part(self, *, cut: bool) -> None:
+        """End the part.
+
+        Args:
+            cut: Behind its last newline there is something left.
+        """
+        self._where = f"after line {self._number}"
+        if self._part.ids is not None:
+            if cut:
+                self._wrong("the last line has no end")
+            if self._group and self._group[-1][1].more > self._damaged:
+                first, last = self._group[0][1].entry.id, _end(self._group[-1][1])
+                self._wrong(f"the append of entries {first} to {last} is not whole")
+            self._complete()
+            last = (self._last or self._part.ids[0] - 1) + self._damaged
+            if last < self._part.ids[1]:
+                self._wrong(f"entries {last + 1} to {self._part.ids[1]} are missing")
+        elif self._last is None:
+            self._wrong("no line of it can be read")
+        self._before = self._part
+
+    def finish(self) -> None:
+        """End the tape."""
+        if self._zone is not None:
+            file, where, opened, _ = self._zone
+            self._report(file, where, f"the memory zone of entry {opened} has no seal")
+        for file, where, entry in self._targets:
+            target = entry.payload.get("entry")
+            if entry.target_id is not None and entry.target_id < self._copied_from:
+                # It is a copy; what it points at stayed in the parent.
+                continue
+            if any(entry.target_id in dropped for dropped in self._dropped):
+                # It was dropped while the anchor was on its way.
+                continue
+            if entry.target_id is None or entry.target_id not in self._ids:
+                what = f"the anchor {entry.name} of entry {entry.id} points at entry {target}"
+                self._report(file, where, f"{what}, which is not there")
+
+    # Ids and appends.
+
+    def _begins(self, entry: TapeEntry) -> None:
+        """Check the first readable line of a part."""
+        first = self._part.ids[0] if self._part.ids else entry.id
+        if entry.id > first + self._damaged:
+            self._wrong(f"entries {first} to {entry.id - 1} are missing")
+        if self._ids.ends and entry.id <= self._ids.ends[-1]:
+            self._wrong(f"entry {entry.id} comes after entry {self._ids.ends[-1]}")
+        if entry.name != HEADER_EVENT:
+            if not self._damaged:
+                self._wrong("it does not begin with a header")
+            return
+        if self._tape is not None and entry.data.get("session") != self._tape:
+            self._wrong(f"its header names another session: {entry.data.get('session')!r}")
+        previous, parent = entry.data.get("previous"), entry.data.get("parent")
+        if isinstance(parent, dict) and isinstance(parent.get("first"), int):
+            self._copied_from = parent["first"]
+        if previous is not None:
+            self._continues(entry.id, str(previous))
+        else:
+            self._dropped.append(range((self._ids.ends or [0])[-1] + 1, entry.id))
+
+    def _continues(self, first: int, previous: str) -> None:
+        if self._before is None or self._before.name != previous:
+            self._wrong(f"it goes on from the segment {previous}, which is not there")
+        elif self._before.ids is not None and first != self._before.ids[1] + 1:
+            last = self._before.ids[1]
+            self._wrong(f"it goes on with entry {first} where the segment before ends with {last}")
+
+    def _follows(self, line: TapeLine) -> None:
+        """Check a line's id and append against what came before it."""
+        number, last = line.entry.id, self._last or 0
+        group = self._group[-1][1] if self._group else None
+        if group is not None and not _together(group, line):
+            first, end = self._group[0][1].entry.id, _end(group)
+            if line.entry.name == REPAIR_EVENT and number == first:
+                # The append was cut short, and nobody was told that it was there.
+                self._group = []
+                self._last = self._damaged = 0
+                return
+            if end > last + self._damaged:
+                self._wrong(
+                    f"the append of entries {first} to {end} is not whole: {last + 1} to {end} "
+                    "are missing"
+                )
+                if number == end + 1:
+                    return
+        if number <= last:
+            again = number in self._ids or any(one.entry.id == number for _, one in self._group)
+            self._wrong(f"entry {number} is {'there twice' if again else 'out of its place'}")
+        elif number > (missing := last + 1 + self._damaged):
+            if self._is_seam(line.entry):
+                self._dropped.append(range(missing, number))
+            else:
+                self._wrong(f"entries {missing} to {number - 1} are missing")
+
+    def _is_seam(self, entry: TapeEntry) -> bool:
+        """Say whether a copy begins here of what was a part of the parent, behind a reset."""
+        return bool(self._copied_from) and entry.name == HEADER_EVENT
+
+    def _complete(self) -> None:
+        """Take in what an append holds."""
+        for where, line in self._group:
+            if line.entry.id not in self._ids:
+                self.entries += 1
+            self._ids.add(line.entry.id)
+            self._fact(where, line.entry)
+        self._group = []
+
+    def _linked(self, line: TapeLine) -> None:
+        """Check a line's link against the one before it."""
+        link = line.link
+        if link is None:
+            if self._chained:
+                self._wrong(f"entry {line.entry.id} has no digest")
+            self.unchained += 1
+            self._chain = None
+            return
+        if self._last is None:
+            self._chained = True
+        # A repair goes on behind what counts of the lines before it; a reset dropped them.
+        begins = line.entry.name == HEADER_EVENT and "previous" not in line.entry.data
+        if (
+            link.previous != self._chain
+            and self._chain is not None
+            and line.entry.name != REPAIR_EVENT
+            and not begins
+        ):
+            self._wrong(
+                f"entry {line.entry.id} does not follow the line before it: what stood between them is gone, "
+                "or was replaced"
+            )
+        self._chain = link.value
+
+    # What entries say.
+
+    def _fact(self, where: str, entry: TapeEntry) -> None:
+        if entry.kind != "anchor":
+            return
+        if "entry" in entry.payload:
+            self._targets.append((self._part.name, where, entry))
+        elif entry.name == MEMORY_OPEN:
+            if self._zone is not None:
+                file, there, opened, _ = self._zone
+                self._report(file, there, f"the memory zone of entry {opened} has no seal")
+            self._zone = (self._part.name, where, entry.id, _version(entry))
+        elif entry.name == MEMORY_SEAL:
+            self._sealed(where, entry)
+
+    def _sealed(self, where: str, entry: TapeEntry) -> None:
+        opened, version = self._zone, _version(entry)
+        self._zone = None
+        if opened is None:
+            # A fork may begin inside a zone.
+            if self._version or not self._copied_from:
+                self._report(self._part.name, where, f"entry {entry.id} seals what was not opened")
+            return
+        if opened[3] != version:
+            what = f"the memory zone of version {opened[3]} is sealed as {version}"
+            self._report(self._part.name, where, f"{what} by entry {entry.id}")
+        if version < self._version:
+            what = f"the memory's version falls from {self._version} to {version}"
+            self._report(self._part.name, where, f"{what} with entry {entry.id}")
+        self._version = max(self._version, version)
+
+    def _wrong(self, what: str) -> None:
+        self._report(self._part.name, self._where, what)
+
+    def _report(self, file: str, where: str, what: str) -> None:
+        self.problems.append(IntegrityProblem(file, where, what))
+
+
+def _end(line: TapeLine) -> int:
+    """Return the last id of a line's append."""
+    return line.entry.id + line.more
+
+
+def _together(earlier: TapeLine, later: TapeLine) -> bool:
+    """Say whether two lines are of one append."""
+    return earlier.entry.id < later.entry.id <= _end(earlier) == _end(later)
+
+
+def _version(entry: TapeEntry) -> int:
+    version = entry.data.get("version")
+    return version if type(version) is int else 0

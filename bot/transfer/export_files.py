@@ -1,0 +1,48 @@
+"""Files that leave and come in: names for sessions, and whole files or none. All blocking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+from bot.core.files import PRIVATE_FILE, sync_directory
+
+_LONGEST_NAME = 150
+
+
+def export_file_name(session: str, suffix: str) -> str:
+    """Return a file name for a session: readable, no path, and no two sessions share one."""
+    name = quote(session, safe="", errors="surrogatepass")
+    if len(name) > _LONGEST_NAME:
+        digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        name = f"{name[:_LONGEST_NAME]}~{digest}"
+    # A session's key has a colon, so its name never begins with a dot.
+    return f"{name}.{suffix}"
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Iterator[BinaryIO]:
+    """Write a file of any size that takes its place whole at the end, or not at all.
+
+    Only its owner may read it.
+
+    Raises:
+        OSError: The storage refused; what was at ``path`` is still there.
+    """
+    fresh = path.with_name(path.name + ".new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(fresh, flags, PRIVATE_FILE), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)

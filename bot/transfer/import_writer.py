@@ -1,0 +1,321 @@
+"""Brings what another assistant left onto tapes of ours.
+
+Rule 1: a session comes as one append, onto a tape on which nothing has happened; after a kill it is
+    there whole or not at all, and doing it again does the rest.
+Rule 2: an ``imported`` event, first of the append, says what it was: a second import adds nothing.
+Rule 3: behind it stands a boundary: the bot begins afresh, with the memory and without the words.
+Rule 4: what the other bot had put behind it counts as consolidated; the rest is consolidated here.
+Rule 5: nothing is lost for its length: what memory has no room for is history, in pieces.
+Rule 6: each line of long-term memory becomes a fact of the scope that the session belongs to; where a
+    kill comes between, doing it again does that, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+from bot.bus import Address
+from bot.core.clock import Clock, format_time
+from bot.core.errors import TapeNotFound
+from bot.memory.conversation_entries import entry_tokens
+from bot.memory.facts.evidence import cite
+from bot.memory.facts.fact import MAX_FACT_TEXT
+from bot.memory.facts.proposals import Proposal, ProposalBatch
+from bot.memory.long_term_memory import lines_with_headings
+from bot.memory.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.scope_registry import person_scope, scope_entry
+from bot.memory.zone_snapshot import (
+    DAILY_EVENT,
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+    MemorySnapshot,
+    ZoneFold,
+    zone_entries,
+)
+from bot.tape.entries import (
+    MEMORY_CONSOLIDATED,
+    MEMORY_OPEN,
+    MEMORY_SEAL,
+    SESSION_START,
+    TapeEntry,
+    anchor,
+    event,
+)
+from bot.tape.service import TapeService
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, TapeStore
+from bot.transfer.conversion import is_private
+from bot.transfer.imported import (
+    CONSOLE_SESSION,
+    ImportedData,
+    ImportedMemory,
+    ImportedSession,
+)
+from bot.transfer.memory_budget import fit_memory
+
+IMPORTED_EVENT = "imported"
+"""Event: what was brought over, by its ``digest``."""
+
+SESSION_IMPORTED = "session/imported"
+"""Boundary behind what was brought over."""
+
+_HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
+_BOOKKEEPING = frozenset(
+    {
+        HEADER_EVENT,
+        REPAIR_EVENT,
+        SESSION_START,
+        MEMORY_OPEN,
+        MEMORY_SEAL,
+        LONG_TERM_EVENT,
+        SHARED_EVENT,
+        REFERENCE_EVENT,
+        DAILY_EVENT,
+    }
+)
+
+ImportStatus = Literal["imported", "known", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What became of a session.
+
+    Attributes:
+        session: Its key here.
+        status: ``known`` where it had been brought over before.
+        text: For a person.
+    """
+
+    session: str
+    status: ImportStatus
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SessionImport:
+    """What goes onto one tape."""
+
+    one: ImportedSession
+    memory: ImportedMemory
+    found: ImportedData
+
+    @property
+    def messages(self) -> int:
+        return sum(entry.kind == "message" for entry in self.one.entries)
+
+    def digest(self) -> str:
+        """Return what is the same whenever the same is brought over."""
+        one, memory = self.one, self.memory
+        parts = [
+            [entry.kind, entry.payload, entry.meta]
+            for entry in (*one.history, *one.entries, *memory.history)
+        ]
+        text = json.dumps([one.key, parts, memory.long_term, memory.notes], sort_keys=True)
+        return sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportWriter:
+    """Where and how things are brought over.
+
+    Attributes:
+        store: Holds the tapes; may be opened for reading only where nothing is to be written.
+        clock: Tells today.
+        retention_days: Days for which daily notes are memory; older ones are history.
+        memory_to: The session that gets the memory; None for the only one, else the console's.
+        dry_run: Write nothing.
+    """
+
+    store: TapeStore
+    clock: Clock
+    retention_days: int
+    memory_to: str | None = None
+    dry_run: bool = False
+
+    async def write(self, found: ImportedData) -> AsyncGenerator[ImportResult, None]:
+        """Bring all over, one session after the other; yield what became of each.
+
+        Raises:
+            TapeWriteError: The storage refused; what was yielded before is done.
+        """
+        target = await self._target(found) if found.memory else None
+        conversations = list(found.conversations)
+        if target is not None and all(one.session != target for one in conversations):
+            conversations.append(ImportedSession("", target, "memory"))
+        for one in conversations:
+            memory = found.memory if one.session == target else ImportedMemory()
+            yield await self._land(_SessionImport(one, memory, found))
+
+    async def _target(self, found: ImportedData) -> str:
+        """Return the session that gets the memory: that which has it already, where one has."""
+        if self.memory_to is not None:
+            return self.memory_to
+        sessions = [one.session for one in found.conversations]
+        for session in (CONSOLE_SESSION, *sessions):
+            known = await self._import_on(session)
+            if known is not None and known.data.get("memory") is True:
+                return session
+        return sessions[0] if len(sessions) == 1 else CONSOLE_SESSION
+
+    async def _land(self, parcel: _SessionImport) -> ImportResult:
+        one, digest = parcel.one, parcel.digest()
+        if not (one.entries or one.history or parcel.memory):
+            return ImportResult(one.session, "known", "nothing was said in it; nothing to do")
+        if (known := await self._import_on(one.session)) is not None:
+            if known.data.get("digest") == digest:
+                await self._learn(parcel, known)
+                return ImportResult(one.session, "known", "was brought over before; nothing to do")
+            text = (
+                f"has an import from {known.data.get('from')} already, of something else or of less"
+            )
+            return ImportResult(one.session, "refused", f"{text}; left as it is")
+        held = await self._newest(one.session)
+        zone = ZoneFold()
+        for entry in held:
+            zone.apply(entry)
+        empty = not zone.snapshot.long_term and not zone.snapshot.dailies
+        if not empty or any(entry.name not in _BOOKKEEPING for entry in held):
+            text = "there is a conversation already; left as it is"
+            return ImportResult(one.session, "refused", text)
+        if not self.dry_run:
+            await self.store.create_tape(one.session)
+            version = await self.store.version(one.session)
+            started = any(entry.name == SESSION_START for entry in held)
+            batch = self._batch(parcel, digest, version, zone.snapshot, started=started)
+            written = await self.store.append_many(one.session, batch, expect=version)
+            await self._learn(parcel, next(e for e in written if e.name == IMPORTED_EVENT))
+        return ImportResult(one.session, "imported", _told(parcel))
+
+    async def _learn(self, parcel: _SessionImport, imported: TapeEntry) -> None:
+        """Make the lines of long-term memory facts, once, whatever it has room for."""
+        session = parcel.one.session
+        if self.dry_run or not parcel.memory.long_term:
+            return
+        cited = cite(session, imported, "")
+        evidence = (replace(cited, origin="import", who="memory"),)
+        proposals = tuple(
+            Proposal("add", line, subject=heading, evidence=evidence)
+            for heading, line in lines_with_headings(parcel.memory.long_term)
+            if len(line) <= MAX_FACT_TEXT
+        )
+        home = _home(session)
+        kind: ScopeKind = "session" if home == session else "person"
+        scope = ScopeMemory(TapeService(self.store, home), kind, self.clock)
+        await scope.apply(
+            ProposalBatch(f"import:{session}:{imported.data['digest']}", "import", proposals)
+        )
+
+    async def _import_on(self, session: str) -> TapeEntry | None:
+        """Return the event of what was brought onto a tape; None where nothing was."""
+        try:
+            head = await self.store.read(session, 1, _HEAD)
+        except TapeNotFound:
+            return None
+        found = (entry for entry in head if entry.kind == "event" and entry.name == IMPORTED_EVENT)
+        return next(found, None)
+
+    async def _newest(self, session: str) -> list[TapeEntry]:
+        """Return a tape's entries, from the last on at which something happened."""
+        held: list[TapeEntry] = []
+        try:
+            entries = self.store.read_back(session)
+            async with aclosing(entries):
+                async for entry in entries:
+                    held.insert(0, entry)
+                    if entry.name not in _BOOKKEEPING or len(held) > _HEAD:
+                        break
+        except TapeNotFound:
+            return []
+        return held
+
+    def _batch(
+        self,
+        parcel: _SessionImport,
+        digest: str,
+        version: int,
+        current: MemorySnapshot,
+        *,
+        started: bool,
+    ) -> list[TapeEntry]:
+        """Return all that is appended for a session to a tape of this version."""
+        one, memory, found = parcel.one, parcel.memory, parcel.found
+        now = self.clock.now()
+        data = {
+            "from": found.bot,
+            "key": one.key,
+            "source": one.source,
+            "digest": digest,
+            "messages": parcel.messages,
+            "memory": bool(memory),
+        }
+        snapshot, rest = fit_memory(memory, current, now, self.retention_days)
+        history = [*rest, *memory.history, *one.history]
+        since = min((str(e.meta["ts"]) for e in (*history, *one.entries)), default=format_time(now))
+        begin = [] if started else [anchor(SESSION_START, {"owner": "human"}, ts=since)]
+        before = [*begin, event(IMPORTED_EVENT, data), *history]
+        first = version + 1 + len(before)
+        entries = [*before, *one.entries]
+        if memory:
+            home = _home(one.session)
+            entries += [scope_entry(home)] if home != one.session else []
+            entries += zone_entries(snapshot, format_time(now))
+        if one.consolidated_count:
+            entries.append(_settled(one, first, snapshot if memory else current))
+        state: dict[str, Any] = {
+            "summary": _summary(parcel),
+            "next_steps": [],
+            "source": [version + 1, version + len(entries)],
+            "owner": "human",
+            "reason": f"import from {found.bot}",
+        }
+        entries.append(anchor(SESSION_IMPORTED, state))
+        return [entry.with_meta(origin=found.origin) for entry in entries]
+
+
+def _home(session: str) -> str:
+    """Return the tape that a session's facts belong to, as far as its key tells."""
+    if is_private(session) is not True:
+        return session
+    address = Address.parse(session)
+    return person_scope(address.channel, address.chat_id)
+
+
+def _settled(one: ImportedSession, first: int, zone: MemorySnapshot) -> TapeEntry:
+    """Return the cursor behind what is not to be consolidated; ``first`` is the first entry's id."""
+    settled = one.entries[: one.consolidated_count]
+    state = {
+        "through": first + one.consolidated_count - 1,
+        "version": zone.version,
+        "messages": sum(entry.kind == "message" for entry in settled),
+        "tokens": sum(map(entry_tokens, settled)),
+    }
+    return anchor(MEMORY_CONSOLIDATED, state)
+
+
+def _told(parcel: _SessionImport) -> str:
+    one, memory = parcel.one, parcel.memory
+    said = [f"{parcel.messages} messages"] if one.entries else []
+    history = len(memory.history) + len(one.history)
+    said += ["memory"] if memory.long_term else []
+    said += [f"{history} pieces of history"] if history else []
+    said += [f"{len(memory.notes)} daily notes"] if memory.notes else []
+    source = f" (was {one.key})" if one.key not in ("", one.session) else ""
+    return ", ".join(said) + source
+
+
+def _summary(parcel: _SessionImport) -> str:
+    entries, bot = parcel.one.entries, parcel.found.bot
+    kept = "; its memory is in long-term memory" if parcel.memory.long_term else ""
+    if not entries:
+        return f"Brought over from {bot}{kept}."
+    since, until = (str(one.meta.get("ts"))[:10] for one in (entries[0], entries[-1]))
+    return (
+        f"This conversation was brought over from {bot}: {parcel.messages} messages from {since} to "
+        f"{until}{kept}. What was said then can be recalled."
+    )

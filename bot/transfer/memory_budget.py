@@ -1,0 +1,87 @@
+"""What memory has room for, and the rest as history in pieces that can be recalled. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from bot.core.clock import format_time
+from bot.memory.facts.fact import MAX_FACT_TEXT
+from bot.memory.memory_validation import MAX_MEMORY_BYTES, is_placeholder
+from bot.memory.zone_snapshot import (
+    HISTORY_EVENT,
+    MAX_NOTE_BYTES,
+    DailyNote,
+    MemorySnapshot,
+)
+from bot.tape.entries import TapeEntry, event
+from bot.transfer.imported import ImportedMemory
+
+_LONG_TERM_BYTES = MAX_MEMORY_BYTES // 2  # what is recommended: the bot needs room for more
+_PIECE = 350  # characters; a passage is recalled up to 400
+
+
+def fit_memory(
+    memory: ImportedMemory, current: MemorySnapshot, now: datetime, retention_days: int
+) -> tuple[MemorySnapshot, list[TapeEntry]]:
+    """Return the next snapshot with what it has room for, and the rest as history.
+
+    Args:
+        memory: What is to be remembered.
+        current: The zone as it is; it holds nothing.
+        now: The current time.
+        retention_days: Notes older than this are history.
+    """
+    rest: list[TapeEntry] = []
+    text = "" if is_placeholder(memory.long_term) else memory.long_term
+    # No fact is so long.
+    endless = [line for line in text.split("\n") if len(line) > MAX_FACT_TEXT]
+    text = "\n".join(line for line in text.split("\n") if len(line) <= MAX_FACT_TEXT)
+    long_term, more = _split(text, _LONG_TERM_BYTES)
+    rest += _pieces("From MEMORY.md", "\n".join([more, *endless]), format_time(now))
+    oldest = (now - timedelta(days=retention_days)).date().isoformat()
+    kept: list[DailyNote] = []
+    for day, note in sorted(memory.notes.items()):
+        body, more = _split(note, MAX_NOTE_BYTES) if day >= oldest else ("", note)
+        kept += [DailyNote(day, body)] if body else []
+        rest += _pieces(f"Notes of {day}", more, min(f"{day}T12:00:00.000+00:00", format_time(now)))
+    made = replace(
+        current,
+        version=current.version + 1,
+        long_term=long_term,
+        dailies=tuple(kept),
+        cleared=False,
+    )
+    return made, rest
+
+
+def _split(text: str, room: int) -> tuple[str, str]:
+    """Return whole lines from the beginning that fit a number of bytes, and the rest."""
+    lines = text.split("\n")
+    taken = used = 0
+    for line in lines:
+        used += len(line.encode("utf-8", "backslashreplace")) + 1
+        if used > room + 1:
+            break
+        taken += 1
+    return "\n".join(lines[:taken]).strip(), "\n".join(lines[taken:]).strip()
+
+
+def _pieces(head: str, text: str, moment: str) -> list[TapeEntry]:
+    parts: list[str] = []
+    for line in text.split("\n"):
+        for at in range(0, len(line), _PIECE):
+            part = line[at : at + _PIECE]
+            if parts and len(parts[-1]) + len(part) < _PIECE:
+                parts[-1] += f"\n{part}"
+            else:
+                parts.append(part)
+    return [
+        event(
+            HISTORY_EVENT,
+            {"entry": f"{head}: {part.strip()}", "from": moment, "to": moment},
+            ts=moment,
+        )
+        for part in parts
+        if part.strip()
+    ]

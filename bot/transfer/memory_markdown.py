@@ -1,0 +1,214 @@
+"""What the memory bus holds as files that people read: problems, shared values, beliefs. Pure.
+
+Rule 1: a record is a section under its name; what somebody said stands as it is, behind no markup.
+Rule 2: what was erased or has expired is in none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, tzinfo
+from typing import Any
+
+from bot.memory.attachments import one_line
+from bot.memory.bus.compartment_records import (
+    Problem,
+    SharedReference,
+    SynthesizedPattern,
+    WorkingSet,
+)
+from bot.memory.bus.compartments import Compartments
+from bot.memory.facts.fact import Fact
+from bot.memory.facts.fact_fold import FactFold
+from bot.memory.facts.fact_markdown import group_by_subject
+from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.transcript import (
+    format_entry_time,
+    format_timestamp,
+    message_content,
+    speaker_label,
+)
+from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL_PROBLEM
+
+_EXCERPT = 200
+_TIME = "%Y-%m-%d %H:%M"
+
+
+def problems_md(held: Compartments, now: datetime, timezone: tzinfo) -> str:
+    """Return ``problems.md``: each problem with its state, its summary, and its working set.
+
+    Args:
+        held: Of the session's tape.
+        now: What has expired by then is left out; aware.
+        timezone: Of the times shown.
+    """
+    names = dict.fromkeys([GENERAL_PROBLEM, *held.problems])
+    found = [one for one in map(held.problem, names) if one is not None]
+    parts = [_problem(one, held, now, timezone) for one in found]
+    return "\n\n".join(parts) + "\n"
+
+
+def _problem(one: Problem, held: Compartments, now: datetime, timezone: tzinfo) -> str:
+    active = one.problem_id == held.active_problem
+    state = "active" if active else "paused" if one.state == "active" else one.state
+    head = (
+        one.name if one.problem_id == GENERAL_PROBLEM else f"{_line(one.name)} ({one.problem_id})"
+    )
+    told = [f"{state}, priority {one.priority}"]
+    if one.problem_id in held.problems:
+        times = ((one.created_at, "made"), (one.last_active, "last worked on"))
+        told += [f"{what} {moment.astimezone(timezone):{_TIME}}" for moment, what in times]
+    parts = [f"# {head}", ", ".join(told), *([one.summary] if one.summary else [])]
+    working = held.working_set(one.problem_id, now)
+    if working is not None and not working.empty:
+        until = working.expires_at.astimezone(timezone)
+        parts += [f"## Working set, until {until:{_TIME}}", "\n".join(_items(working))]
+    return "\n\n".join(parts)
+
+
+def _items(working: WorkingSet) -> Iterator[str]:
+    for kind, some in working.constraints.items():
+        yield from (f"- {_line(kind).replace('_', ' ')}: {_told(one)}" for one in some)
+    for assumed in working.assumptions:
+        sure = assumed.get("confidence")
+        yield f"- assumed: {_told(assumed.get('a'))}{f' ({sure})' if sure is not None else ''}"
+    yield from (f"- open: {_told(one)}" for one in working.open_questions)
+    for one in working.local_decisions:
+        why = one.get("why")
+        yield f"- decided: {_told(one.get('d'))}{f', because {_told(why)}' if why else ''}"
+    for name, draft in working.partial_artifacts.items():
+        yield f"- draft {_line(name)}: {_told(draft)}"
+
+
+def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
+    """Return a section of ``references.md``.
+
+    Args:
+        versions: Of one key with their citations, newest first; the first is the current one.
+    """
+    listed = list(versions)
+    [current, cited], older = listed[0], listed[1:]
+    lines = [f"# {_line(current.key)}", "", _value(current), "", cited]
+    lines += ["", *(f"- {_value(one)} {citation}" for one, citation in older)] if older else []
+    return "\n".join(lines) + "\n\n"
+
+
+def _value(one: SharedReference) -> str:
+    return "(no value any more)" if one.value is None else _told(one.value)
+
+
+def belief_md(
+    one: SynthesizedPattern,
+    facts: FactFold,
+    entries: Mapping[str, tuple[str, TapeEntry] | None],
+    now: datetime,
+    timezone: tzinfo,
+) -> str:
+    """Return a section of ``beliefs.md``.
+
+    Args:
+        one: The belief.
+        facts: Of its scope, with its other beliefs.
+        entries: What it rests on of tapes, by id; None for what is not there.
+        now: How sure it is by then; aware.
+        timezone: Of the times shown.
+    """
+    more = [f"{key}: {_told(held)}" for key, held in one.content.items() if key != "text"]
+    sure = f"{one.confidence_at(now):.2f}"
+    head = f"{one.pattern_type}, {one.status}, confidence {sure}"
+    parts = [f"# {one.id}: {head}", "\n".join([_told(one.text), *more])]
+    parts += [f"({_line(one.reason)})"] if one.reason else []
+    rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in one.evidence_ids]
+    return "\n\n".join([*parts, "\n".join(["It rests on:", *rests])]) + "\n\n"
+
+
+def _ground(
+    ground: str,
+    facts: FactFold,
+    entries: Mapping[str, tuple[str, TapeEntry] | None],
+    timezone: tzinfo,
+) -> str:
+    if ground.isascii() and ground.isdecimal():
+        fact = facts.get(int(ground))
+        return f"fact {ground}: {_line(fact.text) if fact is not None else '(gone)'}"
+    if ground in facts.compartments.patterns:
+        return f"{ground}: {_line(facts.compartments.patterns[ground].text) or '(gone)'}"
+    found = entries.get(ground)
+    if found is None:
+        return ground
+    entry = found[1]
+    if is_erased(entry):
+        return f"{ground}: (erased)"
+    words = one_line(message_content(entry) or str(entry.data.get("arguments") or ""), _EXCERPT)
+    told = f": {words}" if words else ""
+    return f"{ground} ({format_entry_time(entry, timezone)}, {speaker_label(entry)}){told}"
+
+
+def _told(value: Any) -> str:
+    """Return a value in words, on one line."""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "; ".join(map(_line, value))
+    return _line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+NOTICE = (
+    "<!-- tapebot writes this file from its tapes: changes made here are lost, and never read. -->"
+)
+"""The first line of files that are kept current."""
+
+OTHER = "Other"
+"""The heading of facts that are about nothing in particular."""
+
+_DATED = re.compile(r"\[\d{4}-\d\d-\d\d")
+_BLANKS = re.compile(r"\n\s*\n")
+
+
+def memory_md(facts: Iterable[Fact], before_facts: str = "") -> str:
+    """Return ``MEMORY.md``.
+
+    Args:
+        facts: That are believed.
+        before_facts: Long-term memory that was written before there were facts, as Markdown.
+    """
+    sections: dict[str, list[str]] = {}
+    for subject, some in group_by_subject(facts).items():
+        lines = sections.setdefault(_heading(subject), [])
+        lines += [f"- {' '.join(fact.text.split())}" for fact in some]
+    ordered = sorted(sections, key=lambda heading: heading == OTHER)
+    parts = [f"# {heading}\n\n" + "\n".join(sections[heading]) for heading in ordered]
+    if before_facts.strip():
+        parts.append(before_facts.strip())
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def history_md(entry: TapeEntry, timezone: tzinfo) -> str:
+    """Return an entry of a tape as a piece of ``HISTORY.md``; empty where it is none.
+
+    Args:
+        entry: Any.
+        timezone: Of the date that is put before a piece without one.
+    """
+    if entry.kind != "event" or entry.name != HISTORY_EVENT:
+        return ""
+    # A blank line would end it too early.
+    text = _BLANKS.sub("\n", str(entry.data.get("entry") or "").strip())
+    if not text:
+        return ""
+    if _DATED.match(text) is None:
+        text = (
+            f"[{format_timestamp(entry.data.get('from') or entry.meta.get('ts'), timezone)}] {text}"
+        )
+    return f"{text}\n\n"
+
+
+def _heading(subject: str) -> str:
+    words = " ".join(subject.split()).lstrip("# ")
+    return words[:1].upper() + words[1:] if words else OTHER

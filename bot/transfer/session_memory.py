@@ -1,0 +1,76 @@
+"""What is believed in a session, read from its tapes alone: also beside a running bot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from bot.core.errors import TapeNotFound
+from bot.memory.bus.compartment_records import parse_utc_time
+from bot.memory.conversation_entries import TURN_START
+from bot.memory.facts.fact_fold import FactFold, fold_entries
+from bot.memory.scope_memory import load_fact_entries
+from bot.memory.session_fold import SCOPE_EVENT
+from bot.memory.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold
+from bot.tape.batches import read_batches
+from bot.tape.service import TapeService
+from bot.tape.store import TapeStore
+from bot.transfer.memory_markdown import memory_md
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMemory:
+    """A session's memory.
+
+    Attributes:
+        session: Its key.
+        home: The tape that its facts are on.
+        facts: Those facts.
+        zone: Its memory zone.
+        own: What its own tape holds: facts of its own, problems, working sets.
+    """
+
+    session: str
+    home: str
+    facts: FactFold
+    zone: MemorySnapshot
+    own: FactFold
+
+    @property
+    def notes(self) -> Sequence[DailyNote]:
+        """Notes of days, oldest first."""
+        return self.zone.dailies
+
+    def memory_md(self) -> str:
+        """Return ``MEMORY.md``."""
+        # No session that was opened since there are facts has anything else in its zone.
+        before = "" if self.facts.last_entry_id else self.zone.long_term
+        return memory_md(self.facts.active(), before)
+
+
+async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
+    """Read a session's memory, all of its tape; writes nothing, and costs the memory of a portion.
+
+    Raises:
+        TapeNotFound: There is no such session.
+    """
+    zone, facts, home = ZoneFold(), FactFold(), session
+    async with aclosing(read_batches(store, session)) as parts:
+        async for entries in parts:
+            for entry in entries:
+                zone.apply(entry)
+                facts.apply(entry)
+                if entry.kind == "event" and entry.name == TURN_START:
+                    # A working set lives on while its problem is worked on.
+                    held = facts.compartments
+                    held.last_used = parse_utc_time(entry.meta.get("ts")) or held.last_used
+                if entry.kind == "event" and entry.name == SCOPE_EVENT:
+                    home = str(entry.data.get("home") or session)
+    own = facts
+    if home != session:
+        try:
+            facts = fold_entries(await load_fact_entries(TapeService(store, home)))
+        except TapeNotFound:
+            facts = FactFold()
+    return SessionMemory(session, home, facts, zone.snapshot, own)

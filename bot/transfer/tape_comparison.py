@@ -1,0 +1,119 @@
+"""A tape in two places: whether it is the same there, entry by entry, digest by digest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from hashlib import sha256
+
+from bot.tape.batches import read_chained_lines, read_line_batches
+from bot.tape.codec import TapeLine, encode_entries
+from bot.tape.entries import TapeEntry
+from bot.tape.store import TapeStore
+from bot.transfer.storage import TapeMetadata
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TapeComparison:
+    """What two places hold of a tape.
+
+    Attributes:
+        entries: How many the first one has.
+        digest: SHA-256 over the lines of those entries, as ``bot.tape.codec`` writes them.
+        difference: The first thing that differs, for people; None where the tapes are the same.
+    """
+
+    entries: int
+    digest: str
+    difference: str | None
+
+
+async def read_tape_metadata(store: TapeStore, tape: str) -> TapeMetadata:
+    """Return what a tape is beside its entries.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    segments = tuple(await store.segments(tape))
+    return TapeMetadata(await store.get_title(tape), await store.version(tape), segments)
+
+
+async def read_line_pages(store: TapeStore, tape: str) -> AsyncGenerator[list[TapeLine], None]:
+    """Yield a tape's entries with their links, oldest first, some at a time."""
+    async with aclosing(read_line_batches(store, tape)) as found:
+        async for page in found:
+            # A reset drops entries, and no page of them stays.
+            if page:
+                yield page
+
+
+async def compare_tape(here: TapeStore, there: TapeStore, tape: str) -> TapeComparison:
+    """Read a tape in both places, whatever its length, and compare all that it holds.
+
+    Raises:
+        TapeNotFound: One of them has no such tape.
+    """
+    ours, theirs = await read_tape_metadata(here, tape), await read_tape_metadata(there, tape)
+    difference = _shapes(ours, theirs)
+    digest, count, unlinked = sha256(), 0, None
+    for first in range(1, max(ours.version, theirs.version) + 1, _PAGE):
+        last = first + _PAGE - 1
+        page = await read_chained_lines(here, tape, first, last)
+        entries = [line.entry for line in page]
+        lines = [encode_entries([entry]) for entry in entries]
+        digest.update(b"".join(lines))
+        count += len(page)
+        if difference is None:
+            other = await read_chained_lines(there, tape, first, last)
+            difference = _first(entries, lines, [line.entry for line in other])
+            unlinked = unlinked or (None if difference else _links(page, other))
+    return TapeComparison(count, digest.hexdigest(), difference or unlinked)
+
+
+def _shapes(ours: TapeMetadata, theirs: TapeMetadata) -> str | None:
+    if ours.version != theirs.version:
+        return f"it ends with entry {ours.version} here and with {theirs.version} there"
+    if ours.title != theirs.title:
+        return f"its title is {ours.title!r} here and {theirs.title!r} there"
+    if ours.segments != theirs.segments:
+        return f"it has the segments {_named(ours)} here and {_named(theirs)} there"
+    return None
+
+
+def _named(one: TapeMetadata) -> str:
+    return ", ".join(segment.name for segment in one.segments) or "(none)"
+
+
+def _first(
+    ours: Sequence[TapeEntry], lines: Sequence[bytes], theirs: Sequence[TapeEntry]
+) -> str | None:
+    """Return the first difference between entries of one range of ids."""
+    for place, (entry, line) in enumerate(zip(ours, lines, strict=True)):
+        if place == len(theirs):
+            return f"entry {entry.id} is not there"
+        other = theirs[place]
+        if other.id != entry.id:
+            return f"entry {min(entry.id, other.id)} is in one place only"
+        # Lines tell what values do not: 1 from 1.0, two halves of a sign from the sign.
+        if encode_entries([other]) != line:
+            return f"entry {entry.id} differs in its {_part(entry, other)}"
+    if len(theirs) > len(ours):
+        return f"entry {theirs[len(ours)].id} is there and not here"
+    return None
+
+
+def _links(ours: Sequence[TapeLine], theirs: Sequence[TapeLine]) -> str | None:
+    """Return the first difference between the digests of entries that are the same."""
+    for here, there in zip(ours, theirs, strict=True):
+        if here.link != there.link:
+            return f"entry {here.entry.id} has another digest"
+    return None
+
+
+def _part(entry: TapeEntry, other: TapeEntry) -> str:
+    if entry.kind != other.kind:
+        return f"kind: {entry.kind} here, {other.kind} there"
+    return "payload" if entry.payload != other.payload else "meta, or in how it is written"

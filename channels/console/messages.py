@@ -1,0 +1,48 @@
+"""The one person at the console, as the bus sees them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from datetime import UTC, datetime
+
+from bot.bus import Address, Answer, Inbound, Sender
+from channels.outgoing_files import file_size, missing_file_text
+
+
+class InboundFactory:
+    """Turns what the person wrote into inbounds of one conversation.
+
+    Args:
+        address: The conversation.
+        sender: The person.
+    """
+
+    def __init__(self, address: Address, sender: Sender) -> None:
+        self._address = address
+        self._sender = sender
+        # The start's nanoseconds keep ids apart over restarts, the count within a run.
+        self._run = time.time_ns()
+        self._count = itertools.count(1)
+
+    def create(self, text: str) -> Inbound:
+        """Return a new message of the person's, sent now."""
+        return Inbound(
+            address=self._address,
+            id=f"{self._run}-{next(self._count)}",
+            sender=self._sender,
+            text=text,
+            sent_at=datetime.now(UTC),
+            role="owner",
+        )
+
+
+async def answer_text(answer: Answer) -> str:
+    """Return an answer's text, and where its files lie, unless it says so itself."""
+    lines = []
+    for file in answer.files:
+        if await file_size(file) is None:
+            lines.append(missing_file_text(file))
+        elif str(file.path) not in answer.text:
+            lines.append(f"The file is `{file.path}`.")
+    return "\n\n".join([answer.text, *lines])

@@ -1,0 +1,180 @@
+"""Text shown while it grows; whatever goes wrong with it, the answer comes later all the same.
+
+Rule 1: of partials only the newest counts, and none of a stream that has ended.
+Rule 2: what is a draft is no message: it is shown again before the platform drops it, and a flood of
+    drafts holds no message back.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic
+
+import anyio
+
+from bot.bus import Answer, Partial
+from channels.delivery.displayed_answer import DisplayedAnswer
+from channels.delivery.messenger import (
+    MessengerApi,
+    MessengerError,
+    PieceT,
+    PlatformUnreachable,
+    RateLimited,
+    RateLimitState,
+)
+
+logger = logging.getLogger(__name__)
+
+_AGAIN = 1.0
+_SHORTEST = 24
+_ENDED = 16
+_DRAFT_STANDS = 20.0
+"""Seconds; Telegram drops a draft after 30."""
+
+_DRAFTS_APART = 1.0
+
+ReportPart = Callable[[DisplayedAnswer[PieceT], str], Awaitable[None]]
+
+
+class AnswerStream(Generic[PieceT]):
+    """The running stream of one chat.
+
+    Args:
+        screen: The platform.
+        room: The chat's limits.
+        report: Tells the bus which messages carry a part of an answer.
+    """
+
+    def __init__(
+        self, screen: MessengerApi[PieceT], room: RateLimitState, report: ReportPart[PieceT]
+    ) -> None:
+        self._screen = screen
+        self._room = room
+        self._report = report
+        self._waiting: Partial | None = None
+        self._shown: DisplayedAnswer[PieceT] | None = None
+        self._ended: deque[str] = deque(maxlen=_ENDED)
+        self._not_before = 0.0
+        self._drafted: Partial | None = None
+        self._redraft_at = 0.0
+        self._drafts = True
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether there is text that is not shown yet."""
+        return self._waiting is not None
+
+    def put(self, partial: Partial) -> None:
+        """Take a newer text."""
+        if partial.stream not in self._ended:
+            self._waiting = partial
+
+    def seconds_until_due(self, *, busy: bool) -> float:
+        """Return the seconds until something is to be shown; infinite where nothing is.
+
+        Args:
+            busy: An answer is still on its way: else a draft that stands is left to go.
+        """
+        if self._waiting is None and (self._drafted is None or not busy):
+            return math.inf
+        later = max(self._not_before, self._room.next_edit_at, self._room.retry_at)
+        if self._waiting is None:
+            later = max(later, self._redraft_at)
+        return later - anyio.current_time()
+
+    def end(self, answer: Answer) -> DisplayedAnswer[PieceT]:
+        """End the stream that an answer completes; return what is shown of it."""
+        if answer.stream is not None:
+            self._ended.append(answer.stream)
+        if self._waiting is not None and self._waiting.stream == answer.stream:
+            self._waiting = None
+        if self._drafted is not None and self._drafted.stream == answer.stream:
+            self._drafted = None
+        shown = self._shown
+        if shown is not None and shown.key == answer.stream:
+            self._shown = None
+            return shown
+        ids = answer.shown
+        if not ids and answer.replaces is not None:
+            ids = (answer.replaces,)
+        return DisplayedAnswer.from_sent(answer.address, answer.id, answer.reply_to, ids)
+
+    def clear(self) -> None:
+        """Forget what waits, after something broke down."""
+        self._waiting = self._drafted = None
+
+    async def show(self) -> None:
+        """Show the newest text, or the draft that stands once more."""
+        partial = self._waiting or self._drafted
+        self._waiting = None
+        if partial is None:
+            return
+        pace = self._screen.pace(partial.address)
+        shown = self._shown
+        if shown is None or shown.key != partial.stream:
+            shown = self._shown = DisplayedAnswer.from_sent(
+                partial.address, partial.stream, partial.reply_to, partial.shown
+            )
+            if not partial.shown:
+                self._again(partial, pace.first_edit)
+                return
+        if len(partial.text) < _SHORTEST:
+            return
+        self._room.next_edit_at = anyio.current_time() + pace.edit
+        await self._try(shown, partial)
+
+    async def _try(self, shown: DisplayedAnswer[PieceT], partial: Partial) -> None:
+        try:
+            pieces = self._screen.render(partial.text)
+            if pieces:
+                await self._bring(shown, partial, pieces)
+        except RateLimited as flood:
+            self._room.back_off(flood.seconds)
+            self._again(partial, flood.seconds)
+        except PlatformUnreachable:
+            self._again(partial, _AGAIN)
+        except MessengerError as error:
+            logger.debug("a stream is not shown further: %s", error)
+            self._give_up(partial)
+        except Exception:  # what is streamed is not worth a chat
+            logger.exception("a stream of %s broke down", partial.address.session)
+            self._give_up(partial)
+
+    async def _bring(
+        self, shown: DisplayedAnswer[PieceT], partial: Partial, pieces: Sequence[PieceT]
+    ) -> None:
+        if self._drafts and not shown.message_ids[len(pieces) - 1 :]:
+            self._drafts = await self._draft(partial, pieces[-1])
+            if self._drafts:
+                pieces = pieces[:-1]
+
+        async def sent() -> None:
+            await self._report(shown, partial.stream)
+
+        await shown.reconcile(self._screen, pieces, sent, last=False)
+
+    async def _draft(self, partial: Partial, piece: PieceT) -> bool:
+        """Show a draft; False where the platform has none."""
+        try:
+            shown = await self._screen.draft(partial.address, partial.stream, piece)
+        except RateLimited as flood:
+            self._not_before = anyio.current_time() + flood.seconds
+            return True
+        if shown:
+            self._drafted = partial
+            self._not_before = anyio.current_time() + _DRAFTS_APART
+            self._redraft_at = anyio.current_time() + _DRAFT_STANDS
+        return shown
+
+    def _again(self, partial: Partial, pause: float) -> None:
+        """Show it later, unless a newer one has come meanwhile."""
+        self._not_before = anyio.current_time() + pause
+        if self._waiting is None:
+            self._waiting = partial
+
+    def _give_up(self, partial: Partial) -> None:
+        self._ended.append(partial.stream)
+        self._drafted = None

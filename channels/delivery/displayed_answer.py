@@ -1,0 +1,207 @@
+"""Bringing what a chat shows to what it should show: one function for streams, ends and restarts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Generic
+
+import anyio
+
+from bot.bus import Address, Button, OutgoingFile
+from channels.delivery.messenger import (
+    FileRejected,
+    MessageGone,
+    MessageRejected,
+    MessengerApi,
+    OutgoingMessage,
+    PieceT,
+)
+from channels.outgoing_files import rejected_file_text
+
+logger = logging.getLogger(__name__)
+
+OnSent = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class DisplayedAnswer(Generic[PieceT]):
+    """The platform messages of one answer, and what each is known to hold.
+
+    Attributes:
+        address: Where.
+        key: Names the answer in repeated sends.
+        reply_to: The message that is answered.
+        message_ids: The platform's ids, in order.
+        pieces: What each message holds; None where that is not known (sent before a restart): then
+            what stands in a file's place is taken for the file.
+        stale_ids: Messages that carried parts of it and must go.
+    """
+
+    address: Address
+    key: str
+    reply_to: str | None
+    message_ids: list[str] = field(default_factory=list)
+    pieces: list[PieceT | OutgoingFile | None] = field(default_factory=list)
+    stale_ids: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_sent(
+        cls, address: Address, key: str, reply_to: str | None, ids: Sequence[str]
+    ) -> DisplayedAnswer[PieceT]:
+        """Return an answer of which these messages were sent before."""
+        return cls(address, key, reply_to, list(ids), [None] * len(ids))
+
+    async def reconcile(
+        self,
+        screen: MessengerApi[PieceT],
+        wanted: Sequence[PieceT],
+        on_sent: OnSent,
+        buttons: tuple[Button, ...] = (),
+        files: Sequence[OutgoingFile] = (),
+        *,
+        last: bool,
+    ) -> None:
+        """Edit, send and take away until the chat shows this; safe to repeat after any error.
+
+        Args:
+            screen: The platform.
+            wanted: The messages that are to be there.
+            on_sent: Called after each new message.
+            buttons: Below the last of them.
+            files: That are to be there below them, a message each.
+            last: No more will come: what is too much is taken away.
+
+        Raises:
+            ScreenError: A call failed; what was done before it is remembered.
+        """
+        whole: list[PieceT | OutgoingFile] = [*wanted, *files]
+        for place, piece in enumerate(whole):
+            below = buttons if place == len(wanted) - 1 else ()
+            if place < len(self.message_ids):
+                await self._change(screen, place, piece, below)
+            else:
+                await run_shielded(partial(self._send, screen, piece, below, on_sent))
+        if last:
+            self._part_from(len(whole))
+            while self.stale_ids:
+                await self._take_away(screen, self.stale_ids[-1])
+                self.stale_ids.pop()
+
+    async def _change(
+        self,
+        screen: MessengerApi[PieceT],
+        place: int,
+        piece: PieceT | OutgoingFile,
+        buttons: tuple[Button, ...],
+    ) -> None:
+        known = self.pieces[place]
+        if known == piece and not buttons:
+            return
+        if isinstance(piece, OutgoingFile) and known is None:
+            return
+        if isinstance(piece, OutgoingFile) or isinstance(known, OutgoingFile):
+            self._part_from(place)
+            raise MessageGone("no text becomes a file, and no file a text")
+        try:
+            await screen.edit(self.address, self.message_ids[place], piece, buttons)
+        except (MessageGone, MessageRejected) as error:
+            # It and what follows it are sent anew, so that the order stays. A message that is only too
+            # old to be edited still stands with a part of the answer: it is taken away as well.
+            self._part_from(place)
+            raise MessageGone(str(error)) from error
+        self.pieces[place] = piece
+
+    def _part_from(self, place: int) -> None:
+        """Let go of the messages from a place on; they are taken away at the end."""
+        self.stale_ids += self.message_ids[place:]
+        del self.message_ids[place:], self.pieces[place:]
+
+    async def _take_away(self, screen: MessengerApi[PieceT], message_id: str) -> None:
+        try:
+            await screen.delete(self.address, message_id)
+        except (MessageGone, MessageRejected) as error:
+            logger.info("a message of %s stays: %s", self.address.session, error)
+
+    async def _send(
+        self,
+        screen: MessengerApi[PieceT],
+        piece: PieceT | OutgoingFile,
+        buttons: tuple[Button, ...],
+        on_sent: OnSent,
+    ) -> None:
+        if isinstance(piece, OutgoingFile):
+            sent = await self._send_file(screen, piece)
+        else:
+            sent = await self._send_text(screen, piece, buttons)
+        self.message_ids.append(sent)
+        self.pieces.append(piece)
+        await on_sent()
+
+    async def _send_file(self, screen: MessengerApi[PieceT], file: OutgoingFile) -> str:
+        message = OutgoingMessage(self.address, file, f"{self.key}/{len(self.message_ids)}")
+        try:
+            return await screen.send_file(message)
+        except (MessageGone, MessageRejected) as refusal:
+            # The chat has the text already; that a file cannot be there is a word in it.
+            raise FileRejected(file, rejected_file_text(file, str(refusal))) from refusal
+
+    async def _send_text(
+        self, screen: MessengerApi[PieceT], piece: PieceT, buttons: tuple[Button, ...]
+    ) -> str:
+        place = len(self.message_ids)
+        message = OutgoingMessage(
+            self.address,
+            piece,
+            f"{self.key}/{place}",
+            self.reply_to if place == 0 else None,
+            buttons,
+        )
+        try:
+            return await screen.send(message)
+        except MessageGone as gone:
+            if message.reply_to is None:
+                raise MessageRejected(str(gone)) from gone
+            # The message that is answered is not there any more.
+            self.reply_to = None
+            return await self._again(screen, message)
+
+    async def _again(self, screen: MessengerApi[PieceT], message: OutgoingMessage[PieceT]) -> str:
+        try:
+            return await screen.send(replace(message, reply_to=None))
+        except MessageGone as gone:
+            raise MessageRejected(str(gone)) from gone
+
+
+GRACE_SECONDS = 5.0
+"""Seconds that a stop waits for a call that has begun."""
+
+
+async def run_shielded(call: Callable[[], Awaitable[None]]) -> None:
+    """Await a call; a cancellation meanwhile waits until it is done, for a few seconds at most.
+
+    Raises:
+        Exception: What the call raised.
+    """
+    scope, done = anyio.CancelScope(shield=True), anyio.Event()
+    failures: list[Exception] = []
+
+    async def shielded() -> None:
+        with scope:
+            try:
+                await call()
+            except Exception as error:  # noqa: BLE001 (raised again where the call was asked for)
+                failures.append(error)
+        done.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shielded)
+        try:
+            await done.wait()
+        except BaseException:
+            scope.deadline = anyio.current_time() + GRACE_SECONDS
+            raise
+    if failures:
+        raise failures[0]

@@ -1,0 +1,83 @@
+"""The sign that an answer is on its way."""
+
+from __future__ import annotations
+
+import logging
+from typing import Generic
+
+import anyio
+
+from bot.bus import Activity
+from channels.delivery.messenger import (
+    MessengerApi,
+    MessengerError,
+    PieceT,
+    RateLimited,
+    RateLimitState,
+)
+
+logger = logging.getLogger(__name__)
+
+_LONGEST = 600.0
+"""Seconds without a word from the bot after which it no longer counts as busy."""
+
+
+class TypingIndicator(Generic[PieceT]):
+    """Shows the sign while there is something to wait for.
+
+    Args:
+        screen: The platform.
+        room: The chat's limits.
+    """
+
+    def __init__(self, screen: MessengerApi[PieceT], room: RateLimitState) -> None:
+        self._screen = screen
+        self._room = room
+        self._state: Activity | None = None
+        self._until = 0.0
+        self._flooded_until = 0.0
+        self._woken = anyio.Event()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the bot is busy for this chat."""
+        return self._state is not None and anyio.current_time() <= self._until
+
+    def put(self, activity: Activity) -> None:
+        """Learn what the bot does."""
+        self._state = None if activity.state == "idle" else activity
+        self._until = anyio.current_time() + _LONGEST
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Show it no more."""
+        self._state = None
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            pause = await self._show() if self.is_active else None
+            self._woken = anyio.Event()
+            with anyio.move_on_after(pause):
+                await self._woken.wait()
+
+    async def _show(self) -> float:
+        """Show the sign once, unless a flood lasts; return the seconds until it must be shown again."""
+        if (left := self._flooded_until - anyio.current_time()) > 0:
+            return left
+        await self._room.wait()
+        state = self._state
+        if state is None:
+            return 0
+        pause = self._screen.pace(state.address).typing
+        try:
+            await self._screen.typing(state.address)
+        except RateLimited as flood:
+            self._flooded_until = anyio.current_time() + flood.seconds
+            return max(pause, flood.seconds)
+        except MessengerError as error:
+            logger.debug("no typing sign: %s", error)
+        except Exception:  # a sign is not worth a chat
+            logger.exception("the typing sign of %s broke down", state.address.session)
+            self.stop()
+        return pause

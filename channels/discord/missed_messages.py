@@ -1,0 +1,227 @@
+"""What was said while the bot was away.
+
+Discord sends it to nobody: it is read from each followed channel's history. That of direct
+conversations which a stranger opened meanwhile is not, since Discord lists no direct conversations
+to bots; the first message that arrives there live is the first that is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import anyio
+import discord
+
+from bot.bus import AccessRequest, Sender
+from channels.delivery.messenger import MessengerError
+from channels.discord.current_client import CurrentClient
+from channels.discord.errors import call_with_retries
+from channels.discord.intake import RetryingBusClient
+from channels.discord.message_content import chat_location
+from channels.discord.read_positions import ChannelPosition, ReadPositions
+
+logger = logging.getLogger(__name__)
+
+MAX_MISSED_MESSAGES = 1000
+"""The most messages that are read of one channel: the newest ones."""
+
+MAX_ANSWER_AGE = timedelta(days=2)
+"""What is older is not answered: whoever asked has long given up."""
+
+MAX_CONCURRENT_CALLS = 4
+"""The most calls at once: after a long absence every channel has something."""
+
+_PAGE = 100
+
+MessageHandler = Callable[[discord.Message, bool], Awaitable[None]]
+"""Deals with a message; False for one that is too old to be answered."""
+
+
+class ChannelUnavailable(Exception):
+    """A channel is gone or closed to the bot."""
+
+
+class MissedMessageReader:
+    """Reads each channel's history once for each session with Discord's gateway.
+
+    Everything here runs in the channel's lane, so that live messages wait behind it, and goes on
+    over lost connections.
+
+    Args:
+        name: The name of our channel.
+        uplink: The connection of the moment.
+        gate: Says whether a channel of a server is open to all in it.
+        marks: How far each channel was dealt with.
+        deal: Deals with a message.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        uplink: CurrentClient,
+        gate: RetryingBusClient,
+        marks: ReadPositions,
+        deal: MessageHandler,
+    ) -> None:
+        self._name = name
+        self._uplink = uplink
+        self._gate = gate
+        self._marks = marks
+        self._deal = deal
+        self._before: dict[int, ChannelPosition] = {}
+        self._session = 0
+        self._read: dict[int, int] = {}
+        self._calls = anyio.CapacityLimiter(MAX_CONCURRENT_CALLS)
+
+    def start_session(self) -> list[int]:
+        """Begin anew after a new session was made; return the direct conversations to be read."""
+        self._session += 1
+        self._read.clear()
+        self._before = self._marks.snapshot()
+        return [channel for channel, mark in self._before.items() if mark.guild_id is None]
+
+    def unlisted_channels(self, client: discord.Client) -> list[int]:
+        """Return what is followed in servers and was not listed by them: archived threads, say."""
+        away = {guild.id for guild in client.guilds if guild.unavailable}
+        return [
+            channel
+            for channel, mark in self._marks.snapshot().items()
+            if mark.guild_id is not None
+            and mark.guild_id not in away
+            and client.get_channel(channel) is None
+        ]
+
+    async def catch_up(self, channel_id: int) -> None:
+        """Deal with what came after the channel's mark, oldest first, unless that was done."""
+        session = self._session
+        if self._read.get(channel_id) == session:
+            return
+        # Where there is no mark, what comes live is the first that is known.
+        if self._marks.get(channel_id) is not None:
+            try:
+                await call_with_retries("what was missed", partial(self._read_after, channel_id))
+            except ChannelUnavailable as error:
+                self._marks.unfollow(channel_id)
+                logger.warning("%d is not followed any more: %s", channel_id, error)
+            except MessengerError as error:
+                logger.info("what was missed in %d cannot be read: %s", channel_id, error)
+            except Exception:  # whatever it is, it must not hold up what comes live
+                logger.exception("what was missed in %d cannot be read", channel_id)
+        # A session that began meanwhile has its own gap.
+        self._read[channel_id] = session
+
+    async def follow_channel(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
+        """Follow a channel or thread from now on if it is open to the bot, and read what was missed."""
+        if self._marks.get(channel.id) is None and await self._open(channel):
+            self._marks.follow(channel.id, self._start(channel), channel.guild.id)
+            self._read.pop(channel.id, None)
+        await self.catch_up(channel.id)
+
+    async def _channel(self, channel_id: int) -> discord.abc.Messageable:
+        client = self._uplink.client
+        channel = client.get_channel(channel_id)
+        if isinstance(channel, discord.abc.Messageable):
+            return channel
+        if self._marks.guild_of(channel_id) is None:
+            return client.get_partial_messageable(channel_id)
+        try:
+            async with self._calls:
+                found = await client.fetch_channel(channel_id)
+        except (discord.Forbidden, discord.NotFound) as error:
+            raise ChannelUnavailable(str(error)) from error
+        if not isinstance(found, discord.abc.Messageable):
+            raise ChannelUnavailable("nothing can be said there")
+        return found
+
+    async def _open(self, channel: discord.abc.GuildChannel | discord.Thread) -> bool:
+        """Whether a channel is allowed whoever speaks: nobody in particular is asked about."""
+        place, bot = chat_location(self._name, channel), self._uplink.me
+        if place is None or bot is None:
+            return False
+        sender = Sender(str(bot.id), bot.display_name)
+        verdict = await self._gate.authorize(
+            AccessRequest(place.address, sender, place.private, place.access_ids)
+        )
+        return verdict.role is not None
+
+    def _start(self, channel: discord.abc.GuildChannel | discord.Thread) -> int:
+        """Return the mark of a channel that is met for the first time: nothing old is answered."""
+        if isinstance(channel, discord.Thread):
+            parent = self._before.get(channel.parent_id)
+            if parent is not None and channel.id > parent.message_id:
+                # It was opened while the bot was away: all of it is new, its first message too.
+                return channel.id - 1
+        return getattr(channel, "last_message_id", None) or channel.id
+
+    async def _read_after(self, channel_id: int) -> None:
+        """Deal with a part of the history; what was dealt with stays so if it breaks off."""
+        channel, after = await self._channel(channel_id), self._marks.get(channel_id) or 0
+        if _nothing_new(channel, after):
+            return
+        page = await self._page(channel, after)
+        if len(page) == _PAGE:
+            newest = await self._before_newest(channel, after)
+            if newest != after:
+                logger.warning(
+                    "more than %d messages were missed in %d", MAX_MISSED_MESSAGES, channel_id
+                )
+                await self._tell(
+                    channel_id,
+                    f"While I was away, more than {MAX_MISSED_MESSAGES} messages were sent here. I read the newest of "
+                    "them and none before: please send again what still matters.",
+                )
+                after, page = newest, await self._page(channel, newest)
+        old = 0
+        while page:
+            for message in page:
+                old += await self._contained(message)
+            after = page[-1].id
+            page = await self._page(channel, after) if len(page) == _PAGE else []
+        if old:
+            logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
+            await self._tell(
+                channel_id,
+                f"While I was away for long, messages were sent here that I do not answer any more: "
+                f"{old}. Please send again what still matters.",
+            )
+
+    async def _tell(self, channel_id: int, text: str) -> None:
+        """Say in a direct conversation what is left out; servers' channels go on without the bot."""
+        if self._marks.guild_of(channel_id) is None:
+            await self._uplink.send_text(channel_id, text)
+
+    async def _page(self, channel: discord.abc.Messageable, after: int) -> list[discord.Message]:
+        async with self._calls:
+            history = channel.history(limit=_PAGE, after=discord.Object(after), oldest_first=True)
+            return [message async for message in history]
+
+    async def _before_newest(self, channel: discord.abc.Messageable, after: int) -> int:
+        """Return what the newest messages come after: the mark itself, unless they are too many."""
+        count, before = 0, None
+        while count < MAX_MISSED_MESSAGES:
+            async with self._calls:
+                history = channel.history(limit=_PAGE, before=before)
+                newer = [each.id async for each in history if each.id > after]
+            if len(newer) < _PAGE:
+                return after
+            count, before = count + len(newer), discord.Object(newer[-1])
+        return before.id - 1 if before is not None else after
+
+    async def _contained(self, message: discord.Message) -> bool:
+        """Deal with a message; return whether it is too old to be answered."""
+        old = datetime.now(UTC) - message.created_at > MAX_ANSWER_AGE
+        try:
+            await self._deal(message, not old)
+        except Exception:  # whatever it is, the others go on
+            logger.exception("a message that was missed could not be handled")
+            self._marks.advance(message.channel.id, message.id)
+        return old
+
+
+def _nothing_new(channel: object, mark: int) -> bool:
+    newest = getattr(channel, "last_message_id", None)
+    in_server = isinstance(channel, discord.abc.GuildChannel | discord.Thread)
+    return in_server and newest is not None and newest <= mark

@@ -1,0 +1,248 @@
+"""How far each channel was dealt with, so that nothing is missed while the bot is away.
+
+Discord hands out what was said meanwhile by history only. An old mark does no harm: what is read
+again is known to the bus by its id.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from bot.bus import BusError
+from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS
+from channels.discord.shards import SINGLE_SHARD, Shard
+
+
+class FileReadPositions:
+    """Implements ``MarkStore`` with files of mode 0600.
+
+    All shards' files in the folder are read, so that a bot may be divided anew. What runs on another
+    machine is not there: then a store that the machines share is wanted.
+
+    Args:
+        folder: Made if it is not there.
+        shard: Whose file is written.
+    """
+
+    def __init__(self, folder: Path, shard: Shard) -> None:
+        self._folder = folder
+        part = "" if shard.is_only else f"-{shard.number}-of-{shard.count}"
+        self._path = folder / f"marks{part}.json"
+        self._rows: dict[int, PositionRow] = {}
+
+    async def read(self) -> Iterable[PositionRow]:
+        """Return what the files hold; one that is damaged counts as none, and is reported."""
+        return await anyio.to_thread.run_sync(self._read)
+
+    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
+        """Write the shard's file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        rows = self._rows | {row[0]: row for row in moved}
+        for channel in dropped:
+            rows.pop(channel, None)
+        await anyio.to_thread.run_sync(_replace, self._path, _encode(rows.values()))
+        self._rows = rows
+
+    def _read(self) -> Iterable[PositionRow]:
+        newest: dict[int, PositionRow] = {}
+        for path in sorted(self._folder.glob("marks*.json")):
+            rows = _rows_of(path)
+            if path == self._path:
+                self._rows = rows
+            for channel, row in rows.items():
+                newest[channel] = max(row, newest.get(channel, row), key=lambda each: each[1])
+        return newest.values()
+
+
+def _rows_of(path: Path) -> dict[int, PositionRow]:
+    try:
+        return {row[0]: row for row in _decode(path.read_bytes())}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        logger.warning(
+            "what was dealt with before cannot be read (%s): what was said on Discord while "
+            "the bot was away is not answered",
+            error,
+        )
+        return {}
+
+
+def _encode(rows: Iterable[PositionRow]) -> bytes:
+    shape = {
+        str(channel): {"last": str(message), "server": None if guild is None else str(guild)}
+        for channel, message, guild in rows
+    }
+    return json.dumps(shape).encode()
+
+
+def _decode(data: bytes) -> list[PositionRow]:
+    return [
+        (int(channel), int(each["last"]), int(each["server"]) if each["server"] else None)
+        for channel, each in json.loads(data).items()
+    ]
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+logger = logging.getLogger(__name__)
+
+_WRITE_SECONDS = 1.0
+_LAST_WORD_SECONDS = 5.0
+_MOST_CHANNELS = 5000
+
+PositionRow = tuple[int, int, int | None]
+"""A channel, the last message there that was dealt with, and its server (None: a direct conversation)."""
+
+
+class ReadPositionStore(Protocol):
+    """Where marks outlive the process; whoever takes a shard over reads there what the others wrote."""
+
+    async def read(self) -> Iterable[PositionRow]:
+        """Return the marks of all shards, whatever their number was; of one channel the newest.
+
+        Raises:
+            BusError: They cannot be had now.
+        """
+        ...
+
+    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
+        """Keep marks that moved, and forget channels; a mark never goes back.
+
+        Raises:
+            BusError: They could not be kept now; they come again.
+            OSError: Likewise.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPosition:
+    """How far one channel was dealt with.
+
+    Attributes:
+        message_id: The last message that was.
+        guild_id: The server; None in direct conversations.
+    """
+
+    message_id: int
+    guild_id: int | None
+
+
+class ReadPositions:
+    """The marks of one shard's channels.
+
+    Args:
+        store: Where they outlive the process.
+        shard: Whose they are.
+    """
+
+    def __init__(self, store: ReadPositionStore, shard: Shard = SINGLE_SHARD) -> None:
+        self._store = store
+        self._shard = shard
+        self._marks: dict[int, ChannelPosition] = {}
+        self._moved: set[int] = set()
+        self._changed = anyio.Event()
+
+    async def load(self) -> None:
+        """Read them, waiting until they can be had: without them what was missed stays so."""
+        pause = MIN_BACKOFF_SECONDS
+        while True:
+            try:
+                rows = await self._store.read()
+            except BusError as error:
+                logger.warning("what was dealt with before cannot be read yet: %s", error)
+                await anyio.sleep(pause)
+                pause = min(pause * 2, MAX_BACKOFF_SECONDS)
+            else:
+                self._marks = {
+                    channel: ChannelPosition(message, guild)
+                    for channel, message, guild in rows
+                    if self._shard.owns_guild(guild)
+                }
+                return
+
+    def get(self, channel_id: int) -> int | None:
+        """Return the last message that was dealt with; None where the channel is not known."""
+        mark = self._marks.get(channel_id)
+        return None if mark is None else mark.message_id
+
+    def guild_of(self, channel_id: int) -> int | None:
+        """Return the server of a followed channel; None for direct conversations."""
+        mark = self._marks.get(channel_id)
+        return None if mark is None else mark.guild_id
+
+    def snapshot(self) -> dict[int, ChannelPosition]:
+        """Return all marks by channel."""
+        return dict(self._marks)
+
+    def follow(self, channel_id: int, message_id: int, guild_id: int | None) -> None:
+        """Begin to follow a channel after a message; nothing where it is followed already."""
+        if channel_id in self._marks:
+            return
+        if len(self._marks) >= _MOST_CHANNELS:
+            self.unfollow(min(self._marks, key=lambda each: self._marks[each].message_id))
+        self._marks[channel_id] = ChannelPosition(message_id, guild_id)
+        self._touch(channel_id)
+
+    def advance(self, channel_id: int, message_id: int) -> None:
+        """Note that a message was dealt with, where its channel is followed."""
+        mark = self._marks.get(channel_id)
+        if mark is not None and message_id > mark.message_id:
+            self._marks[channel_id] = ChannelPosition(message_id, mark.guild_id)
+            self._touch(channel_id)
+
+    def unfollow(self, channel_id: int) -> None:
+        """Follow a channel no more."""
+        if self._marks.pop(channel_id, None) is not None:
+            self._touch(channel_id)
+
+    async def save_periodically(self) -> None:
+        """Write what changed, about once a second, until cancelled; then once more."""
+        try:
+            while True:
+                await self._changed.wait()
+                await self._save()
+                await anyio.sleep(_WRITE_SECONDS)
+        finally:
+            with anyio.move_on_after(_LAST_WORD_SECONDS, shield=True):
+                await self._save()
+
+    def _touch(self, *channels: int) -> None:
+        self._moved.update(channels)
+        self._changed.set()
+
+    async def _save(self) -> None:
+        if not self._moved:
+            return
+        touched, self._moved, self._changed = self._moved, set(), anyio.Event()
+        marks = {channel: self._marks.get(channel) for channel in sorted(touched)}
+        moved = [(each, m.message_id, m.guild_id) for each, m in marks.items() if m is not None]
+        try:
+            await self._store.write(moved, [each for each, mark in marks.items() if mark is None])
+        except (OSError, BusError) as error:
+            # Marks that stay behind only make history be read again.
+            self._touch(*touched)
+            logger.warning("how far Discord's channels were dealt with is not written: %s", error)
+        except BaseException:
+            self._touch(*touched)
+            raise

@@ -1,0 +1,36 @@
+"""Files that only their owner may read, written whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TEMPORARY_SUFFIX = ".new"
+"""Ends the name of a file that is being written."""
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file, readable by its owner only; after a kill it is the old or the new, whole.
+
+    What could not be written leaves nothing behind but for a kill: then ``FRESH`` ends its name.
+
+    Raises:
+        OSError: It could not be written.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + TEMPORARY_SUFFIX)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        with open(os.open(fresh, flags, 0o600), "wb") as file:  # noqa: PTH123 (a descriptor has no path)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

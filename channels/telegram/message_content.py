@@ -1,0 +1,315 @@
+"""What a Telegram message says, in words.
+
+Rule 1: a person's own words and what they only quote or forward are kept apart.
+Rule 2: who is meant is read from entities, never from the text: anybody may write a name.
+Rule 3: a name is always in quotes: the bot's own words never are, so nobody can be called like them.
+Rule 4: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aiogram.types import (
+    Chat,
+    Message,
+    MessageEntity,
+    MessageOriginChannel,
+    MessageOriginChat,
+    MessageOriginHiddenUser,
+    MessageOriginUser,
+    User,
+)
+
+from bot.bus import Sender
+
+MAX_QUOTE_LENGTH = 2_000
+"""Characters of a quote that are kept."""
+
+_LONGEST_LINK = 1_000
+_NO_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»〝〞〟＂'))
+_SPACE, _COMMA, _COLON = (char.encode("utf-16-le") for char in " ,:")
+
+
+@dataclass(frozen=True, slots=True)
+class BotIdentity:
+    """The bot.
+
+    Attributes:
+        id: Its user id.
+        username: Its handle, without ``@``.
+        commands: The names of its commands, without the slash.
+    """
+
+    id: int
+    username: str
+    commands: frozenset[str] = frozenset()
+
+    def has_username(self, handle: str) -> bool:
+        """Return whether a handle, without ``@``, is the bot's."""
+        return handle.casefold() == self.username.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A text with whom it names.
+
+    Attributes:
+        text: Without the bot's own name; of others ``@name``.
+        mentions_bot: It names the bot.
+        is_command: It begins with a slash command for this bot: one that names it, or that it has.
+        is_for_other_bot: It begins with a slash command for another bot.
+    """
+
+    text: str
+    mentions_bot: bool = False
+    is_command: bool = False
+    is_for_other_bot: bool = False
+
+
+def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) -> ParsedText:
+    """Return what a text says, and to whom."""
+    mentions = command = for_another = False
+    coded = text.encode("utf-16-le", "surrogatepass")
+    end = len(coded)
+    # From the end, so that what is replaced moves nothing that is still to be replaced.
+    for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
+        start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        if not 0 <= start < stop <= end:
+            continue
+        shown = coded[start:stop].decode("utf-16-le", "replace")
+        new = shown
+        if entity.type == "mention" and me.has_username(shown.removeprefix("@")):
+            mentions, new = True, ""
+        elif entity.type == "text_mention" and entity.user is not None:
+            mine = entity.user.id == me.id
+            mentions, new = mentions or mine, "" if mine else f"@{shown.removeprefix('@')}"
+        elif entity.type == "bot_command":
+            name, _, target = shown.partition("@")
+            mine = not target or me.has_username(target)
+            mentions = mentions or (bool(target) and mine)
+            new = name if mine else shown
+            if entity.offset == 0:
+                has = bool(target) or name.removeprefix("/").lower() in me.commands
+                command, for_another = mine and has, not mine
+        elif entity.type == "text_link":
+            new = shown + _behind(shown, entity.url)
+        if new != shown:
+            before, after = coded[:start], coded[stop:]
+            if not new:
+                after = _closed_up(before, after)
+            coded = before + new.encode("utf-16-le", "surrogatepass") + after
+    told = coded.decode("utf-16-le", "replace").strip()
+    return ParsedText(told or (text.strip() if mentions else ""), mentions, command, for_another)
+
+
+def with_links(text: str, entities: list[MessageEntity] | None) -> str:
+    """Return a text with the addresses of its links behind their words."""
+    coded = text.encode("utf-16-le", "surrogatepass")
+    for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
+        start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        if entity.type == "text_link" and 0 <= start < stop <= len(coded):
+            shown = coded[start:stop].decode("utf-16-le", "replace")
+            behind = _behind(shown, entity.url).encode("utf-16-le", "surrogatepass")
+            coded = coded[:stop] + behind + coded[stop:]
+    return coded.decode("utf-16-le", "replace")
+
+
+def _behind(shown: str, url: str | None) -> str:
+    """Return a link's address; empty where its words say it, or where it names a person."""
+    if not url or len(url) > _LONGEST_LINK or url.startswith("tg://user"):
+        return ""
+    bare = url.rstrip("/")
+    said = shown.strip().rstrip("/")
+    return "" if said in (bare, bare.partition("://")[2]) else f" ({url})"
+
+
+def _closed_up(before: bytes, after: bytes) -> bytes:
+    """Return what follows a name that is taken out, without what stood between the two."""
+    if not before:
+        after = after.removeprefix(_COMMA).removeprefix(_COLON)
+    if not before or before.endswith(_SPACE):
+        after = after.removeprefix(_SPACE)
+    return after
+
+
+def forward_header(message: Message) -> str | None:
+    """Return the line above what a message passes on; None where it is the sender's own.
+
+    A result of an inline bot is that bot's text: https://core.telegram.org/bots/inline.
+    """
+    match message.forward_origin:
+        case MessageOriginUser(sender_user=user):
+            return f"Forwarded from {quote_name(user.full_name, user.id)}:"
+        case MessageOriginHiddenUser(sender_user_name=name):
+            return f"Forwarded from {quote_name(name)}:"
+        case MessageOriginChat(sender_chat=chat) | MessageOriginChannel(chat=chat):
+            return f"Forwarded from {quote_name(chat_name(chat), chat.id)}:"
+    if message.via_bot is not None:
+        return f"Sent through @{message.via_bot.username or 'a_bot'}:"
+    return None
+
+
+def quote_name(name: str, number: int | None = None) -> str:
+    """Return a name in quotes, which it cannot leave, and the id, which cannot be chosen."""
+    kept = "".join(char for char in name if char.isspace() or char.isprintable())
+    kept = " ".join(kept.translate(_NO_QUOTES).split()) or "somebody"
+    return f'"{kept}"' if number is None else f'"{kept}" ({number})'
+
+
+def format_quote(author: str, said: str) -> str:
+    """Return a quote under a line on its author, bounded."""
+    said = said.strip()
+    if len(said) > MAX_QUOTE_LENGTH:
+        said = said[: MAX_QUOTE_LENGTH - 1] + "…"
+    return f"{author}\n{said}".strip()
+
+
+def replied_message(message: Message) -> Message | None:
+    """Return the message that one replies to; not the one that opened the topic it stands in."""
+    target = message.reply_to_message
+    if target is None or target.forum_topic_created is not None:
+        return None
+    if message.is_topic_message and target.message_id == message.message_thread_id:
+        return None
+    return target
+
+
+def reply_quote(message: Message, me: BotIdentity) -> str | None:
+    """Return what a message replies to: the part that was marked, else its whole text."""
+    part = message.quote
+    marked = with_links(part.text, part.entities) if part is not None and part.is_manual else None
+    target = replied_message(message)
+    if target is None:
+        if message.external_reply is None or not marked:
+            return None
+        return format_quote("In reply to another chat:", marked)
+    said = (
+        marked
+        or with_links(target.text or "", target.entities)
+        or with_links(target.caption or "", target.caption_entities)
+        or message_placeholder(target).full_text
+        or _named_file(target)
+    )
+    if not said:
+        return None
+    if target.from_user is not None and target.from_user.id == me.id:
+        return format_quote("In reply to your message:", said)
+    return format_quote(f"In reply to {_author(target)}:", said)
+
+
+def _named_file(message: Message) -> str:
+    kinds = ("photo", "voice", "audio", "video", "video_note", "animation", "document")
+    found = next((kind for kind in kinds if getattr(message, kind)), None)
+    return f"({found.replace('_', ' ')})" if found else ""
+
+
+def _author(message: Message) -> str:
+    if message.sender_chat is not None:
+        return quote_name(chat_name(message.sender_chat), message.sender_chat.id)
+    if message.from_user is not None:
+        return quote_name(message.from_user.full_name, message.from_user.id)
+    return "somebody"
+
+
+def chat_name(chat: Chat) -> str:
+    """Return a chat's title, or its person's name."""
+    return chat.title or " ".join(filter(None, (chat.first_name, chat.last_name))) or "somebody"
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePlaceholder:
+    """A message in words.
+
+    Attributes:
+        text: What it is; empty for a service message.
+        content: What somebody else has written in it, in one line.
+    """
+
+    text: str = ""
+    content: str = ""
+
+    @property
+    def full_text(self) -> str:
+        """All of it."""
+        return f"{self.text} {self.content}".strip()
+
+    @property
+    def quote(self) -> str:
+        """The content under a line on what it is of."""
+        kind = self.text.strip("()").partition(":")[0]
+        return f"From the {kind}:\n{self.content}" if self.content else ""
+
+
+def message_placeholder(message: Message) -> MessagePlaceholder:
+    """Return what stands for a message that is neither text nor file."""
+    return next(
+        iter((*_of_person(message), *_of_place(message), *_of_list(message))), MessagePlaceholder()
+    )
+
+
+def _of_person(message: Message) -> Iterator[MessagePlaceholder]:
+    if sticker := message.sticker:
+        yield MessagePlaceholder(f"(sticker {sticker.emoji})" if sticker.emoji else "(sticker)")
+    if contact := message.contact:
+        name = " ".join(filter(None, (contact.first_name, contact.last_name)))
+        yield MessagePlaceholder("(contact)", _line(name, contact.phone_number))
+    if dice := message.dice:
+        yield MessagePlaceholder(f"(dice {dice.emoji}: {dice.value})")
+    if message.story:
+        yield MessagePlaceholder("(a story, which bots cannot see)")
+    if message.paid_media:
+        yield MessagePlaceholder("(paid media, which bots cannot see)")
+
+
+def _of_place(message: Message) -> Iterator[MessagePlaceholder]:
+    if venue := message.venue:
+        place = venue.location
+        where = f"(place: {place.latitude}, {place.longitude})"
+        yield MessagePlaceholder(where, _line(venue.title, venue.address))
+    if location := message.location:
+        yield MessagePlaceholder(f"(location: {location.latitude}, {location.longitude})")
+
+
+def _of_list(message: Message) -> Iterator[MessagePlaceholder]:
+    if poll := message.poll:
+        options = "; ".join(option.text for option in poll.options)
+        yield MessagePlaceholder(f"(poll: {poll.question} Options: {options})")
+    if checklist := message.checklist:
+        tasks = "; ".join(task.text for task in checklist.tasks)
+        yield MessagePlaceholder(f"(checklist: {checklist.title}: {tasks})")
+    if game := message.game:
+        yield MessagePlaceholder("(game)", _line(game.title))
+
+
+def _line(*parts: str) -> str:
+    return " ".join(", ".join(parts).split())
+
+
+GROUP_TYPES = ("group", "supergroup")
+"""The kinds of chats where more than one person is present."""
+
+
+def message_sender(message: Message) -> Sender | None:
+    """Return who wrote a message; None where it is nobody's that a bot listens to."""
+    if message.chat.type not in (*GROUP_TYPES, "private") or message.is_automatic_forward:
+        return None
+    if message.sender_chat is not None:
+        # An anonymous administrator, or somebody who writes in the name of a channel.
+        return Sender(str(message.sender_chat.id), chat_name(message.sender_chat))
+    if message.from_user is None or message.from_user.is_bot:
+        return None
+    return user_sender(message.from_user)
+
+
+def reaction_sender(user: User | None, chat: Chat | None) -> Sender | None:
+    """Return who reacted; None where it is nobody that a bot listens to."""
+    if user is not None:
+        return None if user.is_bot else user_sender(user)
+    return None if chat is None else Sender(str(chat.id), chat_name(chat))
+
+
+def user_sender(user: User) -> Sender:
+    """Return a person."""
+    return Sender(str(user.id), user.full_name)

@@ -1,0 +1,357 @@
+"""What the bot shows, as calls of the Bot API."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from aiogram.methods import (
+    DeleteMessage,
+    EditMessageText,
+    SendChatAction,
+    SendDocument,
+    SendMessage,
+    SendMessageDraft,
+)
+from aiogram.types import (
+    FSInputFile,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    MessageEntity,
+    ReplyParameters,
+)
+
+from bot.bus import Address, Button, OutgoingFile
+from channels.delivery.messenger import (
+    MessageGone,
+    MessageRejected,
+    OutgoingMessage,
+    Pace,
+    check_file,
+)
+from channels.telegram.api import (
+    MAX_UPLOAD_BYTES,
+    UPLOAD_SECONDS,
+    BotApiClient,
+    ChatMigrated,
+    MessageNotModified,
+    MethodNotFound,
+    UnreadableResult,
+)
+from channels.telegram.entities import FormattedText
+from channels.telegram.inbound_composer import RecentMessages
+from channels.telegram.render import render, render_plain
+
+logger = logging.getLogger(__name__)
+
+_PRIVATE = Pace(edit=1.0, typing=4.5)
+_GROUP = Pace(edit=3.0, typing=4.5)
+_TYPING_SECONDS = 10
+_LONGEST_DATA = 64
+_SHORT_LABEL = 12
+_BUTTONS_IN_ROW = 3
+_GENERAL = 1
+"""A forum's General topic, to actions only: messages for it must name none."""
+
+_NOTHING = FormattedText("…")
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
+
+ResultT = TypeVar("ResultT")
+
+
+class TelegramMessenger:
+    """One bot's messages (``channels.delivery.messenger.Screen``).
+
+    Args:
+        api: Telegram.
+        recent: Learns which message carries the last answer.
+    """
+
+    def __init__(self, api: BotApiClient, recent: RecentMessages) -> None:
+        self._api = api
+        self._recent = recent
+        self._drafts = True
+        self._no_drafts: set[int] = set()
+        self._moved: dict[int, int] = {}
+
+    def rate_limit_key(self, address: Address) -> str:
+        """Return the chat: its topics share its limits."""
+        return address.chat_id
+
+    def pace(self, address: Address) -> Pace:
+        """Return how fast a chat may be written to: https://core.telegram.org/bots/faq.
+
+        About one message a second to a person, twenty a minute to a group.
+        """
+        return _PRIVATE if _private(address) else _GROUP
+
+    def render(self, text: str) -> Sequence[FormattedText]:
+        """Return Markdown as styled messages."""
+        return render(text) or [_NOTHING]
+
+    def render_plain(self, text: str) -> Sequence[FormattedText]:
+        """Return the same without styles."""
+        return [FormattedText(one) for one in render_plain(text)] or [_NOTHING]
+
+    async def send(self, message: OutgoingMessage[FormattedText]) -> str:
+        """Show a message; return its id."""
+        address, piece = message.address, message.piece
+
+        async def call(chat: int) -> str:
+            # In a chat with a new id, the message that is answered has another one, too.
+            moved = chat != int(address.chat_id)
+            sending = SendMessage(
+                chat_id=chat,
+                message_thread_id=_topic(address),
+                text=piece.text,
+                entities=_entities(piece),
+                link_preview_options=_NO_PREVIEW,
+                reply_parameters=None if moved else _reply(message.reply_to),
+                reply_markup=_keyboard(message.buttons),
+            )
+            return str(await send_message(self._api, sending))
+
+        return self._noted(message, await self._in_chat(address, call))
+
+    async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
+        """Show a file as a document; return its message's id."""
+        address, file = message.address, message.piece
+        await check_file(file, MAX_UPLOAD_BYTES)
+
+        async def call(chat: int) -> str:
+            sending = SendDocument(
+                chat_id=chat,
+                message_thread_id=_topic(address),
+                document=FSInputFile(file.path, file.name),
+                disable_content_type_detection=True,
+            )
+            return str(await send_document(self._api, sending))
+
+        return self._noted(message, await self._in_chat(address, call))
+
+    def _noted(
+        self, message: OutgoingMessage[FormattedText] | OutgoingMessage[OutgoingFile], sent: str
+    ) -> str:
+        """Note which message carries the last answer; return its id."""
+        self._recent.record_answer(message.address.session, message.key.rpartition("/")[0], sent)
+        return sent
+
+    async def edit(
+        self,
+        address: Address,
+        message_id: str,
+        piece: FormattedText,
+        buttons: tuple[Button, ...] = (),
+    ) -> None:
+        """Change a message; one that is so already is fine."""
+
+        async def call(chat: int) -> None:
+            changing = EditMessageText(
+                chat_id=chat,
+                message_id=_number(message_id),
+                text=piece.text,
+                entities=_entities(piece),
+                link_preview_options=_NO_PREVIEW,
+                reply_markup=_keyboard(buttons),
+            )
+            await edit_message_text(self._api, changing)
+
+        try:
+            await self._in_chat(address, call)
+        except MessageNotModified:
+            logger.debug("message %s shows this already", message_id)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Take a message away; one that is gone, or cannot go any more, is left."""
+
+        async def call(chat: int) -> None:
+            await self._api(DeleteMessage(chat_id=chat, message_id=_number(message_id)))
+
+        try:
+            await self._in_chat(address, call)
+        except MessageGone as gone:
+            logger.debug("message %s is not deleted: %s", message_id, gone)
+
+    async def typing(self, address: Address) -> None:
+        """Show that an answer is on its way, for five seconds."""
+        topic = _topic(address)
+        if topic is None and self._recent.is_forum(address.chat_id):
+            topic = _GENERAL
+
+        async def call(chat: int) -> None:
+            action = SendChatAction(chat_id=chat, action="typing", message_thread_id=topic)
+            await self._api(action, seconds=_TYPING_SECONDS)
+
+        await self._in_chat(address, call)
+
+    async def draft(self, address: Address, stream: str, piece: FormattedText) -> bool:
+        """Show text that is no message yet, in a private chat.
+
+        A draft stands for 30 seconds: https://core.telegram.org/bots/api#sendmessagedraft.
+        """
+        chat = int(address.chat_id)
+        if not self._drafts or not _private(address) or chat in self._no_drafts:
+            return False
+        try:
+            await self._api(
+                SendMessageDraft(
+                    chat_id=chat,
+                    message_thread_id=_topic(address),
+                    draft_id=_draft_id(stream),
+                    text=piece.text,
+                    entities=_entities(piece),
+                ),
+                seconds=_TYPING_SECONDS,
+            )
+        except MethodNotFound:
+            logger.info("this Bot API server has no drafts: answers are streamed by edits")
+            self._drafts = False
+        except UnreadableResult:
+            return True
+        except MessageRejected as refused:
+            logger.info("no drafts for %s: %s", address.session, refused)
+            self._no_drafts.add(chat)
+        else:
+            return True
+        return False
+
+    async def _in_chat(
+        self, address: Address, call: Callable[[int], Awaitable[ResultT]]
+    ) -> ResultT:
+        """Call with the chat's id of now: a group that became a supergroup has another."""
+        chat = int(address.chat_id)
+        try:
+            return await call(self._moved.get(chat, chat))
+        except ChatMigrated as moved:
+            logger.info("the chat %s is %s now", chat, moved.chat_id)
+            self._moved[chat] = moved.chat_id
+            return await call(moved.chat_id)
+
+
+def _private(address: Address) -> bool:
+    # Groups and channels have negative ids.
+    return not address.chat_id.startswith("-")
+
+
+def _topic(address: Address) -> int | None:
+    return None if address.topic is None else int(address.topic)
+
+
+def _number(message_id: str) -> int:
+    """Return a message's number.
+
+    Raises:
+        MessageGone: It is none, so there is no such message.
+    """
+    try:
+        return int(message_id)
+    except ValueError:
+        raise MessageGone(f"{message_id!r} is no message of Telegram's") from None
+
+
+def _reply(message_id: str | None) -> ReplyParameters | None:
+    # The ids of edits, presses and reactions name what they were done to, or nothing.
+    number = "" if message_id is None else message_id.partition(".")[0]
+    if not number.isdecimal():
+        return None
+    return ReplyParameters(message_id=int(number), allow_sending_without_reply=True)
+
+
+def _entities(piece: FormattedText) -> list[MessageEntity] | None:
+    return [MessageEntity.model_validate(one.as_dict()) for one in piece.entities] or None
+
+
+def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
+    """Return buttons below a message: short ones side by side, others a row each."""
+    rows: list[list[InlineKeyboardButton]] = []
+    known: set[str] = set()
+    for button in buttons:
+        if why := _left_out(button, known):
+            logger.warning("the button %r is left out: %s", button.label, why)
+            continue
+        known.add(button.command)
+        key = InlineKeyboardButton(text=button.label, callback_data=button.command)
+        row = rows[-1] if rows else []
+        short = all(len(one.text) <= _SHORT_LABEL for one in (*row, key))
+        if row and short and len(row) < _BUTTONS_IN_ROW:
+            row.append(key)
+        else:
+            rows.append([key])
+    return InlineKeyboardMarkup(inline_keyboard=rows) if rows else None
+
+
+def _left_out(button: Button, known: set[str]) -> str | None:
+    """Return why a button is not shown; None where it is."""
+    if not button.label.strip():
+        return "it has no label"
+    if button.command in known:
+        return "another one has its command"
+    if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
+        return "Telegram takes commands of 1 to 64 bytes"
+    return None
+
+
+def _draft_id(stream: str) -> int:
+    number = int.from_bytes(hashlib.sha256(stream.encode()).digest()[:4], "big")
+    return (number & 0x7FFF_FFFF) or 1
+
+
+class _Show(SendMessage):
+    """https://core.telegram.org/bots/api#sendmessage."""
+
+    __returning__ = dict[str, Any]
+
+
+class _ShowFile(SendDocument):
+    """https://core.telegram.org/bots/api#senddocument."""
+
+    __returning__ = dict[str, Any]
+
+
+class _Change(EditMessageText):
+    """https://core.telegram.org/bots/api#editmessagetext."""
+
+    __returning__ = dict[str, Any]
+
+
+async def send_message(api: BotApiClient, message: SendMessage) -> int:
+    """Send a message; return its id.
+
+    Raises:
+        Unread: It was sent, but Telegram's answer does not say under which id.
+        ScreenError: It was not sent, as far as is known.
+    """
+    return _sent_message_id(cast("dict[str, Any]", await api(_Show(**dict(message)))))
+
+
+async def send_document(api: BotApiClient, message: SendDocument) -> int:
+    """Send a file; return its message's id. It may take minutes.
+
+    Raises:
+        Unread: It was sent, but Telegram's answer does not say under which id.
+        ScreenError: It was not sent, as far as is known.
+    """
+    sent = await api(_ShowFile(**dict(message)), seconds=UPLOAD_SECONDS)
+    return _sent_message_id(cast("dict[str, Any]", sent))
+
+
+async def edit_message_text(api: BotApiClient, message: EditMessageText) -> None:
+    """Change a message.
+
+    Raises:
+        ScreenError: It was not changed, as far as is known.
+    """
+    try:
+        await api(_Change(**dict(message)))
+    except UnreadableResult:
+        return  # it was changed all the same
+
+
+def _sent_message_id(sent: dict[str, Any]) -> int:
+    number = sent.get("message_id")
+    if not isinstance(number, int):
+        raise UnreadableResult
+    return number

@@ -1,0 +1,223 @@
+"""Short words of the channel's own to a chat: best effort, behind nobody's back, never in the way."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+from functools import partial
+
+from aiogram.methods import AnswerCallbackQuery, SendMessage
+from aiogram.types import LinkPreviewOptions, ReplyParameters
+
+from bot.bus import AccessRequest, Address, Authorizer
+from channels.delivery.messenger import MessengerError, PlatformUnreachable, RateLimited
+from channels.keyed_executor import KeyedExecutor
+from channels.telegram.api import Backoff, BotApiClient, TelegramTiming
+from channels.telegram.messenger import send_message
+from channels.telegram.user_events import SupergroupMigration, UserEvent
+
+logger = logging.getLogger(__name__)
+
+_TRIES = 3
+_MOST_WAITING = 3
+_LONGEST_TEXT = 4_000
+_MOST_NAMED = 1_000
+_LONGEST_NAME = 60
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Messages of one chat that were not taken and whose senders do not know it yet.
+
+    Attributes:
+        address: The chat.
+        first: The platform's id of the first.
+        reason: Why, in the words that are shown for one.
+        names: The beginning of each message, in order.
+        more: How many were refused beyond those that are named.
+    """
+
+    address: Address
+    first: int
+    reason: str
+    names: list[str] = field(default_factory=list)
+    more: int = 0
+
+    def add(self, name: str) -> None:
+        if len(self.names) < _MOST_NAMED:
+            self.names.append(name)
+        else:
+            self.more += 1
+
+    def texts(self) -> list[str]:
+        """Return what the chat is told, within the length of a message."""
+        if len(self.names) == 1:
+            return [self.reason[:_LONGEST_TEXT]]
+        texts = [f"{len(self.names) + self.more} messages were not taken ({self.reason}):"]
+        lines = [f"- {name}" for name in self.names]
+        if self.more:
+            lines.append(f"- and {self.more} messages after these")
+        for line in lines:
+            if len(texts[-1]) + len(line) >= _LONGEST_TEXT:
+                texts.append(line)
+            else:
+                texts[-1] += f"\n{line}"
+        return texts
+
+
+class NoticeSender:
+    """Tells chats what the bus does not: that somebody may not, or that a message was not taken.
+
+    Args:
+        api: Telegram.
+        lanes: Run what is told, apart from the chats' own.
+        timing: Waits between tries.
+    """
+
+    def __init__(self, api: BotApiClient, lanes: KeyedExecutor, timing: TelegramTiming) -> None:
+        self._api = api
+        self._lanes = lanes
+        self._timing = timing
+        self._waiting: Counter[str] = Counter()
+        self._refusals: dict[str, _Refusals] = {}
+
+    def send(self, address: Address, text: str) -> None:
+        """Send a text as it is; returns at once. A chat with too much to be told is left alone."""
+        if self._waiting[address.session] >= _MOST_WAITING:
+            logger.debug("a word to %s is left out, as others wait there", address.session)
+            return
+        self._waiting[address.session] += 1
+        self._lanes.submit(f"tell {address.session}", partial(self._send, address, text))
+
+    def report_rejected(self, event: UserEvent, reason: str) -> None:
+        """Tell a chat that a message was not taken; returns at once.
+
+        The notice replies to the message. Messages that are refused before the notice is sent are named
+        in it, so that none is lost without a word however many there are.
+
+        Args:
+            event: The message.
+            reason: Why, with what its sender can do.
+        """
+        session = event.address.session
+        waiting = self._refusals.get(session)
+        if waiting is None:
+            waiting = _Refusals(event.address, int(event.message_id), reason)
+            self._refusals[session] = waiting
+            self._lanes.submit(f"tell {session}", partial(self._send_refusals, session))
+        waiting.add(_name_of(event))
+
+    def answer_callback_query(self, callback: str) -> None:
+        """Let a pressed button stop turning; returns at once."""
+        self._lanes.submit(f"press {callback}", partial(self._acknowledge, callback))
+
+    async def _send_refusals(self, session: str) -> None:
+        refusals = self._refusals.pop(session)
+        reply_to: int | None = refusals.first
+        pause = Backoff(self._timing)
+        for text in refusals.texts():
+            while True:
+                try:
+                    await send_message(self._api, _message(refusals.address, text, reply_to))
+                except RateLimited as flood:
+                    await pause.wait(flood.seconds)
+                except PlatformUnreachable:
+                    await pause.wait()
+                except MessengerError as refused:
+                    logger.warning(
+                        "refused messages of %s could not be named: %s", session, refused
+                    )
+                    return
+                else:
+                    break
+            reply_to = None
+
+    async def _send(self, address: Address, text: str) -> None:
+        message = _message(address, text[:_LONGEST_TEXT])
+        pause = Backoff(self._timing)
+        try:
+            for _ in range(_TRIES):
+                try:
+                    await send_message(self._api, message)
+                except RateLimited as flood:
+                    await pause.wait(flood.seconds)
+                except PlatformUnreachable:
+                    await pause.wait()
+                else:
+                    return
+            logger.info("a word to %s could not be sent", address.session)
+        except MessengerError as refused:
+            logger.info("a word to %s could not be sent: %s", address.session, refused)
+        finally:
+            self._waiting[address.session] -= 1
+            self._waiting += Counter()
+
+    async def _acknowledge(self, callback: str) -> None:
+        try:
+            await self._api(AnswerCallbackQuery(callback_query_id=callback), seconds=10)
+        except MessengerError as error:
+            # Too old, or acknowledged before: the button has stopped turning by itself.
+            logger.debug("a pressed button was not acknowledged: %s", error)
+
+
+def _message(address: Address, text: str, reply_to: int | None = None) -> SendMessage:
+    return SendMessage(
+        chat_id=int(address.chat_id),
+        message_thread_id=None if address.topic is None else int(address.topic),
+        text=text,
+        link_preview_options=LinkPreviewOptions(is_disabled=True),
+        reply_parameters=None
+        if reply_to is None
+        else ReplyParameters(message_id=reply_to, allow_sending_without_reply=True),
+    )
+
+
+def _name_of(event: UserEvent) -> str:
+    """Return the words by which a sender knows a message again."""
+    words = " ".join(event.text.split()) or ", ".join(file.name for file in event.files)
+    name = words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 1]}…"
+    return f"“{name}”" if name else "a message without words"
+
+
+MIGRATED_TEXT = (
+    "Telegram gave this group a new id, so this is a new chat to me: our conversation starts anew. "
+    "To let everybody here in again, an owner sends /pair here"
+)
+"""What a group is told once it became a supergroup."""
+
+_MOST_KNOWN = 100
+
+
+class MigrationNotifier:
+    """Tells groups that used the bot what their move means.
+
+    Args:
+        access: Says who was let in before.
+        teller: Tells them.
+    """
+
+    def __init__(self, access: Authorizer, teller: NoticeSender) -> None:
+        self._access = access
+        self._teller = teller
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    async def notify(self, migration: SupergroupMigration) -> None:
+        """Tell a group once, if whoever moved it might use the bot there before.
+
+        Raises:
+            BusError: The door could not record something.
+        """
+        old, new = migration.old, migration.new
+        if new.session in self._told:
+            return
+        knock = AccessRequest(
+            address=old, sender=migration.sender, private=False, places=(old.chat_id,), text=None
+        )
+        verdict = await self._access.authorize(knock)
+        if verdict.role is None:
+            return
+        self._told[new.session] = None
+        if len(self._told) > _MOST_KNOWN:
+            self._told.popitem(last=False)
+        self._teller.send(new, MIGRATED_TEXT)

@@ -1,0 +1,185 @@
+"""What people say on a page, on its way to the bus.
+
+Rule 1: ``Access`` is asked for every message before anything of it is fetched or kept.
+Rule 2: a message is accepted once it is on the bus; one that is said again with its id is accepted, and not
+    taken a second time.
+Rule 3: within a conversation everything stays in order, but what stops a turn waits for no file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+from bot.bus import (
+    AccessRequest,
+    Attachment,
+    BusClosed,
+    BusError,
+    ChannelPort,
+    Inbound,
+    Role,
+    Sender,
+    WebUser,
+)
+from channels.base import ChannelContext
+from channels.keyed_executor import KeyedExecutor
+from channels.text import has_visible_text
+from channels.web.conversation import ConversationRegistry, WebConversation
+from channels.web.frames import PressFrame, SayFrame, frame_text
+from channels.web.uploads import UploadedFile, UploadStore
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING_MESSAGES = 100
+"""Messages of one visitor that may wait for their files."""
+
+NOT_ALLOWED_TEXT = "You may not use this bot any more; ask its owner to let you in."
+_GONE = "A file of this message is not there any more; please attach it again."
+_BROKE = "Something inside tapebot went wrong; it is in the log. Please send it again."
+
+
+class _Refused(Exception):
+    """A message that is not taken; its text is for the person."""
+
+
+class WebIntake:
+    """Takes what people say.
+
+    Args:
+        platform: Says who may, and takes files.
+        port: Where messages go.
+        rooms: Where they are shown.
+        uploads: Files that came before.
+        lanes: A lane for each conversation.
+    """
+
+    def __init__(
+        self,
+        platform: ChannelContext,
+        port: ChannelPort,
+        rooms: ConversationRegistry,
+        uploads: UploadStore,
+        lanes: KeyedExecutor,
+    ) -> None:
+        self._platform = platform
+        self._port = port
+        self._rooms = rooms
+        self._uploads = uploads
+        self._lanes = lanes
+        self._waiting: Counter[str] = Counter()
+
+    def submit(
+        self,
+        visitor: WebUser,
+        frame: SayFrame | PressFrame,
+        accepted: Callable[[str, bool], None],
+        refused: Callable[[str, str], None],
+    ) -> None:
+        """Take what somebody says; returns at once.
+
+        Args:
+            visitor: Who.
+            frame: What.
+            accepted: Called with its id, and whether it was known, once it is on the bus.
+            refused: Called with its id and why, where it is not taken.
+        """
+        session = visitor.address.session
+        if self._waiting[session] >= MAX_WAITING_MESSAGES:
+            refused(
+                frame.id, f"{MAX_WAITING_MESSAGES} messages wait here already; send this one later"
+            )
+            return
+        self._waiting[session] += 1
+        urgent = (
+            isinstance(frame, SayFrame)
+            and not frame.files
+            and frame_text(frame).startswith("/stop")
+        )
+        lane = f"stop {session}" if urgent else f"say {session}"
+        self._lanes.submit(lane, partial(self._said, visitor, frame, accepted, refused))
+
+    async def _said(
+        self,
+        visitor: WebUser,
+        frame: SayFrame | PressFrame,
+        accepted: Callable[[str, bool], None],
+        refused: Callable[[str, str], None],
+    ) -> None:
+        session = visitor.address.session
+        try:
+            with self._rooms.acquire(session) as room:
+                duplicate = await self._publish(room, visitor, frame)
+            accepted(frame.id, duplicate)
+        except BusClosed:
+            logger.info("a message came at the end; its page says it again to the next start")
+        except (_Refused, BusError) as error:
+            refused(frame.id, str(error))
+        except Exception:
+            refused(frame.id, _BROKE)
+            raise
+        finally:
+            self._waiting[session] -= 1
+            self._waiting += Counter()
+
+    async def _publish(
+        self, room: WebConversation, visitor: WebUser, frame: SayFrame | PressFrame
+    ) -> bool:
+        role = await self._role(visitor)
+        if room.has_message(frame.id):
+            return True
+        text = frame_text(frame)
+        found = await self._found(visitor, frame)
+        if not found and not has_visible_text(text):
+            raise _Refused("There is nothing in this message that could be sent.")
+        taken = [
+            await self._platform.media.receive(self._uploads.remote_file(visitor.id, one))
+            for one in found
+        ]
+        inbound = self._inbound(visitor, frame, role, text, taken)
+        known = (await self._port.publish(inbound)).duplicate
+        for one in found:
+            self._uploads.mark_taken(one)
+        if not known:
+            room.show_accepted(inbound)
+        return known
+
+    async def _role(self, visitor: WebUser) -> Role:
+        sender = Sender(visitor.id, visitor.name)
+        verdict = await self._platform.access.authorize(
+            AccessRequest(visitor.address, sender, private=True)
+        )
+        if verdict.role is None:
+            raise _Refused(verdict.reply or NOT_ALLOWED_TEXT)
+        return verdict.role
+
+    async def _found(self, visitor: WebUser, frame: SayFrame | PressFrame) -> list[UploadedFile]:
+        found: list[UploadedFile] = []
+        for one in frame.files if isinstance(frame, SayFrame) else ():
+            upload = await self._uploads.find(visitor.id, one)
+            if upload is None:
+                raise _Refused(_GONE)
+            found.append(upload)
+        return found
+
+    def _inbound(
+        self,
+        visitor: WebUser,
+        frame: SayFrame | PressFrame,
+        role: Role,
+        text: str,
+        taken: list[Attachment],
+    ) -> Inbound:
+        return Inbound(
+            address=visitor.address,
+            id=frame.id,
+            sender=Sender(visitor.id, visitor.name),
+            text=text,
+            sent_at=datetime.now(UTC),
+            role=role,
+            attachments=tuple(taken),
+            pressed_message_id=frame.message if isinstance(frame, PressFrame) else None,
+        )

@@ -1,0 +1,121 @@
+"""Messages as pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import anyio.to_thread
+
+from bot.bus import Attachment, Button, Inbound, OutgoingFile, TranscriptMessage, WebBackend
+from channels.outgoing_files import file_size, missing_file_text
+from channels.web.frames import buttons_json
+from channels.web.notices import Notice
+
+MessageJson = dict[str, Any]
+
+
+def pending_message_json(inbound: Inbound) -> MessageJson:
+    """Return a message that is accepted and not on the tape yet: it has no position."""
+    return {
+        "position": 0,
+        "id": inbound.id,
+        "author": "person",
+        "name": inbound.sender.name,
+        "text": inbound.text,
+        "html": None,
+        "at": inbound.sent_at.isoformat(),
+        "buttons": [],
+        "replaces": None,
+        "files": [],
+        "attachments": [_attachment(one, None) for one in inbound.attachments],
+    }
+
+
+async def messages_json(
+    site: WebBackend, lines: Sequence[TranscriptMessage], notices: Sequence[Notice]
+) -> list[MessageJson]:
+    """Return lines and notices in the order in which they are shown."""
+    made = [*[await _line(one) for one in lines], *[await _notice(one) for one in notices]]
+    texts = [row["text"] if row["author"] != "person" else None for row in made]
+    # Long answers take milliseconds each.
+    shown = await anyio.to_thread.run_sync(_rendered, site, texts)
+    for row, html in zip(made, shown, strict=True):
+        row["html"] = html
+    return sorted(made, key=lambda row: (row["position"], row["author"] == "notice"))
+
+
+def _rendered(site: WebBackend, texts: Iterable[str | None]) -> list[str | None]:
+    return [None if text is None else site.render(text) for text in texts]
+
+
+async def _line(line: TranscriptMessage) -> MessageJson:
+    files, text = await _files(line.files, line.text, {"position": str(line.position)})
+    return {
+        "position": line.position,
+        "id": line.id,
+        "author": line.author,
+        "name": line.name,
+        "text": text,
+        "html": None,
+        "at": line.at,
+        "buttons": buttons_json(line.buttons),
+        "replaces": line.replaces,
+        "files": files,
+        "attachments": [
+            _attachment(one, _address("attachments", {"position": str(line.position)}, number))
+            for number, one in enumerate(line.attachments)
+        ],
+    }
+
+
+async def _notice(notice: Notice) -> MessageJson:
+    files, text = await _files(notice_files(notice), notice.text, {"notice": notice.id})
+    return {
+        "position": notice.position,
+        "id": notice.id,
+        "author": "notice",
+        "name": "",
+        "text": text,
+        "html": None,
+        "at": notice.at,
+        "buttons": buttons_json(tuple(Button(*pair) for pair in notice.buttons)),
+        "replaces": None,
+        "files": files,
+        "attachments": [],
+    }
+
+
+def notice_files(notice: Notice) -> tuple[OutgoingFile, ...]:
+    """Return the files that go out with a notice."""
+    return tuple(OutgoingFile(name, Path(path)) for name, path in notice.files)
+
+
+async def _files(
+    files: Sequence[OutgoingFile], text: str, place: dict[str, str]
+) -> tuple[list[MessageJson], str]:
+    """Return files as pages show them, and the text with a word on those that are gone."""
+    shown: list[MessageJson] = []
+    for number, file in enumerate(files):
+        size = await file_size(file)
+        if size is None:
+            text = f"{text}\n\n{missing_file_text(file)}"
+        else:
+            shown.append({"name": file.name, "url": _address("files", place, number), "size": size})
+    return shown, text
+
+
+def _attachment(one: Attachment, url: str | None) -> MessageJson:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "mime": one.mime,
+        "url": url if one.blob is not None else None,
+        "note": one.note,
+    }
+
+
+def _address(what: str, place: dict[str, str], number: int) -> str:
+    return f"/chat/{what}?{urlencode({**place, 'number': str(number)})}"

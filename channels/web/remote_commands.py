@@ -1,0 +1,115 @@
+"""Commands given in a conversation by somebody who looks at it from elsewhere (``bot.bus.Desk``).
+
+Rule 1: the answer to a command goes to an address of its own, made for it alone; whoever waits there gets
+    it. Where nobody waits any more (a restart, a time-out), it is on the tape and shown nowhere.
+Rule 2: an answer is reported once for each time it comes.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from datetime import UTC, datetime
+
+import anyio
+
+from bot.bus import (
+    WEB_CHANNEL,
+    Address,
+    Answer,
+    ChannelPort,
+    DeliveryReport,
+    Inbound,
+    InvalidInbound,
+    Outbound,
+    Sender,
+    WebUser,
+)
+from channels.text import clean_text
+
+logger = logging.getLogger(__name__)
+
+_CHAT = "desk."
+_COMMAND = re.compile(r"/[a-z][a-z0-9_]*(?:@\w+)?(?:\s.*)?", re.IGNORECASE | re.DOTALL)
+"""As ``bot.agent.commands.parser`` reads one."""
+
+
+class _Waiting:
+    """Somebody who waits for an answer."""
+
+    def __init__(self) -> None:
+        self.came = anyio.Event()
+        self.answer: Answer | None = None
+
+
+class WebRemoteCommands:
+    """Gives commands through the channel's port.
+
+    Args:
+        port: The channel's two ends.
+    """
+
+    def __init__(self, port: ChannelPort) -> None:
+        self._port = port
+        self._waiting: dict[str, _Waiting] = {}
+
+    @staticmethod
+    def is_for_remote(outbound: Outbound) -> bool:
+        """Say whether something is for a desk, and for no conversation of the channel's."""
+        elsewhere = isinstance(outbound, Answer) and outbound.of is not None
+        return elsewhere or outbound.address.chat_id.startswith(_CHAT)
+
+    async def run(
+        self,
+        session: Address,
+        visitor: WebUser,
+        text: str,
+        *,
+        private: bool,
+        pressed: str | None = None,
+        within: float = 30.0,
+    ) -> Answer:
+        """Give a command, and return its answer; see ``bot.bus.Desk``."""
+        # As of what is said on a page: no control characters come to the tape.
+        text = clean_text(text).strip()
+        if not _COMMAND.fullmatch(text):
+            raise InvalidInbound(
+                "only commands can be given here, such as /memory; /help lists them"
+            )
+        # It names the message as well: nobody else's is called so.
+        place = f"{_CHAT}{secrets.token_hex(16)}"
+        waiting = self._waiting[place] = _Waiting()
+        inbound = Inbound(
+            address=session,
+            id=place,
+            sender=Sender(visitor.id, visitor.name),
+            text=text,
+            sent_at=datetime.now(UTC),
+            private=private,
+            role=visitor.role,
+            pressed_message_id=None if pressed is None else clean_text(pressed),
+            via=Address(WEB_CHANNEL, place),
+        )
+        try:
+            with anyio.fail_after(within):
+                await self._port.publish(inbound)
+                await waiting.came.wait()
+        finally:
+            del self._waiting[place]
+        if waiting.answer is None:
+            raise AssertionError
+        return waiting.answer
+
+    async def deliver(self, outbound: Outbound) -> None:
+        """Give an answer to whoever waits for it, and report it."""
+        if not isinstance(outbound, Answer):
+            return
+        waiting = self._waiting.get(outbound.address.chat_id)
+        if waiting is None:
+            logger.info("nobody waits any more for an answer of %s", outbound.session)
+        elif waiting.answer is None:
+            waiting.answer = outbound
+            waiting.came.set()
+        ids = (outbound.id,)
+        await self._port.report(DeliveryReport(outbound.session, outbound.id, platform_ids=ids))

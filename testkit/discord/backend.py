@@ -1,0 +1,183 @@
+"""What happens in the Discord server for tests, told to the world, the gateway and the books."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from testkit.discord import gateway as intents
+from testkit.discord.gateway import Gateway
+from testkit.discord.messages import MessagePayload, write
+from testkit.discord.rate_limits import RestFaults, RestRateLimiter
+from testkit.discord.records import DiscordMessage
+from testkit.discord.serialization import (
+    THREAD_STARTER,
+    bare_member,
+    channel_json,
+    member_json,
+    message_json,
+    readable,
+    thread_json,
+    without_content,
+)
+from testkit.discord.world import PUBLIC_THREAD, ChannelState, DiscordWorld
+
+_THREAD_CREATED = 18
+
+
+@dataclass(slots=True)
+class DiscordBackend:
+    """The parts of the server, and the events that join them.
+
+    Attributes:
+        world: Who and where.
+        gateway: To whom it is told.
+        limiter: How often bots may call.
+        faults: What goes wrong with calls.
+        base: The address of the server, known once it listens.
+        nonce_window: Seconds in which a nonce with ``enforce_nonce`` makes no second message.
+        interaction_deadline: Seconds in which an interaction must be acknowledged.
+        interaction_life: Seconds in which its token is good; Discord's are 15 minutes.
+        sessions_left: How many sessions may still be begun today, as ``/gateway/bot`` tells.
+        sessions_after: Milliseconds until there are new ones.
+        announce_directs: Whether CHANNEL_CREATE is sent for direct conversations; Discord stopped
+            that with version 8.
+    """
+
+    world: DiscordWorld
+    gateway: Gateway
+    limiter: RestRateLimiter = field(default_factory=RestRateLimiter)
+    faults: RestFaults = field(default_factory=RestFaults)
+    base: str = ""
+    nonce_window: float = 180.0
+    interaction_deadline: float = 3.0
+    interaction_life: float = 900.0
+    sessions_left: int = 999
+    sessions_after: int = 0
+    announce_directs: bool = False
+
+    def json(self, message: DiscordMessage) -> dict[str, Any]:
+        """Return a message object without its nonce, as histories show it."""
+        return message_json(self.world, self.base, message)
+
+    def announce(self, event: str, message: DiscordMessage, *, nonce: bool = False) -> None:
+        """Send MESSAGE_CREATE or MESSAGE_UPDATE; ephemeral ones are told to nobody."""
+        channel = self.world.channels[message.channel_id]
+        if message.ephemeral or not self.world.visible(channel):
+            return
+        shape = self.json(message)
+        if nonce and message.nonce is not None:
+            shape["nonce"] = message.nonce
+        if channel.guild_id is not None:
+            shape["guild_id"] = str(channel.guild_id)
+            shape["member"] = bare_member()
+        self.gateway.dispatch(
+            event,
+            shape,
+            intent=self._either(channel, intents.GUILD_MESSAGES, intents.DIRECT_MESSAGES),
+            bare=without_content(shape),
+            content=readable(self.world, message),
+        )
+
+    def delete(self, message: DiscordMessage) -> None:
+        """Delete a message and say so."""
+        message.deleted = time.monotonic()
+        self.world.records.touch()
+        channel = self.world.channels[message.channel_id]
+        if message.ephemeral or not self.world.visible(channel):
+            return
+        gone = self._place(channel) | {"id": str(message.id)}
+        intent = self._either(channel, intents.GUILD_MESSAGES, intents.DIRECT_MESSAGES)
+        self.gateway.dispatch("MESSAGE_DELETE", gone, intent=intent)
+
+    def react(
+        self, message: DiscordMessage, user: int, emoji: str, *, remove: bool = False
+    ) -> None:
+        """Add or take away a reaction and say so; a second one of the same kind changes nothing."""
+        users = message.reactions.setdefault(emoji, [])
+        if (user in users) != remove:
+            return
+        if remove:
+            users.remove(user)
+        else:
+            users.append(user)
+        self.world.records.touch()
+        channel = self.world.channels[message.channel_id]
+        told = self._place(channel) | {
+            "user_id": str(user),
+            "message_id": str(message.id),
+            "emoji": {"id": None, "name": emoji},
+            "burst": False,
+            "type": 0,
+        }
+        if not remove:
+            told["message_author_id"] = str(message.author_id)
+            if channel.guild_id is not None:
+                who = self.world.users[user]
+                told["member"] = member_json(who)
+        intent = self._either(channel, intents.GUILD_REACTIONS, intents.DIRECT_REACTIONS)
+        event = "MESSAGE_REACTION_REMOVE" if remove else "MESSAGE_REACTION_ADD"
+        self.gateway.dispatch(event, told, intent=intent)
+
+    def typing(self, channel: ChannelState, user: int) -> None:
+        """Say that somebody types."""
+        told = self._place(channel) | {"user_id": str(user), "timestamp": int(time.time())}
+        if channel.guild_id is not None:
+            who = self.world.users[user]
+            told["member"] = member_json(who)
+        intent = self._either(channel, intents.GUILD_TYPING, intents.DIRECT_TYPING)
+        self.gateway.dispatch("TYPING_START", told, intent=intent)
+
+    def direct(self, user_id: int) -> ChannelState:
+        """Return the bot's conversation with a user, opened if need be."""
+        channel, new = self.world.direct(user_id)
+        if new and self.announce_directs:
+            self.gateway.dispatch("CHANNEL_CREATE", channel_json(self.world, channel))
+        return channel
+
+    def tell_channel(self, event: str, channel: ChannelState) -> None:
+        """Send CHANNEL_CREATE, CHANNEL_UPDATE, THREAD_CREATE or THREAD_UPDATE."""
+        if channel.guild_id is None:
+            return
+        shape = channel_json(self.world, channel)
+        if event == "THREAD_CREATE":
+            shape["newly_created"] = True
+        if event.startswith("CHANNEL") or self.world.visible(channel):
+            self.gateway.dispatch(event, shape, intent=intents.GUILDS)
+
+    def open_thread(
+        self, parent: ChannelState, name: str, owner: int, source: DiscordMessage | None = None
+    ) -> ChannelState:
+        """Open a public thread, from a message or on its own, with the messages Discord adds."""
+        number = source.id if source is not None else self.world.ids.next()
+        thread = ChannelState(number, PUBLIC_THREAD, name, parent.guild_id, parent.id, owner)
+        self.world.channels[thread.id] = thread
+        self.tell_channel("THREAD_CREATE", thread)
+        if source is None:
+            added = write(
+                self.world, parent, owner, MessagePayload({"content": name}), kind=_THREAD_CREATED
+            )
+            pointer = {"channel_id": str(thread.id), "guild_id": str(thread.guild_id)}
+            added.extra = {"message_reference": pointer}
+        else:
+            self.announce("MESSAGE_UPDATE", source)
+            added = write(self.world, thread, owner, MessagePayload({}), kind=THREAD_STARTER)
+            added.reference = source.id
+        self.announce("MESSAGE_CREATE", added)
+        return thread
+
+    def thread_shape(self, thread: ChannelState) -> dict[str, Any]:
+        """Return a thread with the bot as a member, as the API answers."""
+        member = {"id": str(thread.id), "user_id": str(self.world.bot.id), "flags": 0}
+        member["join_timestamp"] = "2024-01-01T00:00:00+00:00"
+        return thread_json(self.world, thread) | {"member": member}
+
+    @staticmethod
+    def _place(channel: ChannelState) -> dict[str, Any]:
+        place = {"channel_id": str(channel.id)}
+        return place if channel.guild_id is None else place | {"guild_id": str(channel.guild_id)}
+
+    @staticmethod
+    def _either(channel: ChannelState, guild: int, direct: int) -> int:
+        return direct if channel.guild_id is None else guild

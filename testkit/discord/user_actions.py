@@ -1,0 +1,228 @@
+"""What people do in the Discord server for tests.
+
+Ids go in and come out as integers, so that every action can also be asked for as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import anyio
+
+from testkit.discord.backend import DiscordBackend
+from testkit.discord.command_payloads import command_data, component, option_data
+from testkit.discord.interactions import AUTOCOMPLETE, COMMAND, COMPONENT, InteractionServer
+from testkit.discord.messages import MessagePayload, rewrite, write
+from testkit.discord.records import (
+    DiscordMessage,
+    DiscordRecords,
+    DiscordUpload,
+    InteractionRecord,
+    MessageRevision,
+)
+from testkit.discord.setup import DiscordSetup
+
+T = TypeVar("T")
+
+_POLL = 0.05  # for predicates that look at more than the books
+
+
+class DiscordUserActions(DiscordSetup):
+    """Everything that people do, and waiting for what the bot does.
+
+    Args:
+        hub: The server's parts.
+        interactions: Sends commands and presses.
+    """
+
+    def __init__(self, hub: DiscordBackend, interactions: InteractionServer) -> None:
+        super().__init__(hub)
+        self._interactions = interactions
+
+    def say(
+        self,
+        channel: int,
+        user: int,
+        text: str,
+        *,
+        reply_to: int | None = None,
+        ping: bool = True,
+        attachments: Iterable[DiscordUpload] = (),
+        mentions: Iterable[int] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Let a user say something; returns the message's id.
+
+        Args:
+            channel: Where.
+            user: Who.
+            text: What; mentions are written ``<@id>``.
+            reply_to: The message that it replies to.
+            ping: Whether a reply pings whom it answers.
+            attachments: Files.
+            mentions: Users who are mentioned before the text where it does not.
+            extra: Fields put over the message's JSON: stickers, polls, forwarded snapshots.
+        """
+        place = self.world.channels[channel]
+        missing = [f"<@{each}>" for each in mentions if f"<@{each}>" not in text]
+        body: dict[str, Any] = {"content": " ".join([*missing, text])}
+        if reply_to is not None:
+            body["message_reference"] = {"message_id": reply_to}
+        if not ping:
+            body["allowed_mentions"] = {"parse": ["users", "roles", "everyone"]}
+        slept = place.archived
+        message = write(self.world, place, user, MessagePayload(body, tuple(attachments)))
+        message.extra = dict(extra or {})
+        if slept:
+            self.hub.tell_channel("THREAD_UPDATE", place)
+        self.hub.announce("MESSAGE_CREATE", message)
+        return message.id
+
+    def edit(self, message: int, text: str) -> None:
+        """Let its author edit a message."""
+        standing = self.records.messages[message]
+        rewrite(self.world, standing, MessagePayload({"content": text}))
+        self.hub.announce("MESSAGE_UPDATE", standing)
+
+    def unfurl(self, message: int, title: str = "A page") -> None:
+        """Add a link's preview: an update that is no edit, as Discord sends by itself."""
+        standing = self.records.messages[message]
+        standing.embeds += ({"type": "link", "title": title},)
+        self.hub.announce("MESSAGE_UPDATE", standing)
+
+    def delete(self, message: int) -> None:
+        """Delete a message."""
+        self.hub.delete(self.records.messages[message])
+
+    def react(self, message: int, user: int, emoji: str, *, remove: bool = False) -> None:
+        """React to a message, or take the reaction back."""
+        self.hub.react(self.records.messages[message], user, emoji, remove=remove)
+
+    def type(self, channel: int, user: int) -> None:
+        """Show that a user types."""
+        self.hub.typing(self.world.channels[channel], user)
+
+    def raw(self, event: str, data: Any) -> None:
+        """Send any event, malformed or unknown ones too, to all sessions."""
+        self.hub.gateway.dispatch(event, data, everywhere=True)
+
+    def slash(
+        self, channel: int, user: int, name: str, options: Mapping[str, Any] | None = None
+    ) -> int:
+        """Use a registered command; returns the interaction's id.
+
+        Args:
+            channel: Where.
+            user: Who.
+            name: The command; sub-commands after a space.
+            options: Values by option.
+
+        Raises:
+            LookupError: The bot has registered no such command or option there.
+            ValueError: A required option is missing.
+        """
+        place = self.world.channels[channel]
+        data = command_data(self.world, place, name, options or {})
+        return self._interactions.send(COMMAND, place, user, name, data).id
+
+    async def autocomplete(
+        self,
+        channel: int,
+        user: int,
+        name: str,
+        option: str,
+        typed: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        within: float = 60.0,
+    ) -> list[Any]:
+        """Type into an option and wait for what is offered.
+
+        Raises:
+            LookupError: The bot has registered no such command or option there.
+            TimeoutError: Nothing was offered in time.
+        """
+        place = self.world.channels[channel]
+        data = option_data(self.world, place, name, options or {}, (option, typed))
+        made = self._interactions.send(AUTOCOMPLETE, place, user, name, data)
+        return await self.until(lambda _books: made.choices, within=within, empty=True) or []
+
+    def press(
+        self, message: int, custom_id: str, user: int, values: Iterable[str] | None = None
+    ) -> int:
+        """Press a button or choose from a list; returns the interaction's id.
+
+        Raises:
+            LookupError: The message has no such component, or it is disabled.
+        """
+        standing = self.records.messages[message]
+        kind = component(standing.components, custom_id)
+        data: dict[str, Any] = {"custom_id": custom_id, "component_type": kind, "id": 1}
+        if values is not None:
+            data["values"] = list(values)
+        place = self.world.channels[standing.channel_id]
+        return self._interactions.send(COMPONENT, place, user, custom_id, data, message=standing).id
+
+    def shown(self, interaction: int) -> str | None:
+        """Return what the answer to an interaction says now; None while there is none."""
+        known: InteractionRecord = self.records.interactions[interaction]
+        message = self.records.messages.get(known.response_id or 0)
+        if message is None or message.loading or message.deleted is not None:
+            return None
+        return message.content
+
+    def history(self, message: int) -> list[MessageRevision]:
+        """Return everything that a message ever showed."""
+        return self.records.messages[message].shown
+
+    def answers(self, channel: int) -> list[DiscordMessage]:
+        """Return the bot's standing messages in a channel, deferred ones without content apart."""
+        mine = self.records.messages_in(channel, author=self.bot_id)
+        return [each for each in mine if not each.loading]
+
+    async def until(
+        self, predicate: Callable[[DiscordRecords], T], *, within: float = 60.0, empty: bool = False
+    ) -> T:
+        """Wait until something is true of the books; returns what the predicate returned.
+
+        Args:
+            predicate: What is waited for.
+            within: Seconds.
+            empty: Whether anything but None counts, empty values too.
+
+        Raises:
+            TimeoutError: It never was; the text tells the end of the books.
+        """
+        with anyio.move_on_after(within):
+            while True:
+                value = predicate(self.records)
+                if value or (empty and value is not None):
+                    return value
+                with anyio.move_on_after(_POLL):
+                    await self.records.changed()
+        raise TimeoutError(f"not within {within} s; {self._end()}")
+
+    async def until_messages(
+        self, channel: int, count: int, *, within: float = 60.0
+    ) -> list[DiscordMessage]:
+        """Wait until the bot has that many messages standing in a channel; returns them.
+
+        Raises:
+            TimeoutError: It has fewer; the text tells the end of the books.
+        """
+        await self.until(lambda _books: len(self.answers(channel)) >= count, within=within)
+        return self.answers(channel)
+
+    async def until_connected(self, sessions: int = 1, *, within: float = 60.0) -> None:
+        """Wait until that many sessions have a connection.
+
+        Raises:
+            TimeoutError: There are fewer.
+        """
+        await self.until(lambda _books: self.hub.gateway.connected >= sessions, within=within)
+
+    def _end(self) -> str:
+        calls = [f"{c.method} {c.path} {c.status}" for c in self.records.calls[-8:]]
+        events = [f"{note.what} {note.subject}" for note in self.records.gateway[-8:]]
+        return f"last calls: {calls}; last of the gateway: {events}"

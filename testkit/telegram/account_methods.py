@@ -1,0 +1,182 @@
+"""What bots ask of their account, files and chats on the Telegram test server.
+
+Each method is a plain function of world, bot and parameters; it returns ``result`` or raises Refused.
+"""
+
+from __future__ import annotations
+
+import time
+
+from testkit.telegram import validation as rules
+from testkit.telegram.records import CallbackAnswer, Json
+from testkit.telegram.validation import Params, bad
+from testkit.telegram.world import BotAccount, ChatState, TelegramWorld
+
+MAX_DOWNLOAD = 20 * 1024 * 1024
+"""What ``getFile`` gives to bots: https://core.telegram.org/bots/api#getfile."""
+
+
+def get_me(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
+    """``getMe``."""
+    return bot.user.as_json() | {
+        "can_join_groups": True,
+        "can_read_all_group_messages": not bot.privacy,
+        "supports_inline_queries": False,
+    }
+
+
+def answer_callback(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``answerCallbackQuery``: once for each."""
+    number = params.text("callback_query_id")
+    text = rules.checked_toast(params.text("text"))
+    if number not in bot.callbacks:
+        raise bad("query is too old and response timeout expired or query ID is invalid")
+    bot.callbacks.discard(number)
+    fact = CallbackAnswer(bot.user.id, number, text, params.boolean("show_alert"), time.monotonic())
+    world.records.pressed.append(fact)
+    world.records.note("pressed", fact)
+    return True
+
+
+def _menu(params: Params) -> tuple[str, str]:
+    scope = params.json("scope") or {"type": "default"}
+    return repr(sorted(scope.items())), params.text("language_code")
+
+
+def set_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``setMyCommands``."""
+    bot.commands[_menu(params)] = rules.checked_commands(params.json("commands"))
+    return True
+
+
+def get_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> list[Json]:
+    """``getMyCommands``."""
+    return bot.commands.get(_menu(params), [])
+
+
+def delete_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``deleteMyCommands``."""
+    bot.commands.pop(_menu(params), None)
+    return True
+
+
+def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
+    """``getFile``: up to 20 MB."""
+    stored = world.files.get(params.text("file_id"))
+    if stored is None:
+        raise bad("wrong file_id or the file is temporarily unavailable")
+    if stored.size > MAX_DOWNLOAD:
+        raise bad("file is too big")
+    return {
+        "file_id": stored.id,
+        "file_unique_id": stored.unique,
+        "file_size": stored.size,
+        "file_path": stored.path,
+    }
+
+
+def member(world: TelegramWorld, room: ChatState, user: int) -> Json:
+    """A ``ChatMember``."""
+    bots = [one.user for one in world.bots.values() if one.user.id == user]
+    who = bots[0] if bots else world.users.get(user)
+    if who is None:
+        raise bad("user not found")
+    why = room.away.get(user, "member" if bots or user in room.members else "left")
+    if why in {"kicked", "blocked"}:
+        return {"user": who.as_json(), "status": "kicked", "until_date": 0}
+    return {"user": who.as_json(), "status": why}
+
+
+def get_chat(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+    """``getChat``."""
+    gifts = "unlimited_gifts limited_gifts unique_gifts premium_subscription gifts_from_channels"
+    return world.room_for(bot, params.text("chat_id")).chat.as_json() | {
+        "accent_color_id": 0,
+        "max_reaction_count": 11,
+        "accepted_gift_types": dict.fromkeys(gifts.split(), False),
+    }
+
+
+def get_member(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+    """``getChatMember``."""
+    room = world.room_for(bot, params.text("chat_id"))
+    return member(world, room, params.integer("user_id") or 0)
+
+
+def leave(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``leaveChat``: the bot hears of it, too."""
+    room = world.room_for(bot, params.text("chat_id"))
+    if room.chat.type == "private":
+        raise bad("chat member status can't be changed in private chats")
+    move(world, room, bot, "left", bot.user.as_json())
+    return True
+
+
+def move(world: TelegramWorld, room: ChatState, bot: BotAccount, status: str, by: Json) -> None:
+    """Let a bot enter or leave a chat; ``status`` is ``member``, ``left`` or ``kicked``."""
+    before = member(world, room, bot.user.id)
+    room.away.pop(bot.user.id, None)
+    if status != "member":
+        room.away[bot.user.id] = status
+    content = {
+        "chat": room.chat.as_json(),
+        "from": by,
+        "date": int(time.time()),
+        "old_chat_member": before,
+        "new_chat_member": member(world, room, bot.user.id),
+    }
+    world.queue(bot, "my_chat_member", content)
+
+
+def set_webhook(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``setWebhook``; plain HTTP is accepted, as a local Bot API server does."""
+    url = params.text("url")
+    secret = params.text("secret_token")
+    if url and not url.startswith(("https://", "http://")):
+        raise bad("bad webhook: An HTTPS URL must be provided for webhook")
+    if not all(one.isascii() and (one.isalnum() or one in "_-") for one in secret):
+        raise bad("secret token contains unallowed characters")
+    _set_up(bot, params)
+    bot.webhook = {"url": url, "secret": secret} if url else None
+    bot.webhook_error = None
+    bot.poll, bot.poll_ended = bot.poll + 1, "Conflict: terminated by setWebhook request"
+    bot.wake()
+    return True
+
+
+def _set_up(bot: BotAccount, params: Params) -> None:
+    allow(bot, params)
+    if params.boolean("drop_pending_updates"):
+        for one in bot.queue:
+            one.dropped = True
+        bot.queue.clear()
+
+
+def allow(bot: BotAccount, params: Params) -> None:
+    """Take ``allowed_updates`` where it is given; an empty list is the default again."""
+    kinds = params.json("allowed_updates")
+    if kinds is not None:
+        bot.allowed = frozenset(kinds) or None
+
+
+def delete_webhook(_world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``deleteWebhook``."""
+    _set_up(bot, params)
+    bot.webhook = None
+    bot.wake()
+    return True
+
+
+def webhook_info(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
+    """``getWebhookInfo``."""
+    info: Json = {
+        "url": bot.webhook["url"] if bot.webhook else "",
+        "has_custom_certificate": False,
+        "pending_update_count": len(bot.queue),
+    }
+    if bot.webhook_error is not None:
+        info |= {
+            "last_error_date": bot.webhook_error[0],
+            "last_error_message": bot.webhook_error[1],
+        }
+    return info

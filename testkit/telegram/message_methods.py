@@ -1,0 +1,248 @@
+"""How bots show, change and remove messages on the Telegram test server.
+
+Each method is a plain function of world, bot and parameters; it returns ``result`` or raises Refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from testkit.telegram import validation as rules
+from testkit.telegram.records import Action, BotMessage, Json, MessageDraft, MessageVersion
+from testkit.telegram.validation import BotApiError, Params, bad
+from testkit.telegram.world import BotAccount, ChatState, TelegramWorld
+
+_GENERAL = 1
+
+
+def _topic(room: ChatState, params: Params) -> int | None:
+    topic = params.integer("message_thread_id")
+    # A supergroup without topics has threads of replies, which are named like topics.
+    threads = room.messages if room.chat.type == "supergroup" and not room.chat.forum else {}
+    if topic is not None and topic not in room.topics and topic not in threads:
+        raise bad("message thread not found")
+    return topic
+
+
+def _target(room: ChatState, params: Params) -> tuple[int | None, Json]:
+    """The message that a call replies to, and the quote."""
+    reply = params.json("reply_parameters") or {}
+    target = reply.get("message_id", params.integer("reply_to_message_id"))
+    lenient = reply.get("allow_sending_without_reply")
+    if target is None:
+        return None, {}
+    if int(target) not in room.messages:
+        if lenient or params.boolean("allow_sending_without_reply"):
+            return None, {}
+        raise bad("message to be replied not found")
+    quote = reply.get("quote")
+    if not quote:
+        return int(target), {}
+    whole = room.messages[int(target)]
+    if quote not in str(whole.get("text") or whole.get("caption") or ""):
+        raise bad("QUOTE_TEXT_INVALID")
+    return int(target), {"quote": {"text": quote, "position": 0, "is_manual": True}}
+
+
+def _show(
+    world: TelegramWorld,
+    bot: BotAccount,
+    params: Params,
+    *,
+    kind: str,
+    content: Json,
+    now: MessageVersion,
+) -> Json:
+    """Put a bot's message into a chat and into the books."""
+    room = world.room_for(bot, params.text("chat_id"))
+    topic = _topic(room, params)
+    target, fields = _target(room, params)
+    message = world.base(room, bot.user, topic) | content | fields
+    if target is not None:
+        message |= world.replied(room, message, target)
+    if now.buttons:
+        message["reply_markup"] = {"inline_keyboard": now.buttons}
+    number = message["message_id"]
+    room.messages[number] = message
+    room.last_bot = bot.user.id
+    silent = params.boolean("disable_notification")
+    shown = BotMessage(bot.user.id, room.chat.id, number, topic, target, kind, silent, [now])
+    world.records.shown.append(shown)
+    world.records.note("shown", shown)
+    return message
+
+
+def send_message(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+    """``sendMessage``."""
+    world.room_for(bot, params.text("chat_id"))
+    text, entities = _text(params)
+    buttons = rules.checked_buttons(params.json("reply_markup"))
+    now = MessageVersion(time.monotonic(), text, tuple(entities), buttons)
+    content = {"text": text} | ({"entities": entities} if entities else {})
+    return _show(world, bot, params, kind="text", content=content, now=now)
+
+
+def _text(params: Params) -> tuple[str, list[Json]]:
+    if not params.text("text"):
+        raise bad("message text is empty")
+    text, entities = rules.checked_text(params, "text", rules.MAX_TEXT, "message is too long")
+    if not text:
+        raise bad("text must be non-empty")
+    return text, entities
+
+
+def send_media(kind: str) -> Callable[[TelegramWorld, BotAccount, Params], Json]:
+    """``sendDocument`` and the like; the file is kept, whether uploaded, known or a link."""
+
+    def send(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+        world.room_for(bot, params.text("chat_id"))
+        source = params.values.get(kind)
+        if not source:
+            raise bad(f"there is no {kind} in the request")
+        caption, entities = rules.checked_text(
+            params, "caption", rules.MAX_CAPTION, "message caption is too long"
+        )
+        name, data = source if isinstance(source, tuple) else (str(source), b"")
+        if len(data) > rules.MAX_UPLOAD:
+            raise BotApiError(413, "Request Entity Too Large")
+        stored = world.add_file(f"{kind}s", "", data, None)
+        media: Any = {"file_id": stored.id, "file_unique_id": stored.unique}
+        media |= {"file_size": stored.size}
+        if kind == "photo":
+            media = [media | {"width": 90, "height": 90}]
+        elif kind in {"voice", "audio", "video"}:
+            media |= {"duration": 1} | ({"width": 2, "height": 2} if kind == "video" else {})
+        else:
+            media |= {"file_name": name}
+        now = MessageVersion(
+            time.monotonic(),
+            caption,
+            tuple(entities),
+            rules.checked_buttons(params.json("reply_markup")),
+        )
+        content = {kind: media} | ({"caption": caption} if caption else {})
+        return _show(world, bot, params, kind=kind, content=content, now=now)
+
+    return send
+
+
+def _own(
+    world: TelegramWorld, bot: BotAccount, params: Params, missing: str
+) -> tuple[ChatState, BotMessage]:
+    """A bot's own message, for changing it."""
+    room = world.room_for(bot, params.text("chat_id"))
+    number = params.integer("message_id")
+    if number is None or number not in room.messages:
+        raise bad(missing)
+    for shown in reversed(world.records.shown):
+        if (shown.chat, shown.id, shown.bot) == (room.chat.id, number, bot.user.id):
+            return room, shown
+    raise bad("message can't be edited")
+
+
+def _change(
+    world: TelegramWorld, room: ChatState, shown: BotMessage, version: MessageVersion
+) -> Json:
+    before = shown.versions[-1]
+    message = room.messages[shown.id]
+    new = (version.text, list(version.entities), list(version.buttons))
+    if new == (before.text, list(before.entities), list(before.buttons)):
+        raise bad(
+            "message is not modified: specified new message content and reply markup are exactly "
+            "the same as a current content and reply markup of the message"
+        )
+    shown.versions.append(version)
+    field, marks = ("text", "entities") if shown.kind == "text" else ("caption", "caption_entities")
+    message |= {field: version.text, "edit_date": int(time.time())}
+    for name, value in (
+        (marks, list(version.entities)),
+        ("reply_markup", version.buttons and {"inline_keyboard": version.buttons}),
+    ):
+        message.pop(name, None)
+        if value:
+            message[name] = value
+    world.records.note("edited", {"chat": shown.chat, "id": shown.id, "text": version.text})
+    return message
+
+
+def edit_text(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+    """``editMessageText``; without ``reply_markup`` the buttons go, as on the real server."""
+    room, shown = _own(world, bot, params, "message to edit not found")
+    if shown.kind != "text":
+        raise bad("there is no text in the message to edit")
+    text, entities = _text(params)
+    buttons = rules.checked_buttons(params.json("reply_markup"))
+    return _change(
+        world, room, shown, MessageVersion(time.monotonic(), text, tuple(entities), buttons)
+    )
+
+
+def edit_buttons(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
+    """``editMessageReplyMarkup``."""
+    room, shown = _own(world, bot, params, "message to edit not found")
+    buttons = rules.checked_buttons(params.json("reply_markup"))
+    now = MessageVersion(time.monotonic(), shown.text, shown.entities, buttons)
+    return _change(world, room, shown, now)
+
+
+def delete_message(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``deleteMessage``: a bot's own, and in private chats anybody's."""
+    room = world.room_for(bot, params.text("chat_id"))
+    number = params.integer("message_id")
+    if number is None or number not in room.messages:
+        raise bad("message to delete not found")
+    mine = room.messages[number]["from"]["id"] == bot.user.id
+    if not mine and room.chat.type != "private":
+        raise bad("message can't be deleted")
+    del room.messages[number]
+    for shown in world.records.shown:
+        if (shown.chat, shown.id) == (room.chat.id, number):
+            shown.deleted_at = time.monotonic()
+    world.records.note("deleted", {"chat": room.chat.id, "id": number})
+    return True
+
+
+def chat_action(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``sendChatAction``."""
+    room = world.room_for(bot, params.text("chat_id"))
+    if params.text("action") not in rules.ACTIONS:
+        raise bad("wrong parameter action in request")
+    # Here, and for no message, the General topic of a forum has a number.
+    forum = room.chat.forum and room.chat.type == "supergroup"
+    general = forum and params.integer("message_thread_id") == _GENERAL
+    topic = _GENERAL if general else _topic(room, params)
+    fact = Action(bot.user.id, room.chat.id, topic, params.text("action"), time.monotonic())
+    world.records.actions.append(fact)
+    world.records.note("action", fact)
+    return True
+
+
+def draft(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``sendMessageDraft``: private chats only."""
+    room = world.room_for(bot, params.text("chat_id"))
+    number = params.integer("draft_id")
+    if not number:
+        raise bad("draft_id must be non-zero")
+    if room.chat.type != "private":
+        raise bad("TEXTDRAFT_PEER_INVALID")
+    text, _ = rules.checked_text(params, "text", rules.MAX_TEXT, "message is too long")
+    topic = _topic(room, params)
+    fact = MessageDraft(bot.user.id, room.chat.id, topic, number, text, time.monotonic())
+    world.records.drafts.append(fact)
+    world.records.note("draft", fact)
+    return True
+
+
+def react(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
+    """``setMessageReaction``."""
+    room = world.room_for(bot, params.text("chat_id"))
+    number = params.integer("message_id")
+    if number not in room.messages:
+        raise bad("message to react not found")
+    reactions = params.json("reaction") or []
+    fact = {"bot": bot.user.id, "chat": room.chat.id, "id": number, "reaction": reactions}
+    world.records.reactions.append(fact)
+    world.records.note("reaction", fact)
+    return True

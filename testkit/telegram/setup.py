@@ -1,0 +1,179 @@
+"""Who there is on the Telegram test server: people, bots, chats, and who is in which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from testkit.telegram.account_methods import move
+from testkit.telegram.records import Json, TelegramRecords
+from testkit.telegram.world import BotAccount, ChatState, TelegramChat, TelegramUser, TelegramWorld
+
+
+class TelegramSetup:
+    """Accounts and chats; the base of ``TelegramDriver``.
+
+    A chat may be given as ``Chat`` or id, a user as ``User`` or id.
+    """
+
+    def __init__(self, *, colliding_ids: bool = False) -> None:
+        self.records = TelegramRecords()
+        self.world = TelegramWorld(self.records, colliding_ids=colliding_ids)
+        self._albums = 0
+
+    def bot(
+        self, token: str, *, name: str = "Tape", username: str = "tape_bot", privacy: bool = False
+    ) -> TelegramUser:
+        """Open a bot's account; its id is the part of the token before the colon.
+
+        Args:
+            token: Digits, a colon, anything.
+            name: Its name.
+            username: Its handle, without ``@``.
+            privacy: In groups it hears only commands, mentions and replies to itself.
+        """
+        user = TelegramUser(int(token.partition(":")[0]), name, username, is_bot=True)
+        self.world.bots[token] = BotAccount(token, user, privacy)
+        return user
+
+    def user(
+        self,
+        id: int,  # noqa: A002 - the word of the platform
+        name: str,
+        username: str | None = None,
+        language: str = "en",
+    ) -> TelegramUser:
+        """Make a person known."""
+        person = TelegramUser(id, name, username, language_code=language)
+        self.world.users[id] = person
+        return person
+
+    def private(self, user: TelegramUser | int, *, topics: bool = False) -> TelegramChat:
+        """Open the private chat with a person; it has the person's id."""
+        person = self._user(user)
+        return self._open(TelegramChat(person.id, "private", user=person, forum=topics))
+
+    def group(
+        self,
+        id: int,  # noqa: A002 - the word of the platform
+        title: str,
+        *,
+        forum: bool = False,
+        basic: bool = False,
+        bots: Sequence[TelegramUser] | None = None,
+        username: str | None = None,
+    ) -> TelegramChat:
+        """Open a group.
+
+        Args:
+            id: Negative; supergroups begin with -100.
+            title: Its name.
+            forum: It has topics.
+            basic: A group of the old kind instead of a supergroup.
+            bots: Who is in it from the start; None for every bot of now and later.
+            username: Its public handle.
+        """
+        kind = "group" if basic else "supergroup"
+        chat = self._open(TelegramChat(id, kind, title, forum=forum, username=username))
+        if bots is not None:
+            inside = {one.id for one in bots}
+            every = [one.user.id for one in self.world.bots.values()]
+            self._room(chat).away = {one: "left" for one in every if one not in inside}
+        return chat
+
+    def topic(self, chat: TelegramChat | int, name: str, user: TelegramUser | int) -> int:
+        """Open a topic of a forum; returns its ``message_thread_id``."""
+        room = self._room(chat)
+        head = self.world.base(room, self._user(user), None)
+        number: int = head["message_id"]
+        head |= {"message_thread_id": number, "is_topic_message": True}
+        head |= {"forum_topic_created": {"name": name, "icon_color": 7322096}}
+        room.topics[number] = head
+        self._put(room, head, head["from"]["id"])
+        return number
+
+    def drop_topic(self, chat: TelegramChat | int, topic: int) -> None:
+        """Delete a topic; what bots send to it is refused."""
+        room = self._room(chat)
+        del room.topics[topic]
+        room.messages = {
+            number: one
+            for number, one in room.messages.items()
+            if one.get("message_thread_id") != topic
+        }
+
+    def join(self, bot: TelegramUser, chat: TelegramChat | int, by: TelegramUser | int) -> None:
+        """Let a person bring a bot into a group."""
+        room, who = self._room(chat), self._user(by)
+        move(self.world, room, self.world.bot_by_id(bot.id), "member", who.as_json())
+        head = self.world.base(room, who, None) | {"new_chat_members": [bot.as_json()]}
+        self._put(room, head, who.id)
+
+    def kick(self, bot: TelegramUser, chat: TelegramChat | int, by: TelegramUser | int) -> None:
+        """Let a person throw a bot out of a group."""
+        member = self.world.bot_by_id(bot.id)
+        move(self.world, self._room(chat), member, "kicked", self._user(by).as_json())
+
+    def block(self, chat: TelegramChat | int, *, blocked: bool = True) -> None:
+        """Let the person of a private chat stop the bots, or start them again."""
+        room = self._room(chat)
+        assert room.chat.user is not None, "only private chats are blocked"
+        for bot in list(self.world.bots.values()):
+            status = "blocked" if blocked else "member"
+            move(self.world, room, bot, status, room.chat.user.as_json())
+
+    def migrate(self, chat: TelegramChat | int, new: int) -> TelegramChat:
+        """Turn an old group into a supergroup with another id; bots are told in both."""
+        room = self._room(chat)
+        fresh = self.group(new, room.chat.title or "")
+        self._room(fresh).away = dict(room.away)
+        sender = next(iter(room.members.values()), self.user(1, "Owner"))
+        head = self.world.base(room, sender, None) | {"migrate_to_chat_id": new}
+        self._put(room, head, sender.id)
+        room.moved_to = new
+        inside = self._room(fresh)
+        head = self.world.base(inside, sender, None) | {"migrate_from_chat_id": room.chat.id}
+        self._put(inside, head, sender.id)
+        return fresh
+
+    def revoke(self, token: str, *, revoked: bool = True) -> None:
+        """Let a token answer 401 from now on."""
+        self.world.bots[token].revoked = revoked
+        self.world.bots[token].poll += 1
+        self.world.bots[token].wake()
+
+    def _open(self, chat: TelegramChat) -> TelegramChat:
+        self.world.rooms[chat.id] = ChatState(chat)
+        if chat.user is not None:
+            self.world.rooms[chat.id].members[chat.user.id] = chat.user
+        return chat
+
+    def _user(self, user: TelegramUser | int) -> TelegramUser:
+        return user if isinstance(user, TelegramUser) else self.world.users[user]
+
+    def _room(self, chat: TelegramChat | int) -> ChatState:
+        return self.world.rooms[chat.id if isinstance(chat, TelegramChat) else chat]
+
+    def _room_of(self, message: int, chat: TelegramChat | int | None) -> ChatState:
+        if chat is not None:
+            return self._room(chat)
+        shown = {one.chat for one in self.records.shown if one.id == message}
+        rooms = [
+            one
+            for one in self.world.rooms.values()
+            if message in one.messages or one.chat.id in shown
+        ]
+        if len(rooms) != 1:
+            raise ValueError(f"message {message} is in {len(rooms)} chats: name the chat")
+        return rooms[0]
+
+    def _put(
+        self, room: ChatState, message: Json, sender: int, only: TelegramUser | None = None
+    ) -> None:
+        room.messages[message["message_id"]] = message
+        room.members.pop(sender, None)
+        room.members[sender] = self.world.users[sender]
+        for bot in self.world.present(room):
+            service = "text" not in message and "caption" not in message
+            told = only is None or only.id == bot.user.id
+            if told and (service or self.world.hears(bot, room, message)):
+                self.world.queue(bot, "message", message)

@@ -1,0 +1,312 @@
+"""What people do in Telegram, for tests to call: write, edit, press, react, send files.
+
+Each act becomes an update for the bots that would see it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from testkit.telegram import validation as rules
+from testkit.telegram.media_files import TelegramMedia, media_fields
+from testkit.telegram.records import BotMessage, Json, UpdateDelivery
+from testkit.telegram.setup import TelegramSetup
+from testkit.telegram.world import TelegramChat, TelegramUser
+
+_ANONYMOUS: Json = {
+    "id": 1087968824,
+    "is_bot": True,
+    "first_name": "Group",
+    "username": "GroupAnonymousBot",
+}
+
+
+class TelegramUserActions(TelegramSetup):
+    """People's doings; ``TelegramServer`` is one.
+
+    A message of a bot may be given as ``Shown``; an id alone is enough unless ids collide, then
+    ``chat`` says which is meant.
+    """
+
+    def say(
+        self,
+        chat: TelegramChat | int,
+        user: TelegramUser | int,
+        text: str,
+        *,
+        topic: int | None = None,
+        reply_to: int | BotMessage | None = None,
+        entities: list[Json] | None = None,
+        forward_from: TelegramUser | str | None = None,
+        quote: str | None = None,
+        anonymous: bool = False,
+        extra: Json | None = None,
+        bot: TelegramUser | None = None,
+    ) -> int:
+        """Let a person write; returns the message's id.
+
+        Args:
+            chat: Where.
+            user: Who.
+            text: What, at most 4096 UTF-16 units, as Telegram's clients split longer ones.
+            topic: The ``message_thread_id``.
+            reply_to: The message that it answers.
+            entities: Instead of those that Telegram finds itself.
+            forward_from: The author of a forwarded text; a name alone for one who hides.
+            quote: The part of the answered message that is quoted.
+            anonymous: An admin writes as the group itself.
+            extra: Further fields of the message.
+            bot: Only this bot is told; the others see nothing.
+
+        Raises:
+            ValueError: The text is empty or too long.
+        """
+        if not 1 <= rules.units(text) <= rules.MAX_TEXT:
+            raise ValueError("Telegram's clients send 1 to 4096 UTF-16 units; split the text")
+        content: Json = {"text": text}
+        found = rules.detect(text) if entities is None else entities
+        content |= {"entities": found} if found else {}
+        content |= _forwarded(forward_from)
+        if quote is not None:
+            content["quote"] = {"text": quote, "position": 0, "is_manual": True}
+        if anonymous:
+            content |= {"from": _ANONYMOUS, "sender_chat": self._room(chat).chat.as_json()}
+        content |= extra or {}
+        return self.post(chat, user, content, topic=topic, reply_to=reply_to, bot=bot)
+
+    def edit(
+        self,
+        message: int,
+        text: str,
+        *,
+        chat: TelegramChat | int | None = None,
+        caption: bool = False,
+    ) -> None:
+        """Let a person change a text of theirs."""
+        room = self._room_of(message, chat)
+        now = room.messages[message]
+        field, marks = ("caption", "caption_entities") if caption else ("text", "entities")
+        now.pop(marks, None)
+        now |= {field: text, "edit_date": int(time.time())}
+        found = rules.detect(text)
+        now |= {marks: found} if found else {}
+        for bot in self.world.present(room):
+            if self.world.hears(bot, room, now):
+                self.world.queue(bot, "edited_message", now)
+
+    def remove(self, message: int | BotMessage, *, chat: TelegramChat | int | None = None) -> None:
+        """Let a person delete a message; bots are not told, as on the real server."""
+        number = message.id if isinstance(message, BotMessage) else message
+        room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
+        del room.messages[number]
+        for shown in self.records.shown:
+            if (shown.chat, shown.id) == (room.chat.id, number):
+                shown.deleted_at = time.monotonic()
+        self.records.note("deleted", {"chat": room.chat.id, "id": number})
+
+    def send(
+        self,
+        chat: TelegramChat | int,
+        user: TelegramUser | int,
+        media: TelegramMedia,
+        *,
+        topic: int | None = None,
+        reply_to: int | BotMessage | None = None,
+        extra: Json | None = None,
+    ) -> int:
+        """Let a person send a file."""
+        content = media_fields(self.world, media)
+        if media.caption:
+            found = rules.detect(media.caption)
+            content |= {"caption": media.caption} | ({"caption_entities": found} if found else {})
+        return self.post(chat, user, content | (extra or {}), topic=topic, reply_to=reply_to)
+
+    def photo(
+        self,
+        chat: TelegramChat | int,
+        user: TelegramUser | int,
+        data: bytes | None = None,
+        **more: Any,
+    ) -> int:
+        """Let a person send a photo, which comes in several sizes; see ``Media`` for the rest."""
+        fields = _media(more) | ({} if data is None else {"data": data})
+        picture = TelegramMedia("photo", **fields)
+        return self.send(chat, user, picture, **more)
+
+    def voice(
+        self, chat: TelegramChat | int, user: TelegramUser | int, data: bytes = b"OggS", **more: Any
+    ) -> int:
+        """Let a person send a voice message."""
+        return self.send(chat, user, TelegramMedia("voice", data, **_media(more)), **more)
+
+    def audio(
+        self, chat: TelegramChat | int, user: TelegramUser | int, data: bytes = b"ID3", **more: Any
+    ) -> int:
+        """Let a person send a piece of music."""
+        return self.send(chat, user, TelegramMedia("audio", data, **_media(more)), **more)
+
+    def sticker(self, chat: TelegramChat | int, user: TelegramUser | int, **more: Any) -> int:
+        """Let a person send a sticker."""
+        return self.send(chat, user, TelegramMedia("sticker", b"RIFF", **_media(more)), **more)
+
+    def document(
+        self,
+        chat: TelegramChat | int,
+        user: TelegramUser | int,
+        name: str,
+        mime: str,
+        data: bytes,
+        **more: Any,
+    ) -> int:
+        """Let a person send a file of any kind."""
+        media = TelegramMedia("document", data, name=name, mime=mime, **_media(more))
+        return self.send(chat, user, media, **more)
+
+    def album(
+        self,
+        chat: TelegramChat | int,
+        user: TelegramUser | int,
+        items: Sequence[TelegramMedia],
+        *,
+        topic: int | None = None,
+    ) -> list[int]:
+        """Let a person send several at once: a message each, with one ``media_group_id``."""
+        self._albums += 1
+        group = {"media_group_id": f"136{self._albums:014d}"}
+        return [self.send(chat, user, one, topic=topic, extra=group) for one in items]
+
+    def location(
+        self, chat: TelegramChat | int, user: TelegramUser | int, latitude: float, longitude: float
+    ) -> int:
+        """Let a person share a place."""
+        content = {"location": {"latitude": latitude, "longitude": longitude}}
+        return self.post(chat, user, content)
+
+    def files(self, chat: TelegramChat | int) -> dict[str, bytes]:
+        """What the documents that bots have shown in a chat hold, by their names."""
+        number = chat.id if isinstance(chat, TelegramChat) else chat
+        documents = [
+            message["document"]
+            for message in self.world.rooms[number].messages.values()
+            if message["from"]["is_bot"] and "document" in message
+        ]
+        return {one["file_name"]: self.world.files[one["file_id"]].data for one in documents}
+
+    def press(
+        self,
+        message: int | BotMessage,
+        data: str,
+        *,
+        user: TelegramUser | int | None = None,
+        chat: TelegramChat | int | None = None,
+        forged: bool = False,
+    ) -> str:
+        """Let a person press a button of a bot's message; returns the callback query's id.
+
+        Args:
+            message: The bot's message.
+            data: The button's ``callback_data``.
+            user: Who; by default the person of a private chat, else who spoke last.
+            chat: Where, if ids collide.
+            forged: The data stands on no button, as a changed client may send it.
+
+        Raises:
+            ValueError: No version of the message has such a button.
+        """
+        number = message.id if isinstance(message, BotMessage) else message
+        room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
+        shown = next(
+            one for one in self.records.shown if (one.chat, one.id) == (room.chat.id, number)
+        )
+        every = [one for version in shown.versions for row in version.buttons for one in row]
+        if not forged and data not in [one.get("callback_data") for one in every]:
+            raise ValueError(f"message {number} has no button {data!r}; it has {every}")
+        person = self._user(user) if user is not None else list(room.members.values())[-1]
+        bot = self.world.bot_by_id(shown.bot)
+        query = str(next(self.world.callback_ids))
+        bot.callbacks.add(query)
+        gone = {"message_id": number, "chat": room.chat.as_json(), "date": 0}
+        content = {
+            "id": query,
+            "from": person.as_json(),
+            "chat_instance": str(room.chat.id),
+            "message": room.messages.get(number, gone),
+            "data": data,
+        }
+        self.world.queue(bot, "callback_query", content)
+        return query
+
+    def react(
+        self,
+        message: int | BotMessage,
+        emoji: str | None,
+        *,
+        user: TelegramUser | int | None = None,
+        chat: TelegramChat | int | None = None,
+    ) -> None:
+        """Let a person react; None takes the reaction away."""
+        number = message.id if isinstance(message, BotMessage) else message
+        room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
+        person = self._user(user) if user is not None else list(room.members.values())[-1]
+        new = [{"type": "emoji", "emoji": emoji}] if emoji else []
+        content = {
+            "chat": room.chat.as_json(),
+            "message_id": number,
+            "user": person.as_json(),
+            "date": int(time.time()),
+            "old_reaction": [],
+            "new_reaction": new,
+        }
+        for bot in self.world.present(room):
+            self.world.queue(bot, "message_reaction", content)
+
+    def raw(self, content: Json, *, bot: TelegramUser | None = None) -> list[UpdateDelivery]:
+        """Queue an update as given, with a fresh ``update_id`` unless it brings one."""
+        bots = self.world.bots.values()
+        return [self.world.raw(one, content) for one in bots if bot in (None, one.user)]
+
+    def redeliver(self, delivery: UpdateDelivery) -> None:
+        """Give a bot an update once more, though it was confirmed, as webhooks may."""
+        bot = self.world.bot_by_id(delivery.bot)
+        bot.queue.insert(0, delivery)
+        bot.wake()
+
+    def post(
+        self,
+        chat: TelegramChat | int,
+        user: TelegramUser | int,
+        content: Json,
+        *,
+        topic: int | None = None,
+        reply_to: int | BotMessage | None = None,
+        bot: TelegramUser | None = None,
+    ) -> int:
+        """Let a person send a message with these fields of the Bot API's ``Message``."""
+        room, person = self._room(chat), self._user(user)
+        if topic is not None and topic not in room.topics:
+            raise ValueError(f"chat {room.chat.id} has no topic {topic}; open it with topic()")
+        message = self.world.base(room, person, topic) | content
+        if reply_to is not None:
+            target = reply_to.id if isinstance(reply_to, BotMessage) else reply_to
+            message |= self.world.replied(room, message, target)
+        self._put(room, message, person.id, bot)
+        return int(message["message_id"])
+
+
+def _forwarded(author: TelegramUser | str | None) -> Json:
+    if author is None:
+        return {}
+    origin: Json = {"type": "hidden_user", "date": int(time.time()) - 60}
+    if isinstance(author, TelegramUser):
+        origin |= {"type": "user", "sender_user": author.as_json()}
+    else:
+        origin |= {"sender_user_name": author}
+    return {"forward_origin": origin}
+
+
+def _media(more: dict[str, Any]) -> dict[str, Any]:
+    """Take the attributes of ``Media`` out of keyword arguments."""
+    names = "caption name mime size duration".split()
+    return {name: more.pop(name) for name in names if name in more}

@@ -1,0 +1,240 @@
+"""The rules that Telegram holds bots to: https://core.telegram.org/bots/api.
+
+Rule 1: lengths and offsets are counted in UTF-16 code units.
+Rule 2: a refusal's description is what the real server says, since clients match on it.
+Rule 3: nothing here does I/O or keeps state.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+Json = dict[str, Any]
+
+MAX_TEXT = 4096
+MAX_CAPTION = 1024
+MAX_UPLOAD = 50 * 1024 * 1024
+MAX_ENTITIES = 100
+_MAX_TOAST = 200
+_MAX_CALLBACK_DATA = 64
+_ENTITIES = frozenset(
+    "mention hashtag cashtag bot_command url email phone_number bold italic underline strikethrough "
+    "spoiler blockquote expandable_blockquote code pre text_link text_mention custom_emoji "
+    "date_time".split()
+)
+_BUTTON_KINDS = (
+    "url callback_data web_app login_url switch_inline_query switch_inline_query_current_chat "
+    "switch_inline_query_chosen_chat copy_text callback_game pay"
+).split()
+ACTIONS = frozenset(
+    "typing upload_photo record_video upload_video record_voice upload_voice upload_document "
+    "choose_sticker find_location record_video_note upload_video_note".split()
+)
+_FOUND = re.compile(
+    r"(?P<bot_command>(?<![\w/])/[A-Za-z0-9_]{1,64}(?:@\w+)?)"
+    r"|(?P<mention>(?<!\w)@[A-Za-z0-9_]{4,32}\b)"
+    r"|(?P<url>https?://[^\s<>]+)"
+)
+
+
+class BotApiError(Exception):
+    """The API answers with an error.
+
+    Attributes:
+        status: The HTTP status and ``error_code``.
+        description: Telegram's words.
+        parameters: ``retry_after`` or ``migrate_to_chat_id``.
+    """
+
+    def __init__(self, status: int, description: str, parameters: Json | None = None) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+        self.parameters = parameters or {}
+
+    def as_json(self) -> Json:
+        """The body on the wire."""
+        body: Json = {"ok": False, "error_code": self.status, "description": self.description}
+        return body | ({"parameters": self.parameters} if self.parameters else {})
+
+
+def bad(reason: str) -> BotApiError:
+    """A 400 with Telegram's prefix."""
+    return BotApiError(400, f"Bad Request: {reason}")
+
+
+def units(text: str) -> int:
+    """The length in UTF-16 code units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+class Params:
+    """The parameters of a call, whichever body they came in."""
+
+    def __init__(self, values: Json) -> None:
+        self.values = values
+
+    def text(self, name: str) -> str:
+        """A parameter as text; empty where it is absent."""
+        value = self.values.get(name)
+        return "" if value is None else str(value)
+
+    def integer(self, name: str) -> int | None:
+        """A whole number; None where it is absent.
+
+        Raises:
+            Refused: It is no number.
+        """
+        value = self.values.get(name)
+        if value is None or value == "":
+            return None
+        try:
+            return int(value)
+        except (TypeError, ValueError) as exc:
+            raise bad(f'invalid {name} specified: "{value}"') from exc
+
+    def boolean(self, name: str) -> bool:
+        """A flag; forms write it as text."""
+        return str(self.values.get(name, "")).lower() in {"true", "1", "yes"}
+
+    def json(self, name: str) -> Any:
+        """A JSON-serialised parameter; None where it is absent.
+
+        Raises:
+            Refused: It is not JSON.
+        """
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            return value
+        if not value:
+            return None
+        try:
+            return json.loads(value)
+        except ValueError as exc:
+            raise bad(f"can't parse {name} JSON object") from exc
+
+
+def detect(text: str) -> list[Json]:
+    """The entities that Telegram finds in a person's text: commands, mentions, links."""
+    found = []
+    for match in _FOUND.finditer(text):
+        offset, length = units(text[: match.start()]), units(match.group())
+        found.append({"type": str(match.lastgroup), "offset": offset, "length": length})
+    return found
+
+
+def checked_text(params: Params, name: str, limit: int, too_long: str) -> tuple[str, list[Json]]:
+    """The text and entities of a call as Telegram would show them.
+
+    Args:
+        params: The call's parameters.
+        name: ``text`` or ``caption``.
+        limit: The most UTF-16 units after parsing.
+        too_long: The description where it is exceeded.
+
+    Raises:
+        Refused: The text is too long, or its markup or entities are invalid.
+    """
+    raw = params.text(name)
+    entities = params.json("caption_entities" if name == "caption" else "entities")
+    mode = params.text("parse_mode")
+    if not entities and mode:
+        raw = _unmarked(raw, mode)
+    text = raw.rstrip()
+    if units(text) > limit:
+        raise bad(too_long)
+    if entities:
+        _check_entities(raw, entities)
+    kept = [one for one in entities or [] if one["offset"] < units(text)]
+    return text, kept[:MAX_ENTITIES]
+
+
+def _check_entities(text: str, entities: Any) -> None:
+    if not isinstance(entities, list):
+        raise bad("can't parse entities JSON object")
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    for one in entities:
+        start, length = one.get("offset", -1), one.get("length", 0)
+        if one.get("type") not in _ENTITIES:
+            raise bad(f"can't parse entities: unsupported type {one.get('type')!r}")
+        if start < 0 or length <= 0 or 2 * (start + length) > len(encoded):
+            raise bad("can't parse entities: entity out of text bounds")
+        if one["type"] == "text_link" and not one.get("url"):
+            raise bad("can't parse entities: text_link without URL")
+        for edge in (start, start + length):
+            if 0xDC <= encoded[2 * edge : 2 * edge + 2].ljust(2, b"\0")[1] <= 0xDF:
+                raise bad(
+                    "can't parse entities: Entity begins in a middle of a UTF-16 symbol "
+                    f"at byte offset {edge}"
+                )
+
+
+def _unmarked(text: str, mode: str) -> str:
+    """Check markup by teremok's rules and take it away from HTML; others stay as written."""
+    from teremok.validation import ApiRuleViolation, validate_html, validate_markdown
+
+    try:
+        if mode.upper() == "HTML":
+            validate_html(text)
+        elif mode.upper() in {"MARKDOWN", "MARKDOWNV2"}:
+            validate_markdown(text, 2 if mode.upper() == "MARKDOWNV2" else 1)
+        else:
+            raise bad("unsupported parse_mode")
+    except ApiRuleViolation as exc:
+        raise BotApiError(400, exc.description) from exc
+    if mode.upper() != "HTML":
+        return text
+    return html.unescape(re.sub(r"<[^>]*>", "", text))
+
+
+def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:
+    """The rows of an inline keyboard; none for another kind of markup.
+
+    Raises:
+        Refused: A button is invalid.
+    """
+    if not markup or not isinstance(markup, dict):
+        return ()
+    rows = markup.get("inline_keyboard") or []
+    for button in (one for row in rows for one in row):
+        if not button.get("text"):
+            raise bad("can't parse inline keyboard button: Text buttons must be non-empty")
+        if sum(button.get(kind) is not None for kind in _BUTTON_KINDS) != 1:
+            raise bad(
+                "can't parse inline keyboard button: "
+                "exactly one of the optional fields must be used"
+            )
+        data = button.get("callback_data")
+        if data is not None and not 1 <= len(str(data).encode()) <= _MAX_CALLBACK_DATA:
+            raise bad("BUTTON_DATA_INVALID")
+    return tuple(tuple(row) for row in rows)
+
+
+def checked_toast(text: str) -> str:
+    """The text of an answer to a callback query.
+
+    Raises:
+        Refused: It is too long.
+    """
+    if units(text) > _MAX_TOAST:
+        raise bad("MESSAGE_TOO_LONG")
+    return text
+
+
+def checked_commands(commands: Any) -> list[Json]:
+    """The commands of a menu.
+
+    Raises:
+        Refused: A name or description is invalid, or there are too many.
+    """
+    if not isinstance(commands, list) or len(commands) > 100:
+        raise bad("BOT_COMMANDS_TOO_MUCH")
+    for one in commands:
+        if not re.fullmatch(r"[a-z0-9_]{1,32}", str(one.get("command", ""))):
+            raise bad("BOT_COMMAND_INVALID")
+        if not 1 <= units(str(one.get("description", ""))) <= 256:
+            raise bad("BOT_COMMAND_DESCRIPTION_INVALID")
+    return commands
