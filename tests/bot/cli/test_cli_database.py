@@ -92,7 +92,7 @@ def test_without_the_extra_the_commands_say_what_to_install(home, command):
     (home / "tapes").mkdir(parents=True)
     anyio.run(_said, home)
     environment = {**os.environ, "TAPEBOT_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
-    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    environment["PYTHONPATH"] = str(Path(__file__).parents[3])
     done = subprocess.run(
         [sys.executable, "-c", code, *command],
         env=environment,

@@ -18,7 +18,7 @@ def run(how: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(HOST), how],
         cwd=folder,
-        env={"PYTHONPATH": str(HOST.parents[3])},
+        env={"PYTHONPATH": str(HOST.parents[4])},
         stdout=subprocess.PIPE,
         text=True,
         timeout=60,

@@ -24,7 +24,7 @@ from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.remote import RemoteTapeStore
 
 TAPE = "telegram:42"
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 WITHIN = 20.0
 
 # As bot/cli/main.py does it: errors meant for people are one line.

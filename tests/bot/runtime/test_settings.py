@@ -13,7 +13,7 @@ import pytest
 from bot.core.errors import SettingsError
 from bot.runtime.settings import PREFIX, Settings, export_dotenv, load_settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
 
 
