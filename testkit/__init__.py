@@ -1,1 +1,1 @@
-"""Servers for tests that speak the real protocols on loopback: Telegram, Discord, OpenAI, PostgreSQL. Not in the wheel."""
+"""Test servers on loopback for Telegram, Discord, OpenAI and PostgreSQL. Not in the wheel."""

@@ -1,4 +1,4 @@
-"""An HTTP answer that does not end, as a broken or hostile server sends it."""
+"""An endless HTTP response, as a broken or hostile server sends it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _GZIP = 31
 
 
 async def endless(request: web.Request, *, packed: bool) -> web.StreamResponse:
-    """Send spaces until the client hangs up, a gigabyte at most.
+    """Send spaces until the client disconnects, at most a gigabyte.
 
     Args:
-        request: What is answered.
-        packed: Send them packed, a thousandth of what they become.
+        request: The request to answer.
+        packed: Compress with gzip, to a thousandth of the size.
     """
     response = web.StreamResponse(headers={"Content-Type": "application/json"})
     if packed:

@@ -1,12 +1,10 @@
-"""A scripted server that speaks the OpenAI chat completions protocol over a real socket.
-
-It makes embeddings, too: without a script, from the words of a text, so that texts with words in common
-are near to each other.
+"""A scripted server for OpenAI's chat completions and embeddings on a real socket.
 
 A script is a sequence of steps, one for each request, or a function from the request's JSON to a
-step. What a provider may do to a client is a step: answer, call tools, refuse, truncate, hang up.
+step. Steps cover what a provider may do: answer, call tools, fail, truncate, hang up. Embeddings
+need no script: they count words, so that texts with common words are similar.
 
-Runs as a process too: ``python -m testkit.openai_server --port 8080 --latency 0.2``.
+Also runs as a process: ``python -m testkit.openai_server --port 8080 --latency 0.2``.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ from aiohttp import web
 
 _MAX_BODY = 256 * 1024 * 1024
 JUDGE = "judge_claims"
-"""The tool that takes a judge's answer."""
+"""Name of the tool that takes a judge's answer."""
 DIMENSIONS = 384
-"""Of the embeddings."""
+"""Dimensions of the embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,10 @@ class Call:
     """A tool call that the scripted model makes.
 
     Attributes:
-        name: The tool.
-        arguments: Its arguments: text is sent as it is, anything else where JSON text belongs, as
-            some servers wrongly do.
-        id: The call's id; empty as some servers leave it.
+        name: Name of the tool.
+        arguments: Arguments; a string is sent as it is, an object in place of JSON text, as some
+            servers wrongly do.
+        id: Id of the call; empty as from some servers.
     """
 
     name: str
@@ -54,17 +52,17 @@ class Reply:
     """An answer.
 
     Attributes:
-        content: Its text.
-        calls: Its tool calls.
-        finish_reason: None takes ``tool_calls`` or ``stop``; empty sends none, as a stream does
-            that ends too early.
-        prompt_tokens: Reported as read.
-        cached_tokens: Reported as served from the prompt cache.
-        completion_tokens: Reported as written.
-        counted: False where the server reports no usage, as small local ones do.
+        content: Text.
+        calls: Tool calls.
+        finish_reason: None sends ``tool_calls`` or ``stop``; empty sends none, as a stream that
+            ends too early.
+        prompt_tokens: Reported prompt tokens.
+        cached_tokens: Reported tokens from the prompt cache.
+        completion_tokens: Reported completion tokens.
+        counted: False reports no usage, as small local servers do.
         piece: Characters in a streamed fragment.
-        gate: Waited for before the answer, or after a stream's first fragment.
-        hang_up: A stream's connection breaks after its text; other answers never come.
+        gate: Event to wait for before the answer, or after a stream's first fragment.
+        hang_up: Whether a stream breaks after its text; other answers are never sent.
     """
 
     content: str = ""
@@ -91,9 +89,9 @@ class Failure:
     """An HTTP error.
 
     Attributes:
-        status: Its status code.
-        message: The text in OpenAI's error object.
-        code: The code in it.
+        status: HTTP status code.
+        message: Message in OpenAI's error object.
+        code: Code in the error object.
         retry_after: The ``Retry-After`` header.
     """
 
@@ -105,7 +103,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """The connection breaks before a byte of the answer."""
+    """The connection breaks before the first byte of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +113,16 @@ class NoChoices:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Any bytes as an answer, as many as are wanted.
+    """An arbitrary HTTP body of any size.
 
     Attributes:
-        head: What begins the body.
-        filler: What follows, so many ``times``.
-        times: How often.
-        end: What ends it.
-        status: The HTTP status.
-        headers: Of the response, beside its type.
-        content_type: Its type; None takes what was asked for, a stream or JSON.
+        head: Beginning of the body.
+        filler: Middle of the body, repeated ``times`` times.
+        times: Number of repetitions.
+        end: End of the body.
+        status: HTTP status code.
+        headers: Response headers, except the content type.
+        content_type: Content type; None uses what was requested, a stream or JSON.
     """
 
     head: bytes
@@ -141,7 +139,7 @@ Step = Reply | Failure | Disconnect | NoChoices | Raw
 Script = Iterable[Step] | Callable[[dict[str, Any]], Step]
 
 RATE_LIMITED = Failure(429, "Rate limit reached for requests", "rate_limit_exceeded", "0.01")
-"""The refusal that asks to wait a moment."""
+"""A rate limit error with a short retry delay."""
 
 OVERFLOW = Failure(
     400,
@@ -149,7 +147,7 @@ OVERFLOW = Failure(
     "tokens. Please reduce the length of the messages.",
     "context_length_exceeded",
 )
-"""The refusal of a prompt that is too long, in OpenAI's words."""
+"""OpenAI's error for a prompt that is too long."""
 
 
 @dataclass(slots=True)
@@ -157,15 +155,15 @@ class ScriptedOpenAI:
     """The server; an async context manager.
 
     Attributes:
-        script: What it does.
-        judge: What it does where it is asked to judge claims; by default it finds that all of them hold.
-        requests: The JSON of each request, in order of arrival.
-        headers: The headers of each, names in lower case.
-        embedded: The texts of each request for embeddings, in order of arrival.
-        refusals: What is done to requests for embeddings, one each, before any is answered.
-        refused: Texts for which no embedding is made: a request that has one is refused.
+        script: Steps of chat completions.
+        judge: Answers requests to judge claims; by default all claims are supported.
+        requests: JSON of each request, in order of arrival.
+        headers: Headers of each request, names in lower case.
+        embedded: Texts of each embeddings request, in order of arrival.
+        refusals: Failures for the next embeddings requests, one each.
+        refused: Texts that cannot be embedded: a request with one of them fails.
         latency: Seconds before each answer.
-        port: 0 picks a free one.
+        port: Port on loopback; 0 picks a free one.
     """
 
     script: Script
@@ -182,7 +180,7 @@ class ScriptedOpenAI:
     _arrived: anyio.Event = field(init=False, default_factory=anyio.Event)
 
     def __post_init__(self) -> None:
-        """Bring both forms of script to one."""
+        """Convert the script to a function and register the routes."""
         if callable(self.script):
             self._steps = self.script
         else:
@@ -196,7 +194,7 @@ class ScriptedOpenAI:
 
     @property
     def base_url(self) -> str:
-        """The address that clients are given, with ``/v1``."""
+        """The base URL for clients, with ``/v1``."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def __aenter__(self) -> Self:
@@ -217,7 +215,7 @@ class ScriptedOpenAI:
         await self._runner.cleanup()
 
     async def received(self, count: int) -> None:
-        """Wait until that many requests have arrived."""
+        """Wait until this many requests have arrived."""
         while len(self.requests) < count:
             await self._arrived.wait()
 
@@ -275,16 +273,16 @@ def _is_judgement(body: dict[str, Any]) -> bool:
 
 
 def holds_all(body: dict[str, Any]) -> Step:
-    """Return the answer of a judge who finds that all claims hold."""
+    """Return a judge's answer that supports all claims."""
     return rules(body, lambda _: "supported")
 
 
 def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step:
-    """Return the answer of a judge.
+    """Return a judge's answer.
 
     Args:
-        body: The request.
-        ruling: Given a claim as the request has it, says what the judge does.
+        body: JSON of the request.
+        ruling: Returns the ruling on a claim, given its JSON object.
     """
     lines = str(body["messages"][-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
@@ -293,9 +291,9 @@ def rules(body: dict[str, Any], ruling: Callable[[dict[str, Any]], str]) -> Step
 
 
 def embedding(text: str) -> list[float]:
-    """Return a text's embedding: how often it has words of each hash."""
+    """Return a text's embedding: counts of its words by hash."""
     vector = [0.0] * DIMENSIONS
-    # A text without a word has one, too.
+    # A text without words needs a nonzero vector, too.
     for word in re.findall(r"\w+", text.casefold()) or [text]:
         vector[zlib.crc32(word.encode()) % DIMENSIONS] += 1.0
     return vector
@@ -351,7 +349,7 @@ def _pieces(text: str, size: int) -> list[str]:
 
 
 def _call_deltas(step: Reply) -> Iterable[dict[str, Any]]:
-    """Yield the calls as providers stream them: heads first, arguments in turns."""
+    """Yield the calls as providers stream them: heads first, then arguments interleaved."""
     rest: list[list[str]] = []
     for index, call in enumerate(step.calls):
         whole = not isinstance(call.arguments, str)
@@ -377,7 +375,7 @@ async def _raw(request: web.Request, body: dict[str, Any], step: Raw) -> web.Str
         await response.write(step.end)
         await response.write_eof()
     except ConnectionError:
-        # Whoever asked has had enough.
+        # The client has disconnected.
         pass
     return response
 
@@ -422,7 +420,7 @@ async def _serve(port: int, latency: float, text: str) -> None:
 
 
 def main() -> None:
-    """Serve one fixed reply until the process ends; prints the address first."""
+    """Serve one fixed reply until the process ends; print the base URL first."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")

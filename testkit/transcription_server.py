@@ -1,4 +1,4 @@
-"""A scripted server that speaks OpenAI's transcription protocol over a real socket."""
+"""A scripted server for OpenAI's transcription API on a real socket."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from aiohttp import BodyPartReader, web
 from testkit.openai_server import Disconnect, Failure
 
 Step = str | Failure | Disconnect | anyio.Event
-"""A transcript, a refusal, a broken connection, or no answer until the event is set."""
+"""A transcript, an HTTP error, a broken connection, or no answer until the event is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A request that arrived.
+    """A received request.
 
     Attributes:
-        model: The model asked for.
-        name: The file's name.
-        audio: Its content.
+        model: The requested model.
+        name: Name of the file.
+        audio: Content of the file.
         key: The ``Authorization`` header.
     """
 
@@ -38,9 +38,9 @@ class ScriptedTranscriptions:
     """The server; an async context manager.
 
     Attributes:
-        script: What it does, one step for each request.
-        requests: What arrived, in order.
-        port: 0 picks a free one.
+        script: Steps, one for each request.
+        requests: Received requests, in order.
+        port: Port on loopback; 0 picks a free one.
     """
 
     script: Iterable[Step]
@@ -50,7 +50,7 @@ class ScriptedTranscriptions:
     _runner: web.AppRunner = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set up the one route."""
+        """Register the route."""
         self._steps = iter(self.script)
         app = web.Application(client_max_size=1 << 28)
         app.router.add_post("/v1/audio/transcriptions", self._answer)
@@ -58,7 +58,7 @@ class ScriptedTranscriptions:
 
     @property
     def base_url(self) -> str:
-        """The address that clients are given, with ``/v1``."""
+        """The base URL for clients, with ``/v1``."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def __aenter__(self) -> Self:

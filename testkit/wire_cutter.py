@@ -1,9 +1,9 @@
-"""A wire between a client and a server on loopback that can be cut, frozen and healed.
+"""A TCP proxy on loopback that can cut, freeze and restore connections.
 
-Rule 1: a cut wire breaks what it carries with a reset, and refuses who comes.
-Rule 2: a frozen wire is silent: nothing comes through, nobody is told, and who comes waits.
-Rule 3: what a frozen wire held comes through late when it is healed, in order: a statement may reach a
-    database long after its sender gave it up. Where it is cut first, that is lost.
+Rule 1: cut, it resets connections and refuses new ones.
+Rule 2: frozen, it passes nothing and reports nothing; new connections wait.
+Rule 3: data held while frozen arrives late and in order when it is healed: a statement may reach a
+    database long after its sender gave up. If it is cut first, the data is lost.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _FAULTS = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 
 
 class WireCutter:
-    """A TCP proxy; an async context manager, within which it listens and is whole at first.
+    """A TCP proxy; an async context manager that listens while entered.
 
     Args:
-        port: The server's, on loopback.
+        port: The server's port on loopback.
 
     Attributes:
-        port: Where clients connect instead; it stays the same through cuts.
-        carried: Bytes that came through, in both directions.
-        connections: How many were made.
+        port: Port for clients; it stays the same through cuts.
+        carried: Bytes transferred, in both directions.
+        connections: Number of connections accepted.
     """
 
     def __init__(self, port: int) -> None:
@@ -47,11 +47,11 @@ class WireCutter:
 
     @property
     def whole(self) -> bool:
-        """Whether it is neither cut nor frozen."""
+        """True if it is neither cut nor frozen."""
         return self._listening is not None and self._free.is_set()
 
     async def __aenter__(self) -> Self:
-        """Listen."""
+        """Start listening."""
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
         await self._tasks.start(self._listen)
         return self
@@ -62,24 +62,24 @@ class WireCutter:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Cut it for good."""
+        """Close it with all connections."""
         self._tasks.cancel_scope.cancel()
         await self._stack.aclose()
 
     async def cut(self) -> None:
-        """Break every connection, and refuse new ones until it is healed."""
+        """Reset all connections, and refuse new ones until it is healed."""
         if self._listening is not None:
             self._listening.cancel()
             await self._closed.wait()
         self._free.set()
 
     def freeze(self) -> None:
-        """Let nothing through until it is healed or cut; nobody is told."""
+        """Pass nothing until it is healed or cut; connections stay open."""
         if self._free.is_set():
             self._free = anyio.Event()
 
     async def heal(self) -> None:
-        """Let everything through; first what was held."""
+        """Restore the traffic, starting with the held data."""
         self._free.set()
         if self._listening is None:
             await self._tasks.start(self._listen)
@@ -98,7 +98,7 @@ class WireCutter:
             self._closed.set()
 
     async def _carry(self, client: SocketStream) -> None:
-        """Carry one connection to its end."""
+        """Forward one connection until it ends."""
         self.connections += 1
         async with client:
             try:
@@ -123,7 +123,7 @@ class WireCutter:
                 await self._free.wait()
                 await sink.send_eof()
             except _FAULTS:
-                # The other side learns of it once the wire is whole.
+                # The other side notices once the proxy is healed.
                 await self._free.wait()
                 _reset(client)
                 _reset(server)
@@ -139,7 +139,7 @@ class WireCutter:
 
 
 def _reset(stream: SocketStream) -> None:
-    """Let the end of a connection be told as a fault, not as an ordinary end."""
+    """Make closing the connection send a reset instead of an ordinary end."""
     raw = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 (anyio's, not Django's)
     if raw.fileno() >= 0:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -1,1 +1,1 @@
-"""The agent loop: one turn from message to answer."""
+"""The agent loop: run a turn from message to answer, with commands, tools and consolidation."""

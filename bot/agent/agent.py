@@ -1,4 +1,4 @@
-"""What all turns of a program share."""
+"""The model, tools and limits that every turn uses."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from bot.llm.base import Model
 from bot.memory.vector_index import VectorIndex
 
 ImageLoader = Callable[[str], Awaitable[bytes | None]]
-"""Returns an image by its name in the blob store; None where it is not there."""
+"""Load an image by its blob store name; return None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The agent: a model, its tools, and its bounds.
+    """The agent: a model, its tools, and its limits.
 
     Attributes:
-        model: Answers.
-        tools: What it may use.
-        workspace: Bootstrap files and skills.
-        clock: Times the turns.
-        timezone: The user's.
-        timezone_name: As it stands in the prompt.
-        max_steps: Model calls a turn may make.
-        context_tokens: The model's window.
-        builder: Makes the context of a session's entries.
-        images: Where images are; None where there are none to show.
-        recall_tokens: Of what is recalled unasked for a turn; 0 for nothing.
-        vectors: Find by meaning; None finds by words alone.
-        judge: Says whether people's words carry what is to be remembered; None leaves that to rules.
+        model: The model that answers.
+        tools: The tools that the model may call.
+        workspace: Source of bootstrap files and skills.
+        clock: Clock for timestamps and durations.
+        timezone: The user's time zone.
+        timezone_name: Name of the time zone, as shown in the prompt.
+        max_steps: Maximum number of model calls in a turn.
+        context_tokens: Size of the model's context window, in tokens.
+        builder: Context builder that renders a session's entries.
+        images: Loader of images; None if there is no blob store.
+        recall_tokens: Token budget of automatic recall in a turn; 0 turns it off.
+        vectors: Index for semantic search; None searches by words alone.
+        judge: Model that checks whether quotes support a memory; None leaves that to rules.
     """
 
     model: Model

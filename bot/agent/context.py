@@ -1,12 +1,14 @@
-"""Tape entries to model messages: the view. Pure; built anew each turn, never stored.
+"""Convert tape entries to chat messages. Pure; the result is rebuilt each turn, never stored.
 
-Rule 1: an entry is rendered the same way for ever; what is true of this turn alone is in the tail.
-Rule 2: a tool call is followed at once by its results, paired by id; one that has none gets an
-    "interrupted" result, so that no tape can wedge a session. A result without its call is left out.
-Rule 3: a queued message stands where a turn took it in.
-Rule 4: behind a tool's result comes the assistant, never at once a user: some providers refuse that.
+Rule 1: an entry is always rendered the same way; what holds for this turn only goes into the tail.
+Rule 2: a tool call is followed directly by its results, paired by id. A call without a result gets
+    an "interrupted" result, so that no tape can block a session. A result without a call is left
+    out.
+Rule 3: a queued message appears where a turn took it in.
+Rule 4: a tool result is followed by an assistant message, never directly by a user message: some
+    providers reject that.
 Rule 5: text that is not the sender's own is marked as quoted.
-Rule 6: files stand behind the text, in words; ``vision.py`` puts images beside them.
+Rule 6: attachments are described in words after the text; ``vision.py`` adds the images.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ INTERRUPTED = "Interrupted: this tool did not finish; nothing is known of its ou
 
 @dataclass(frozen=True, slots=True)
 class ModelContext:
-    """What the model sees.
+    """The prompt of one model request.
 
     Attributes:
         system: The system prompt.
-        history: Rendered entries; grows at its end between cuts.
-        tail: Records of this turn alone; empty where there are none.
+        history: Rendered entries; only grows at its end between cuts of the window.
+        tail: Records for this turn only; empty if there are none.
     """
 
     system: str
@@ -53,50 +55,53 @@ class ModelContext:
     tail: str = ""
 
     def messages(self) -> list[ChatMessage]:
-        """Return the messages of a request, the tail last of all."""
+        """Return the messages of a request; the tail is appended to the last one."""
         messages: list[ChatMessage] = [{"role": "system", "content": self.system}, *self.history]
         if self.tail:
-            # It joins the last message: some providers take no user message behind a tool's.
+            # Appended to the last message: some providers accept no user message after a tool
+            # result.
             last = messages[-1]
             messages[-1] = {**last, "content": _joined(last["content"], self.tail)}
         return messages
 
 
 def _joined(content: Any, tail: str) -> Any:
-    """Return a message's content with a text behind it, whether it is a text or a list of parts."""
+    """Append a text to a message's content, which is a string or a list of parts."""
     if isinstance(content, list):
         return [*content, {"type": "text", "text": f"\n\n{tail}"}]
     return f"{content}\n\n{tail}"
 
 
 RenderedMessages = dict[int, ChatMessage]
-"""Messages of one tape as they were rendered before, by entry id."""
+"""Cache of a tape's rendered messages, by entry id."""
 
 RenderHistory = Callable[[WindowFold, RenderedMessages, Sequence[TapeEntry]], list[ChatMessage]]
-"""Turns a window into model messages, given the anchors in view where the builder wants them.
+"""Render a window as chat messages, given the cache and the anchors in view.
 
-It keeps in ``Rendered`` what it may need again, and nobody changes.
+The anchors are empty unless the builder asks for them. Rendered messages are cached in
+``RenderedMessages`` and must not be modified.
 """
 
 ToolResults = dict[tuple[int, str], TapeEntry]
-"""Tool results by the entry and the id of their call."""
+"""Tool results by the entry id and the call id of their call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextBuilder:
-    """A way to make a model's context of a session.
+    """A strategy for building a model's context from a session.
 
-    Between two cuts of the window its history only grows at the end; what it has beside that is in
-    the system prompt, or in the tail.
+    Between two cuts of the window the history may only grow at its end. Everything else goes into
+    the system prompt or the tail.
 
     Attributes:
-        name: In the settings, and in ``turn.start``.
-        render: Makes the history.
-        anchors: The history holds the anchors in view, the last boundary's first; so the system
-            prompt does not tell of that one.
-        always_recall: The tail has room for what is recalled on the newest message, whatever is set.
-        summaries: The system prompt holds the summaries of what was consolidated.
-        budget_divisor: The view and what may stay unconsolidated are so many times smaller than usual.
+        name: Name in the settings and in ``turn.start``.
+        render: Function that renders the history.
+        anchors: Whether the history shows the anchors in view, starting with the last boundary; the
+            system prompt then omits that boundary.
+        always_recall: Whether the tail reserves a budget for automatic recall, whatever the
+            settings say.
+        summaries: Whether the system prompt includes summaries of consolidated history.
+        budget_divisor: Divides the token budgets of the view and of unconsolidated entries.
     """
 
     name: str
@@ -129,26 +134,26 @@ def default_context(
 
 
 def add_message(messages: list[ChatMessage], shown: ChatMessage) -> None:
-    """Append a message; between a tool's result and a user stands the assistant."""
+    """Append a message; insert an assistant message between a tool result and a user message."""
     if messages and messages[-1]["role"] == "tool" and shown["role"] == "user":
         messages.append({"role": "assistant", "content": _UNANSWERED})
     messages.append(shown)
 
 
 def evict_rendered(rendered: RenderedMessages, spoken: Sequence[TapeEntry]) -> None:
-    """Drop what is no longer in view, once that is most of it."""
+    """Remove messages that left the view from the cache, once they are more than half of it."""
     if len(rendered) > 2 * len(spoken) + 16:
         for entry_id in rendered.keys() - {entry.id for entry in spoken}:
             del rendered[entry_id]
 
 
 def records_tail(fold: SessionFold, timezone: tzinfo, extra: Sequence[str] = ()) -> str:
-    """Return the volatile tail: saves since the block was rendered, and what a step adds.
+    """Return the volatile tail: saves since the memory block was rendered, and extra records.
 
     Args:
-        fold: The session's state, of which the saves are known.
-        timezone: The user's.
-        extra: Recalled passages and hints of this step; its ``loop.step`` keeps them.
+        fold: The session's state.
+        timezone: The user's time zone.
+        extra: Records of this step, such as recalled passages; its ``loop.step`` event keeps them.
     """
     parts = [*_saves(fold, timezone), *extra]
     if not parts:
@@ -158,7 +163,7 @@ def records_tail(fold: SessionFold, timezone: tzinfo, extra: Sequence[str] = ())
 
 
 def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
-    """Return what has been saved since the ``<memory>`` block was rendered."""
+    """Return what was saved since the ``<memory>`` block was rendered."""
     parts = []
     current = fold.zone.snapshot
     if (current.long_term, current.facts) != (
@@ -184,7 +189,7 @@ def _saves(fold: SessionFold, timezone: tzinfo) -> list[str]:
 
 
 def _paired(entries: Sequence[TapeEntry]) -> ToolResults:
-    """Return results by the entry and the id of their call: the newest call of that id before."""
+    """Return results by the entry id and call id of the latest earlier call with that id."""
     asked: dict[str, int] = {}
     results: ToolResults = {}
     for entry in entries:
@@ -214,7 +219,7 @@ def _render_message(entry: TapeEntry) -> ChatMessage:
 
 
 def render_call(entry: TapeEntry, results: ToolResults) -> list[ChatMessage]:
-    """Render calls and their results; those that have none were interrupted."""
+    """Render an entry's calls and their results; a call without a result counts as interrupted."""
     calls = entry.calls
     message: ChatMessage = {
         "role": "assistant",
@@ -248,7 +253,7 @@ def render_call(entry: TapeEntry, results: ToolResults) -> list[ChatMessage]:
 
 
 def _arguments(text: Any) -> str:
-    """Return arguments that are a JSON object: providers refuse a history with any others."""
+    """Return the arguments as a JSON object: providers reject a history with anything else."""
     if isinstance(text, str):
         try:
             if isinstance(json.loads(text or "{}"), dict):

@@ -1,8 +1,8 @@
-"""Handing off when the prompt outgrows the model's window: what is kept, and a summary of the rest.
+"""Hand off when the prompt exceeds the model's window: keep the newest turns, summarise the rest.
 
 The boundary's state names the first entry that stays in view (``keep_from``), so the last turns and
-the steps of the running one are not lost; what lies before is summarised by the model in portions
-that fit, and where even that fails, by quoting its beginning and end.
+the steps of the running one are not lost. The model summarises what lies before in portions that
+fit. If that fails, the beginning and end of a portion are quoted instead.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Handoff:
     """A boundary to write.
 
     Attributes:
-        state: By the state contract, with ``keep_from``.
-        usage: Of the calls that made the summary.
+        state: The boundary's state, following the state contract, with ``keep_from``.
+        usage: Usage of the model calls that made the summary.
     """
 
     state: dict[str, Any]
@@ -44,9 +44,9 @@ class Handoff:
 
 
 def split_window(window: WindowFold, keep_tokens: int) -> tuple[list[TapeEntry], int | None]:
-    """Return the entries to summarise, and the id from which entries stay in view.
+    """Return the entries to summarise, and the id of the first entry that stays in view.
 
-    The newest turn always stays. None where there is nothing before it.
+    The newest turn always stays. The id is None if there is nothing before it.
     """
     starts = [place for place, entry in enumerate(window.entries) if starts_turn(entry)]
     if not starts or (starts[-1] == 0 and not window.resumed):
@@ -70,15 +70,15 @@ async def make_handoff(
     reason: str,
     error: str,
 ) -> Handoff | None:
-    """Return the boundary that makes the prompt fit again; None where nothing can be cut.
+    """Return the boundary that makes the prompt fit again; None if nothing can be cut.
 
     Args:
-        model: Writes the summary.
-        window: What is in view.
-        context_tokens: The model's window as far as it is known: a provider's may be smaller.
-        timezone: The user's.
-        reason: Why, for the state.
-        error: The provider's words.
+        model: The model that writes the summary.
+        window: The entries in view.
+        context_tokens: Configured size of the model's window; the provider's may be smaller.
+        timezone: The user's time zone.
+        reason: Reason of the handoff, for the state.
+        error: The provider's error message.
     """
     old, keep_from = split_window(window, min(context_tokens // 4, window.tokens // 3))
     if not old or keep_from is None:
@@ -100,7 +100,7 @@ async def make_handoff(
 async def summarise(
     model: Model, entries: Sequence[TapeEntry], portion_tokens: int, timezone: tzinfo
 ) -> tuple[str, Usage]:
-    """Return a summary of entries, carried on from portion to portion."""
+    """Summarise entries portion by portion, each summary continuing the one before."""
     summary, usage = "", Usage()
     for portion in _portions(render_transcript(entries, timezone), portion_tokens):
         before = f"Summary of what came before:\n{summary}\n\n" if summary else ""
@@ -137,7 +137,7 @@ def _portions(lines: Sequence[str], tokens: int) -> list[str]:
 
 
 def _quoted(summary: str, portion: str) -> str:
-    """Stand in for a summary with the beginning and the end of what was said."""
+    """Return the beginning and end of the text as a substitute for a summary."""
     text = f"{summary}\n{portion}".strip()
     if len(text) <= 1_200:
         return text

@@ -1,8 +1,8 @@
-"""The system prompt: everything that stands before the history. Pure.
+"""Build the system prompt: everything before the history. Pure.
 
-Rule 1: order is identity and contract, workspace, skills, ``<memory>``, summaries, the boundary's state;
-    so what changes least stands first.
-Rule 2: nothing in it changes within a day but at a boundary or a consolidation.
+Rule 1: the order is identity and contract, workspace, skills, ``<memory>``, summaries, the
+    boundary's state; what changes least comes first, for the provider's prompt cache.
+Rule 2: within a day it changes only at a boundary or a consolidation.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ say that you do not know.
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """What a system prompt is made of.
+    """Everything that a system prompt is built from.
 
     Attributes:
-        today: The user's date.
-        timezone: The user's.
-        timezone_name: As it is called.
+        today: The current date in the user's time zone.
+        timezone: The user's time zone.
+        timezone_name: Name of the time zone.
         memory: The zone as frozen at the last boundary or consolidation.
         boundary: The last boundary anchor.
         workspace: Bootstrap files and skills.
         profile: The model's capabilities.
-        summaries: Of what was consolidated, oldest first.
-        task: It is for a sub-task, not for a conversation.
+        summaries: Summaries of consolidated history, oldest first.
+        task: Whether the prompt is for a sub-task instead of a conversation.
     """
 
     today: date
@@ -113,7 +113,7 @@ def system_prompt(inputs: PromptInputs) -> str:
 
 
 def handoff_note(boundary: TapeEntry | None, timezone: tzinfo) -> str | None:
-    """Return a boundary's state as a note from the record; None where it says nothing."""
+    """Return a boundary's state as a handoff note; None if there is nothing to show."""
     if boundary is None or boundary.name == SESSION_START:
         return None
     lines = [f"{key}: {_text(value)}" for key, value in boundary.data.items() if _shown(key, value)]

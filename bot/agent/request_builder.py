@@ -1,4 +1,4 @@
-"""Builds a turn's model requests, and keeps the system prompt they begin with on the tape."""
+"""Build a turn's model requests, and record the system prompt that they begin with on the tape."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _CLOSING = "This is the last step of this turn: no more tools; answer now with w
 
 @dataclass(frozen=True, slots=True)
 class BuiltRequest:
-    """A request, and what it takes to build it again.
+    """A request, and what is needed to reconstruct it from the tape.
 
     Attributes:
-        request: For the model.
-        tail_records: What its tail has beyond the session's state.
-        last_seen_entry: The last entry that it knows of.
-        images: Whether the model sees images, and which of those in view it was shown; None where
-            there is none in view.
+        request: The request for the model.
+        tail_records: Records in its tail that do not come from the session's state.
+        last_seen_entry: Id of the last entry that it takes into account.
+        images: Whether the model supports images, and the names of the images it was shown; None if
+            no image is in view.
     """
 
     request: ModelRequest
@@ -53,20 +53,20 @@ class BuiltRequest:
 
 @dataclass(slots=True)
 class RequestBuilder:
-    """Makes requests of one session's state.
+    """Builds model requests from one session's state.
 
     Attributes:
         agent: The model and its tools.
-        tape: The session's.
-        fold: Its state.
-        zone: Its memory.
-        images: What the model takes of the images in view.
-        memory: Its long-term memory.
-        task: They are for a sub-task, not for a conversation.
-        rendered: Messages as they were rendered before.
-        recalled: What was recalled for the newest message.
-        anchors: Of the view.
-        summaries: Of what lies before it.
+        tape: The session's tape.
+        fold: The session's state.
+        zone: The session's memory zone.
+        images: Tracks which images the model accepts.
+        memory: The session's long-term memory.
+        task: Whether the requests are for a sub-task instead of a conversation.
+        rendered: Cache of rendered messages.
+        recalled: Automatic recall for the newest message.
+        anchors: Reads the anchors in view.
+        summaries: Reads summaries of what lies before the view.
     """
 
     agent: Agent
@@ -82,16 +82,16 @@ class RequestBuilder:
     summaries: SummaryReader = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make what reads the tape for the view."""
+        """Create the readers of anchors and summaries."""
         self.anchors = AnchorReader(self.tape, self.fold)
         self.summaries = SummaryReader(self.tape, self.fold)
 
     async def build(self, *, closing: bool, notes: Sequence[str] = ()) -> BuiltRequest:
-        """Return the next request; its system prompt is on the tape before it is sent.
+        """Return the next request; its system prompt is written to the tape first.
 
         Args:
-            closing: No more tools: the model must answer now.
-            notes: What the model should be told in this turn.
+            closing: Whether the model must answer now, without tools.
+            notes: Notes for the model in this turn.
         """
         prompt = await self.system_prompt()
         if changed := self.prompt_entry(prompt):
@@ -116,7 +116,7 @@ class RequestBuilder:
         return BuiltRequest(request, extra, self.fold.version, self._pictures(spoken))
 
     async def _offered(self) -> list[ToolSpec]:
-        """Return the tools that there is something to do for."""
+        """Return the specs of the tools that are usable now."""
         problems = self.memory.bus.problems
         known = [] if self.task else await problems.list_by_state()
         open_ones = any(
@@ -128,7 +128,7 @@ class RequestBuilder:
         )
 
     async def system_prompt(self) -> str:
-        """Return the system prompt as it is now."""
+        """Return the current system prompt."""
         agent = self.agent
         builder = agent.builder
         return system_prompt(
@@ -146,11 +146,12 @@ class RequestBuilder:
         )
 
     def _taken_back(self) -> list[str]:
-        """Return what a judge took back of what was saved here a short while ago: the model had said that it was saved."""
+        """Return a record of facts saved here that a judge refuted since the answer before last."""
         answers = [
             one for one in self.fold.window.conversation() if one.payload.get("role") == "assistant"
         ]
-        # What is judged while the next answer is being made is told with the one after it.
+        # Judging may still run while the next answer is written; the answer after that mentions the
+        # result.
         before = answers[-2:-1] or ([self.fold.boundary] if self.fold.boundary else [])
         since = str(before[0].meta.get("ts", "")) if before else ""
         gone = [
@@ -167,14 +168,14 @@ class RequestBuilder:
         )
 
     def prompt_entry(self, prompt: str) -> list[TapeEntry]:
-        """Return the prompt as an entry, unless it is the one that the tape has last."""
+        """Return the prompt as a list of one entry; empty if it is the tape's latest prompt."""
         digest = prompt_digest(prompt)
         return [] if self.fold.turns.last_prompt[0] == digest else [system(prompt, hash=digest)]
 
     async def _add_images(
         self, history: Sequence[ChatMessage], spoken: Sequence[TapeEntry]
     ) -> list[ChatMessage]:
-        """Return the history with its images, or with the word that they are not seen."""
+        """Return the history with images, or with a note that the model cannot see them."""
         self.images.begin_request()
         profile = self.agent.model.profile
         return await with_images(
@@ -189,12 +190,12 @@ class RequestBuilder:
         return {"vision": self.agent.model.profile.vision, "shown": self.images.shown_names}
 
     async def _problem_records(self) -> list[str]:
-        """Return what the model is told of the problem that is worked on, and of no other."""
+        """Return records of the active problem: its working set, or its name and summary."""
         if self.task:
             return []
         bus = self.memory.bus
         problem = await bus.problems.get_active()
-        # Only a working set needs them, and they are looked for among all facts.
+        # Only a working set needs them, and finding them scans all facts.
         pending = self.memory.home.fold.pending() if problem.working_set is not None else []
         packet = await bus.working_sets.compile(
             problem.problem_id, pending={fact.id for fact in pending}
@@ -207,12 +208,12 @@ class RequestBuilder:
         boundary = self.fold.boundary
         told = str(boundary.data.get("summary")) if boundary is not None else ""
         if problem.summary not in told:
-            # What ended by time alone is told by no boundary.
+            # A problem that expired by time has no boundary with its summary.
             found.append(f"What was noted here before:\n{problem.summary}")
         return found
 
     async def _passages(self, prompt: str, fold: SessionFold) -> list[str]:
-        """Recall what fits the newest message; many a model would not look it up itself."""
+        """Return passages for the newest message; many models would not search themselves."""
         agent = self.agent
         lives_on_it = agent.builder.always_recall or agent.model.profile.small
         room = max(MIN_RECALL_BUDGET if lives_on_it else 0, agent.recall_tokens)
@@ -234,5 +235,5 @@ class RequestBuilder:
 
 
 def prompt_digest(prompt: str) -> str:
-    """Return the hash by which a system prompt is known on the tape."""
+    """Return the hash that identifies a system prompt on the tape."""
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,9 +1,9 @@
-"""What the model saw: a request of a turn, made again from the tape.
+"""Reconstruct a past model request from the tape.
 
-Rule 1: it is made by what made the request: the fold as it stood then, the same builder, the system prompt
-    as the tape has it, and of the tail what the step recorded. Nothing is made up.
-Rule 2: what cannot be made again is said: words that were erased, a builder that is not installed.
-Rule 3: the content of images stays out of it; their names stand in its place.
+Rule 1: it uses the parts that made the request: the fold as it was then, the same builder, the
+    system prompt on the tape, and the tail records of the step. Nothing is invented.
+Rule 2: what cannot be reconstructed is reported: erased words, a builder that is not installed.
+Rule 3: images appear by name, without their content.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class HistoryMessage:
     """A message of the history.
 
     Attributes:
-        message: As the model was given it, but for what joined the last one (``Seen.tail``).
-        entries: Ids of the entries that it was made of; empty where that is not known.
+        message: The message as sent, without the tail (see ``ReconstructedRequest.tail``).
+        entries: Ids of the entries that it was made from; empty if unknown.
     """
 
     message: ChatMessage
@@ -44,19 +44,19 @@ class HistoryMessage:
 
 @dataclass(frozen=True, slots=True)
 class ReconstructedRequest:
-    """A request as the model was given it.
+    """A request as the model received it.
 
     Attributes:
-        call: Which.
+        call: The model call that it belongs to.
         builder: Name of the context builder.
         system: The system prompt.
-        prompt: Id of the entry that holds it; 0 where it is not there any more.
-        memory: Ids of the zone's first and last entry that the prompt shows; None where it shows none.
-        boundary: Id of the boundary that the prompt may tell of; 0 where there is none.
-        history: Behind the system prompt.
-        tail: What the last message ends with; empty where there is nothing.
-        erased: Ids of entries whose words were erased since: the model saw them.
-        notes: What else is not as the model saw it, in plain words.
+        prompt: Id of the entry that holds the system prompt; 0 if it is gone.
+        memory: Ids of the zone's first and last entry that the prompt shows; None if it shows none.
+        boundary: Id of the boundary whose note the prompt may show; 0 if there is none.
+        history: Messages after the system prompt.
+        tail: Text appended to the last message; may be empty.
+        erased: Ids of entries whose words the model saw and that were erased since.
+        notes: Other differences from the original request, in plain words.
     """
 
     call: ModelCall
@@ -80,19 +80,19 @@ class ReconstructedRequest:
 async def reconstruct_request(
     tape: TapeService, turn: PastTurn, call: ModelCall, timezone: tzinfo
 ) -> ReconstructedRequest:
-    """Return what the model was given in a call.
+    """Return the request of a model call.
 
-    Costs what lies between the turn before and the call, and what was in view.
+    Reads the entries between the previous turn and the call, and those that were in view.
 
     Args:
-        tape: The session's.
+        tape: The session's tape.
         turn: The turn.
-        call: One of its calls.
-        timezone: The user's.
+        call: One of the turn's calls.
+        timezone: The user's time zone.
 
     Raises:
-        SettingsError: The builder that made it is not installed.
-        TapeNotFound: There is no such tape.
+        SettingsError: The builder that made the request is not installed.
+        TapeNotFound: The tape does not exist.
     """
     name = turn.builder_at(call.at)
     builder = context_builder(name)
@@ -129,19 +129,19 @@ async def reconstruct_request(
 
 
 def no_calls_reason(turn: PastTurn) -> str:
-    """Return in plain words why no call of a turn can be shown, where it has none."""
+    """Return in plain words why a turn without calls has no request to show."""
     if turn.status == "open":
         return "No call of this turn has been answered yet: a call is recorded with its answer."
     return "No call of this turn was answered: a call is recorded with its answer."
 
 
 def unavailable_reason(error: SettingsError) -> str:
-    """Return in plain words why a call cannot be shown."""
+    """Return in plain words why a call's request cannot be shown."""
     return f"It cannot be shown: {error}."
 
 
 async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
-    """Return the system prompt, the id of its entry, and what is to be said of it."""
+    """Return the system prompt, the id of its entry, and a note on what is missing."""
     digest, at = fold.turns.last_prompt
     found = await tape.read_entries(at, at) if at else []
     if not found or found[0].kind != "system":
@@ -163,7 +163,7 @@ def _origins(
     spoken: Sequence[TapeEntry],
     anchors: Sequence[TapeEntry],
 ) -> list[tuple[int, ...]]:
-    """Return for each message the ids of what it was made of."""
+    """Return for each message the ids of the entries that it was made from."""
     known = {id(message): entry for entry, message in rendered.items()}
     places = deque(at for at, one in enumerate(spoken) if one.kind == "tool_call" and one.calls)
     marks = deque(anchors)
@@ -196,7 +196,7 @@ def _results_behind(spoken: Sequence[TapeEntry], call: int) -> list[TapeEntry]:
 
 
 def _taken(results: list[TapeEntry], call: str) -> tuple[int, ...]:
-    """Take the result of a call out of those that are left; one that names none answers the next."""
+    """Remove and return the result of a call; a result without a call id answers the next call."""
     fits = (one for one in results if str(one.payload.get("call_id")) == call)
     nameless = (one for one in results if "call_id" not in one.payload)
     one = next(fits, None) or next(nameless, None)

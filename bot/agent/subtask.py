@@ -1,9 +1,9 @@
-"""Sub-tasks: a side conversation on a fork of the tape, of which only the result comes back.
+"""Run sub-tasks: side conversations on a fork of the tape, of which only the result comes back.
 
-Its steps are on the fork, which is discarded; on the tape are the call, an event with what it took, and
-the result, the latter two in one append. A kill in the middle leaves the call alone: the turn that is
-taken up again runs it once more, since it changes nothing. It works on its conversation's problem, and
-reads of no other.
+The steps are written to the fork, which is discarded. The tape gets the call, then in one append an
+event with the usage and the result. After a crash in between only the call is there; the resumed
+turn runs it once more, since a sub-task changes nothing. A sub-task works on its conversation's
+problem and reads no other.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from bot.tape.service import TapeService
 TASK_RUN = "task.run"
 
 LONGEST_RESULT = 6_000
-"""Characters of a result that come back."""
+"""Maximum number of characters of a result that come back."""
 
 _UNBOUNDED = 1 << 62
 
 
 @dataclass(slots=True)
 class _Task:
-    """A running sub-task, and what it took."""
+    """State and usage of a running sub-task."""
 
     text: str = ""
     status: str = "error"
@@ -54,19 +54,19 @@ class SubTaskRunner:
     """Runs sub-tasks.
 
     Args:
-        agent: The model, its bounds, and the tools that a sub-task may use: none that changes
-            anything, and not the one that runs sub-tasks.
+        agent: The model, its limits, and the tools that a sub-task may use: read-only tools,
+            without the one that runs sub-tasks.
     """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
     async def run(self, instructions: str, context: ToolContext) -> ToolOutcome:
-        """Work on instructions; what goes wrong with the model is the result.
+        """Run a sub-task; a model error becomes its result.
 
         Args:
-            instructions: All that the sub-task is told, beside memory.
-            context: Of the tool's call.
+            instructions: The task; apart from memory all that the sub-task sees.
+            context: Context of the tool call.
         """
         task = _Task()
         async with context.tape.fork(merge_back=False) as fork:
@@ -84,7 +84,7 @@ class SubTaskRunner:
         }
         notes = [
             event(TASK_RUN, audit),
-            # By this one a turn that is taken up again knows what was spent.
+            # A resumed turn restores its usage from this event.
             event(LOOP_STEP, {"turn": context.turn, "status": "task", "spent": spent}),
         ]
         return ToolOutcome(_cut(task.text), task.status, extra_entries=notes)
@@ -117,7 +117,7 @@ class SubTaskRunner:
                 task.text = f"The sub-task came to no result (model calls: {task.steps})."
 
     def _session(self, context: ToolContext, fork: TapeService) -> RequestBuilder:
-        """Return a session that begins with the fork, and knows what memory holds."""
+        """Return a request builder for the fork, starting with the current memory."""
         memory, problem = context.zone.read(), context.problem
         fold = SessionFold(
             WindowFold(_UNBOUNDED, _UNBOUNDED, problem=problem),
@@ -133,14 +133,14 @@ class SubTaskRunner:
 
 
 def recall_tool_for(agent: Agent) -> Tool[Any]:
-    """Return the tool that looks things up, with sub-tasks unless the model is small and has no use for them."""
+    """Return the recall tool, with sub-tasks unless the model is small."""
     if agent.model.profile.small:
         return RECALL_TOOL
     return recall_tool(SubTaskRunner(replace(agent, tools=ToolRegistry([RECALL_TOOL]))).run)
 
 
 async def _ignore_tool_name(_: str) -> None:
-    """Nobody is told which tools a sub-task uses."""
+    """Ignore tool names: a sub-task's tool use is not shown to the user."""
 
 
 def _cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A turn's tool calls: each is on the tape before it runs, and has one result there afterwards."""
+"""Run a turn's tool calls: each is on the tape before it runs, and gets exactly one result."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from bot.tape.entries import TapeEntry, tool_call, tool_result
 
 
 class ToolCallRunner:
-    """Writes, runs and answers the calls of one turn.
+    """Records and runs the tool calls of one turn.
 
     Args:
         session: The session's state and tools.
-        on_tool: Told which tool runs.
+        on_tool: Called with the name of each tool before it runs.
 
     Attributes:
         memory_seen: Memory as it was when the model was asked.
-        spent: What tools consumed that ask a model themselves.
+        spent: Usage of tools that call a model themselves.
     """
 
     def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
@@ -38,7 +38,7 @@ class ToolCallRunner:
         self._on_tool = on_tool
 
     def call_entry(self, turn: str, reply: ModelReply) -> TapeEntry:
-        """Return a reply's calls as an entry; some servers number anew in each reply."""
+        """Return a reply's calls as an entry; make ids unique, as some servers repeat them."""
         taken = {
             str(call.get("id"))
             for entry in self._session.fold.window.entries
@@ -46,7 +46,7 @@ class ToolCallRunner:
         }
         calls = []
         for call in reply.tool_calls:
-            # Nine letters and digits are an id to every provider.
+            # Every provider accepts nine letters and digits as an id.
             unique = call.id if call.id and call.id not in taken else token_hex(5)[:9]
             taken.add(unique)
             calls.append({"id": unique, "name": call.name, "arguments": call.arguments})
@@ -68,14 +68,14 @@ class ToolCallRunner:
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
 
     def _may_clear(self) -> bool:
-        """Say whether everybody whom the turn answers may take from all who are here."""
+        """Return whether every sender that the turn answers may clear memory shared by the chat."""
         asking = self._asking()
         return bool(asking) and all(
             entry.meta.get("private", True) or is_owner(entry) for entry in asking
         )
 
     def _asking(self) -> list[TapeEntry]:
-        """Return what the turn answers; what was overheard may be what moved the model to a call."""
+        """Return the messages that the turn answers or took in: any may have caused the call."""
         opened = self._session.fold.turns.open_turn
         if opened is None:
             return []
@@ -98,7 +98,7 @@ class ToolCallRunner:
                 TOOL_SECONDS.observe(time.perf_counter() - began, name, outcome)
 
     async def _run_and_record(self, turn: str, call: ToolCall) -> str:
-        """Run a call and put its result on the tape; return its status."""
+        """Run a call and write its result to the tape; return its status."""
         session = self._session
         outcome = await session.agent.tools.run(call, self._context(turn, call))
         if outcome.zone_edit is not None:
@@ -152,10 +152,10 @@ def _result(turn: str, call: ToolCall, outcome: ToolOutcome, snapshot: MemorySna
 
 
 def pending_question(entries: Sequence[TapeEntry], turn: str) -> tuple[str, list[list[str]]]:
-    """Return what a turn's tools ask the user, and the buttons for it; empty where they ask nothing."""
+    """Return the question that a turn's tools ask the user, and its buttons; may be empty."""
     asking = question_results(entries, turn)
     if not asking:
         return "", []
-    # A newer question voids the older one.
+    # A newer question replaces the older one.
     newest = asking[-1].payload
     return str(newest["content"]).partition("\n\n")[2], newest["buttons"]

@@ -1,8 +1,9 @@
-"""One turn: from the user's message to the answer, every step on the tape before the next begins.
+"""Run one turn, from the user's message to the answer.
 
-On a kill the turn is open on the tape and is resumed: calls whose results are there are not run
-again, changes of memory are in the same append as the results that report them. A provider's error
-ends the turn with a plain word to the user; the message stays in context.
+Every step is on the tape before the next begins. After a crash the turn is open on the tape and is
+resumed: calls that have results are not run again, and changes of memory are in the same append as
+the results that report them. A provider's error ends the turn with a short explanation to the user;
+the message stays in context.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ _CUT_OFF = "\n\n… (cut off: the model reached its limit for one answer)"
 
 
 class _Edited(Exception):
-    """What is answered was edited after the model had been asked."""
+    """A message being answered was edited after the model was asked."""
 
 
 class Turn:
     """A running turn of one session.
 
     Args:
-        session: The session's state and the requests made of it.
-        on_tool: Told which tool runs.
+        session: Builds requests from the session's state.
+        on_tool: Called with the name of each tool before it runs.
 
     Attributes:
         id: The turn's id.
         inbound: Platform ids of the messages it answers, oldest first.
-        partial: The text streamed so far by the running call.
-        notes: What the model is told in this turn, at the end of its prompt.
-        alone: It takes in no message that arrives meanwhile.
+        partial: The text streamed so far by the running model call.
+        notes: Notes for the model in this turn, at the end of its prompt.
+        alone: Whether messages that arrive meanwhile are left for a later turn.
     """
 
     def __init__(self, session: RequestBuilder, on_tool: Callable[[str], Awaitable[None]]) -> None:
@@ -83,7 +84,7 @@ class Turn:
 
     @property
     def ended(self) -> bool:
-        """True where the tape holds its end."""
+        """True if the tape holds the turn's end."""
         opened = self._fold.turns.open_turn
         return opened is None or opened.id != self.id
 
@@ -95,13 +96,13 @@ class Turn:
         joined: Sequence[int] = (),
         retries: Sequence[str] = (),
     ) -> list[TapeEntry]:
-        """Put the messages and the turn's beginning on the tape; return the messages as written.
+        """Write the messages and the turn's start to the tape; return the messages as written.
 
         Args:
             arrived: Messages that are not on the tape yet.
             inbound: Platform ids of all messages answered.
             joined: Entry ids of queued messages that this turn takes in.
-            retries: Platform ids of messages of interrupted turns that it answers.
+            retries: Platform ids of messages of interrupted turns that this turn answers.
         """
         self._began = self._agent.clock.monotonic()
         self.inbound = list(inbound)
@@ -126,7 +127,7 @@ class Turn:
         return written[: len(arrived)]
 
     async def resume(self, opened: OpenTurn) -> None:
-        """Take up a turn that a kill left open."""
+        """Resume a turn that a crash left open."""
         self._began = self._agent.clock.monotonic()
         self.id, self.inbound, self._steps = opened.id, list(opened.inbound), opened.steps
         self._usage = opened.spent
@@ -138,10 +139,10 @@ class Turn:
         await self._calls.run_pending(self.id)
 
     async def run(self) -> None:
-        """Call the model and its tools until there is an answer, and put that on the tape."""
+        """Call the model and its tools until there is an answer, and write that to the tape."""
         session = self._tape.name
         with span("turn", find_traceparent(session, *reversed(self.inbound)), turn=self.id) as here:
-            # The answer goes on with it.
+            # Delivery of the answer continues this trace.
             save_traceparent(session, self.id, current_traceparent())
             await self._run()
             here.set(steps=self._steps)
@@ -171,20 +172,20 @@ class Turn:
         joined: Sequence[int] = (),
         buttons: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """End the turn with a reply that is not the assistant's.
+        """End the turn with a reply that the model did not write.
 
         Args:
-            status: How it ended.
+            status: Status of the turn's end.
             text: The reply.
-            error: What went wrong.
-            heard: Entries of what ended it.
-            joined: Ids of queued messages that it takes in at last.
-            buttons: Labels and commands, shown below the reply where the platform has buttons.
+            error: Error message for the record.
+            heard: Entries of whatever ended the turn, such as a command.
+            joined: Ids of queued messages that count as part of the turn.
+            buttons: Labels and commands, shown below the reply if the platform has buttons.
         """
         before = list(heard)
         if self.partial:
             before.append(message("assistant", self.partial, turn=self.id, status=status))
-            # What the person has read stays where it is.
+            # The streamed text that the person has already read stays visible.
             text = f"{self.partial.rstrip()} …\n\n_{text}_" if "\n" not in text else text
         data: dict[str, Any] = {"text": text}
         if buttons:
@@ -193,7 +194,7 @@ class Turn:
         await self._end([*before, reply], status, error=error, joined=joined)
 
     async def split(self, opened: OpenTurn) -> None:
-        """End a turn that answers several messages; each waits for a turn of its own."""
+        """End a turn that answers several messages, so that each gets a turn of its own."""
         data = {
             "turn": opened.id,
             "status": "split",
@@ -210,11 +211,14 @@ class Turn:
 
     @property
     def may_restart_model_call(self) -> bool:
-        """True where another edit of what it answers still counts: each costs a model call."""
+        """True while an edit of an answered message may restart the model call.
+
+        The number of restarts is limited, since each costs a model call.
+        """
         return self._reconsidered < _MOST_RECONSIDERED
 
     def restart_model_call(self) -> None:
-        """Ask the model anew, if it is being asked: what it answers has been edited."""
+        """Cancel a running model call and ask again, because an answered message was edited."""
         if self._asking is not None:
             self._asking.cancel()
 
@@ -222,7 +226,7 @@ class Turn:
         while True:
             with anyio.CancelScope() as self._asking:
                 return await self._ask()
-            # Given up for an edit; the view has the new text.
+            # Cancelled because of an edit; the window already has the new text.
             self._reconsidered += 1
             self._usage += Usage(calls=1)
 
@@ -230,7 +234,7 @@ class Turn:
         try:
             return await self._complete()
         except ModelRejected:
-            # One picture that a provider cannot read must not silence the session.
+            # One image that a provider cannot read must not block the session.
             if not self._requests.images.mark_rejected():
                 raise
             return await self._complete()
@@ -258,7 +262,7 @@ class Turn:
         raise TransientModelError("the model gave an empty answer, twice")
 
     async def next_partial(self) -> str:
-        """Wait until the answer has grown; return its text so far."""
+        """Wait until the streamed answer has grown; return its text so far."""
         await self._grown.wait()
         self._grown = anyio.Event()
         return self.partial
@@ -293,7 +297,7 @@ class Turn:
     # Steps.
 
     async def _step(self, reply: ModelReply) -> None:
-        """Put a reply that calls tools on the tape."""
+        """Write a reply that calls tools to the tape."""
         self._steps += 1
         asked = self._calls.call_entry(self.id, reply)
         await self._tape.append_many([asked, self._step_event(reply, "tool_calls")])
@@ -318,7 +322,7 @@ class Turn:
         return event(LOOP_STEP, data)
 
     async def _join_waiting(self) -> None:
-        """Take in messages that arrived meanwhile."""
+        """Take in messages that arrived since the last step."""
         waiting = self._fold.window.waiting_messages()
         if waiting and not self.alone:
             arrived = inbound_ids(waiting)
@@ -333,7 +337,7 @@ class Turn:
             self.inbound += arrived
 
     async def _answer(self, reply: ModelReply) -> bool:
-        """Answer; False where what is answered was edited after the model had been asked."""
+        """Write the answer; return False if a message was edited after the model was asked."""
         self._steps += 1
         text = reply.content.strip()
         if not text:
@@ -357,7 +361,7 @@ class Turn:
         return True
 
     def _outdated(self) -> bool:
-        """Say whether an edit came that the model did not see, and that may still count."""
+        """Return whether an answered message has a newer edit that may restart the call."""
         if self._built is None or not self.may_restart_model_call:
             return False
         asked = self._built.last_seen_entry
@@ -375,14 +379,14 @@ class Turn:
         joined: Sequence[int] = (),
         newest: bool = False,
     ) -> None:
-        """Append the answer and the end of the turn as one write.
+        """Append the answer and the turn's end in one write.
 
         Raises:
-            _Edited: With ``newest``, where the answer is to what was edited since.
+            _Edited: If ``newest`` is set and an answered message was edited since.
         """
         self.partial = ""
         now = self._agent.clock.monotonic()
-        # One that is given up before it begins here took no time.
+        # A turn that ends before it started here took no time.
         elapsed = round((now - (now if self._began is None else self._began)) * 1000, 1)
         data: dict[str, Any] = {
             "turn": self.id,

@@ -1,7 +1,7 @@
-"""Turns of the past, as the tape has them: when, how long, what they took.
+"""Read turns from the tape, newest first, with duration, usage and model calls.
 
-Rule 1: a turn is read from its end to its beginning, so finding the newest costs nothing of the others.
-Rule 2: commands are no turns.
+Rule 1: a turn is read from its end to its start, so the newest turn costs nothing for older ones.
+Rule 2: commands are not turns.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 OPEN = "open"
-"""The status of a turn whose end is not on the tape."""
+"""Status of a turn whose end is not on the tape."""
 
 _ALL = 1 << 62
 _AHEAD = 2_000
-"""Entries behind one of a turn among which its end is looked for."""
+"""Number of entries after a known entry of a turn in which its end is searched."""
 
 _MARKS = frozenset({TURN_START, TURN_RESUME, LOOP_STEP, TURN_END})
 
@@ -36,14 +36,14 @@ class ModelCall:
     Attributes:
         step: Its number within the turn, from 1.
         entry: Id of the event that records it.
-        at: The last entry that the model knew of.
+        at: Id of the last entry that the request took into account.
         status: ``tool_calls`` or ``answer``.
-        model: Name of the model; empty where the tape does not say.
-        usage: As the provider counted.
-        cache_reported: Whether the provider said how much of the prompt its cache served.
-        tail_records: Records of this step alone, at the end of its prompt.
-        vision: Whether the model saw images; None where the tape does not say, or none was in view.
-        images: Names of the images that it was shown; None where there were none to show.
+        model: Name of the model; empty if not recorded.
+        usage: Usage as the provider reported it.
+        cache_reported: Whether the provider reported how much of the prompt came from its cache.
+        tail_records: Records of this step only, at the end of its prompt.
+        vision: Whether the model could see images; None if not recorded or if none was in view.
+        images: Names of the images that it was shown; None if there was no image store.
         erased: Whether its records were erased since.
     """
 
@@ -62,24 +62,24 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn.
+    """A turn as read from the tape.
 
     Attributes:
-        id: Its id.
+        id: The turn's id.
         first: Id of the first entry that is part of it.
-        last: Id of its end, or of the newest thing known of it.
+        last: Id of its end, or of its newest known entry.
         start: Id of its ``turn.start``.
-        started: When it began, ISO 8601.
-        ended: When it ended; None where it has not.
-        status: How it ended; ``open`` where it has not.
-        ms: Milliseconds that it took, since it was last taken up.
-        steps: Model calls.
+        started: Time of its start, ISO 8601.
+        ended: Time of its end; None if it has not ended.
+        status: Status of its end; ``open`` if it has not ended.
+        ms: Duration in milliseconds, since it was last resumed.
+        steps: Number of model calls.
         tools: Names of the tools called, in order.
-        usage: Of all its calls; None while it is open.
-        model: Name of the model that answered last; empty where the tape does not say.
-        error: What went wrong.
-        calls: Those whose answer is on the tape.
-        builders: Ids of its beginnings, with the context builder of each.
+        usage: Usage of all its calls; None while it is open.
+        model: Name of the model that answered last; empty if not recorded.
+        error: Error message, if it failed.
+        calls: Model calls whose answer is on the tape.
+        builders: Entry id and context builder of its start and of each resume.
     """
 
     id: str
@@ -99,22 +99,23 @@ class PastTurn:
     builders: tuple[tuple[int, str], ...]
 
     def builder_at(self, entry: int) -> str:
-        """Return the name of the context builder that was used at an entry."""
+        """Return the name of the context builder that was in use at an entry."""
         return [name for at, name in self.builders if at <= entry or at == self.start][-1]
 
     def call(self, step: int | None = None) -> ModelCall | None:
-        """Return the last call, or that of a step; None where there is none."""
+        """Return the last call, or the last one of a step; None if there is none."""
         fits = [one for one in self.calls if step is None or one.step == step]
         return fits[-1] if fits else None
 
 
 @dataclass(slots=True)
 class ScanPosition:
-    """How far back turns were read, where there is more.
+    """Where a scan for turns stopped.
 
     Attributes:
-        at: Id of the oldest entry that was read; 0 where nothing is left.
-        unfinished_turn_entry: Id of the newest entry known of a turn whose beginning was not read; 0 where there is none.
+        at: Id of the oldest entry that was read; 0 if the scan was complete.
+        unfinished_turn_entry: Id of the newest known entry of a turn whose start was not reached; 0
+            if there is none.
     """
 
     at: int = 0
@@ -129,17 +130,20 @@ async def past_turns(
     only: str | None = None,
     reach: ScanPosition | None = None,
 ) -> AsyncGenerator[PastTurn, None]:
-    """Yield turns, the newest first.
+    """Yield turns, newest first.
 
     Args:
-        tape: The session's.
-        before: Only those that began before this entry.
-        scanned: Entries that are read at most.
-        only: Only the turn of this id.
-        reach: Learns where it ended, if it was for these.
+        tape: The session's tape.
+        before: Yield only turns that began before this entry.
+        scanned: Maximum number of entries to read.
+        only: Yield only the turn with this id.
+        reach: Receives the position where ``scanned`` stopped the scan.
+
+    Yields:
+        The turns whose start was read.
 
     Raises:
-        TapeNotFound: There is no such tape.
+        TapeNotFound: The tape does not exist.
     """
     marks: dict[str, list[TapeEntry]] = {}
     found: _Begun | None = None
@@ -154,7 +158,7 @@ async def past_turns(
                 found = None
             if scanned < 0:
                 if reach is not None:
-                    # What is newer than a beginning has lost its own.
+                    # Marks newer than a known start belong to a turn whose start is missing.
                     cut = [one[0].id for one in marks.values() if one[0].id < begun]
                     reach.at, reach.unfinished_turn_entry = entry.id + 1, max(cut, default=0)
                 return
@@ -171,7 +175,7 @@ async def past_turns(
 
 @dataclass(slots=True)
 class _Begun:
-    """A turn whose beginning was read; what was said just before is part of it."""
+    """A turn whose start was read; the messages just before it may be part of it."""
 
     id: str
     start: TapeEntry
@@ -179,7 +183,7 @@ class _Begun:
     first: int
 
     def takes(self, entry: TapeEntry) -> bool:
-        """Take in an entry before the beginning; False where it is no part of the turn."""
+        """Extend the turn by an entry before its start; return False if it is not part."""
         inbound = self.start.data.get("inbound")
         own = inbound if isinstance(inbound, list) else []
         arrived = entry.kind == "message" and entry.meta.get("inbound") in own
@@ -188,7 +192,7 @@ class _Begun:
         return arrived or entry.kind == "system"
 
     def turn(self) -> PastTurn:
-        """Return the turn."""
+        """Return the finished record of the turn."""
         return _turn(self.id, self.first, self.start, self.marks)
 
 
@@ -198,13 +202,13 @@ async def past_turn(
     """Return a turn by its id.
 
     Args:
-        tape: The session's.
-        turn: The id.
-        near: Id of an entry of it; what is newer is not read, where it is known.
-        scanned: Entries that are read at most to find it.
+        tape: The session's tape.
+        turn: The turn's id.
+        near: Id of an entry of the turn; if given, newer entries are skipped.
+        scanned: Maximum number of entries to read.
 
     Raises:
-        TapeNotFound: There is no such tape or turn, or it was not found among these entries.
+        TapeNotFound: The tape or the turn does not exist, or the turn is not among these entries.
     """
     before = None
     if near is not None and near < await tape.version():
@@ -254,7 +258,7 @@ def _turn(turn: str, first: int, start: TapeEntry, marks: Sequence[TapeEntry]) -
 
 
 def turn_id_of(entry: TapeEntry) -> str | None:
-    """Return the turn that an entry tells of; None where it tells of none."""
+    """Return the id of the turn that an entry belongs to; None if it belongs to none."""
     if entry.kind == "event" and entry.name in _MARKS:
         turn = entry.data.get("turn")
     else:

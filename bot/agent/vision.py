@@ -1,8 +1,8 @@
-"""Images for models that see, and honest words for those that do not.
+"""Add images to chat messages, and track which images the model accepts.
 
-Rule 1: an image is shown in the message that it came with, behind the text that describes it.
-Rule 2: only the newest are shown, and none that providers would refuse for its size.
-Rule 3: of an image that is not shown, the text says so.
+Rule 1: an image is shown in the message that it came with, after the text that describes it.
+Rule 2: only the newest are shown, and none that exceeds the providers' size limits.
+Rule 3: for an image that is not shown, the text says so.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bot.tape.entries import TapeEntry
 MOST_IMAGES = 10
 _LEAVE_TOGETHER = 5
 LARGEST_IMAGE = 5 * 1024 * 1024
-"""Bytes of one image as it is sent, in base64: what Anthropic takes at most."""
+"""Maximum bytes of one image, encoded in base64: Anthropic's limit."""
 
 LARGEST_TOGETHER = 20 * 1024 * 1024
-"""Bytes of all images of a request, in base64."""
+"""Maximum bytes of all images of a request, encoded in base64."""
 
 IMAGE_PLACEHOLDER_PREFIX = "image:"
-"""Begins what stands for an image where its content is not shown; its name in the blob store follows."""
+"""Prefix of the placeholder URL of an image, followed by its blob store name."""
 
 _MOST_UNREAD_NAMED = 10
 NO_VISION_NOTICE = "you cannot see images with this model"
@@ -44,9 +44,9 @@ class _Image:
     """An image in view.
 
     Attributes:
-        entry: The message it came with.
-        place: Which of its files it is.
-        file: What the tape says of it.
+        entry: The message that it came with.
+        place: Index of the image among the message's attachments.
+        file: The attachment as recorded on the tape.
     """
 
     entry: TapeEntry
@@ -56,7 +56,7 @@ class _Image:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What becomes of an image: an address that holds it, or why there is none."""
+    """How an image is rendered: its data URL, or a remark on why it is missing."""
 
     url: str = ""
     remark: str = ""
@@ -70,14 +70,14 @@ async def with_images(
     profile: CapabilityProfile,
     images: ImageLoader | None,
 ) -> list[ChatMessage]:
-    """Return the history in which messages that came with images show them, or say why not.
+    """Return the history with images added to their messages, or remarks on why they are missing.
 
     Args:
-        history: Messages as they were rendered; none of them is changed.
-        entries: What they were rendered from.
-        rendered: Which message an entry became.
-        profile: What the model can do.
-        images: Where the images are.
+        history: Rendered messages; not modified.
+        entries: The entries that they were rendered from.
+        rendered: Rendered messages by entry id.
+        profile: The model's capabilities.
+        images: Loader of images; None if there is no store.
     """
     found = _images_of(entries, rendered)
     room = LARGEST_TOGETHER
@@ -97,14 +97,14 @@ def with_placeholders(
     vision: bool,
     taken: Collection[str] | None,
 ) -> list[ChatMessage]:
-    """Return the same history again, with the names of images in the place of their content.
+    """Return the history as ``with_images`` made it, with image names instead of their content.
 
     Args:
         history: As for ``with_images``.
-        entries: As there.
-        rendered: As there.
-        vision: Whether the model saw images.
-        taken: Names in the blob store of those that it was shown; None where there was no store.
+        entries: As for ``with_images``.
+        rendered: As for ``with_images``.
+        vision: Whether the model could see images.
+        taken: Blob store names of the images that it was shown; None if there was no store.
     """
     room = LARGEST_TOGETHER
     shown = []
@@ -132,8 +132,8 @@ def _images_of(entries: Sequence[TapeEntry], rendered: RenderedMessages) -> list
 
 
 def _newest_first(found: Sequence[_Image]) -> Iterator[tuple[_Image, bool]]:
-    """Yield images, and whether each is too old: the newest come first to the room there is."""
-    # Several leave at once, so that not every new image changes the prompt's beginning.
+    """Yield images, newest first, each with whether it is too old to be shown."""
+    # Several are dropped at once, so that not every new image changes the start of the prompt.
     too_many = -(-max(0, len(found) - MOST_IMAGES) // _LEAVE_TOGETHER) * _LEAVE_TOGETHER
     for age, image in enumerate(reversed(found)):
         yield image, age >= len(found) - too_many
@@ -154,11 +154,11 @@ def _with_shown(
 
 
 def unreadable_files_note(entries: Sequence[TapeEntry], profile: CapabilityProfile) -> str | None:
-    """Return what an answer must add where its model could not see, hear or read what it answers.
+    """Return a note on files of the answered messages that the model could not see, hear or read.
 
     Args:
         entries: The messages that are answered.
-        profile: What the model can do.
+        profile: The model's capabilities.
     """
     files = [file for entry in entries for file in attachments_in(entry.meta)]
     lines = []
@@ -203,7 +203,7 @@ async def _shown(
 
 
 def _unfit(file: EntryAttachment, room: int, *, known: bool, old: bool) -> str | None:
-    """Return why a seeing model is not shown an image, as far as that can be said without it."""
+    """Return why an image is not shown to a model with vision, as far as the record alone tells."""
     if not known or file.blob is None or file.mime not in _TYPES:
         return _NOWHERE
     if old:
@@ -226,7 +226,7 @@ def _address(mime: str, encoded: str) -> str:
 
 
 def _changed(message: ChatMessage, entry: TapeEntry, shown: dict[int, _Shown]) -> ChatMessage:
-    """Return a message with its images behind its text, and words for those that are not shown."""
+    """Return a message with its images after its text, and remarks for those that are missing."""
     content = message["content"]
     plain = describe_attachments(entry.meta)
     remarks = {place: one.remark for place, one in shown.items() if one.remark}
@@ -243,13 +243,13 @@ def _image_part(url: str) -> ChatMessage:
 
 
 class ImageTracker:
-    """Images by their name in the blob store, but for those that the model does not take.
+    """Loads images by blob store name, except those that the model rejected.
 
-    A provider refuses a whole request for one picture that it cannot read: without this book, that
-    picture would silence its session until it leaves the view.
+    A provider rejects a whole request for one image that it cannot read. Without this record, that
+    image would block its session until it leaves the view.
 
     Args:
-        images: Where they are; None where there are none to show.
+        images: Loader of images; None if there is no store.
     """
 
     def __init__(self, images: ImageLoader | None) -> None:
@@ -259,7 +259,7 @@ class ImageTracker:
         self._refused: set[str] = set()
 
     async def get(self, name: str) -> bytes | None:
-        """Return an image; None where it is not there, or was refused."""
+        """Return an image; None if it does not exist or was rejected."""
         if self._images is None or name in self._refused:
             return None
         data = await self._images(name)
@@ -269,21 +269,21 @@ class ImageTracker:
 
     @property
     def shown_names(self) -> list[str] | None:
-        """The images of the request that is made; None where there is nothing to take them from."""
+        """Names of the images in the current request; None if there is no image store."""
         return None if self._images is None else sorted(self._shown)
 
     def begin_request(self) -> None:
-        """Begin a request."""
+        """Start a new request with no images shown."""
         self._shown.clear()
 
     def mark_accepted(self) -> None:
-        """Note that the model took the request."""
+        """Record that the model accepted the request and its images."""
         self._taken |= self._shown
 
     def mark_rejected(self) -> bool:
-        """Note that it refused the request; False where no image can be why.
+        """Record a rejected request; return False if no image can be the cause.
 
-        What it has taken before is not suspected.
+        Images that were accepted before are not suspected.
         """
         suspects = self._shown - self._taken
         self._refused |= suspects

@@ -1,7 +1,7 @@
-"""The workspace's own words: bootstrap files for the prompt, and skills on demand.
+"""Read bootstrap files and skills from the workspace folder.
 
-Files are looked at again when a session begins a turn more than ``_FRESH`` seconds later, never at
-each turn, and parsed only when they changed.
+Files are checked for changes at most every ``_FRESH`` seconds, when a turn begins, and parsed again
+only if they changed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceText:
-    """What the workspace adds to the prompt.
+    """Text that the workspace adds to the prompt.
 
     Attributes:
         files: Name and text of each bootstrap file, cut to ``MAX_BOOTSTRAP`` characters.
-        skills: By name.
+        skills: Available skills, in order of their paths.
     """
 
     files: tuple[tuple[str, str], ...] = ()
@@ -49,7 +49,7 @@ class WorkspaceText:
 
 
 class Workspace:
-    """Reads a workspace folder; one that is not there is empty."""
+    """Reads a workspace folder; a missing folder counts as empty."""
 
     def __init__(self, root: Path, clock: Clock) -> None:
         self._root = root
@@ -59,7 +59,7 @@ class Workspace:
         self._text = WorkspaceText()
 
     async def read(self) -> WorkspaceText:
-        """Return the current text; looks at the files at most every half minute."""
+        """Return the current text; check the files at most every 30 seconds."""
         now = self._clock.monotonic()
         if self._looked is None or now - self._looked > _FRESH:
             self._looked = now
@@ -70,7 +70,7 @@ class Workspace:
         return self._text
 
     async def read_skill(self, name: str) -> str | None:
-        """Return the text of a skill; None where there is none of this name."""
+        """Return the text of a skill; None if there is none with this name."""
         for skill in (await self.read()).skills:
             if skill.name == name:
                 return await anyio.to_thread.run_sync(_read_text, skill.path)
@@ -100,7 +100,7 @@ class Workspace:
 
 
 def _read_text(path: Path) -> str | None:
-    """Return a file's text; None, and a line in the log, where it cannot be read."""
+    """Return a file's text; None, with a log warning, if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -116,7 +116,7 @@ def _cut(text: str, name: str) -> str:
 
 
 def _skill(path: Path) -> Skill | None:
-    """Read a skill's front matter; a broken one is reported and left out."""
+    """Read a skill's front matter; log a warning and return None if it is malformed."""
     import yaml
 
     head, _, rest = (_read_text(path) or "").lstrip("\ufeff").partition("\n")

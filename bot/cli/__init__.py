@@ -1,1 +1,1 @@
-"""The commands of ``tapebot``, a file each."""
+"""The commands of ``tapebot``, one module each."""

@@ -1,4 +1,4 @@
-"""What ``tapebot doctor`` says of one thing."""
+"""The result of one check of ``tapebot doctor``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ CheckLevel = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        area: What it is about, one word.
-        level: ``bad`` where tapebot cannot work so, ``warn`` where it can.
-        text: What was found.
-        remedy: What to do, where there is something.
+        area: The subject, one word.
+        level: ``bad`` if tapebot cannot work, ``warn`` if it can but something should change.
+        text: What the check found.
+        remedy: What to do; empty if nothing.
     """
 
     area: str

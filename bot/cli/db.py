@@ -1,4 +1,4 @@
-"""``tapebot db``: the tables of the database that processes share."""
+"""``tapebot db``: create or migrate the shared database's tables, and show their status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 READY, WAITS = 0, 1
 
 _COUNTING = 600.0
-"""Seconds that it may take to go through all entries."""
+"""Seconds that counting all entries may take."""
 
 _SIZES = """
 select (select count(*) from tapebot.tape),
@@ -28,22 +28,22 @@ select (select count(*) from tapebot.tape),
 
 
 def migrate_database(settings: Settings) -> int:
-    """Run the steps that lead to this version, and print them.
+    """Run the pending migrations, and print them.
 
     Raises:
-        SettingsError: No database is set, or a part that it needs is missing.
-        DatabaseError: It cannot be reached, does not allow it, or is of a newer version.
+        SettingsError: No database is set, or a package that it needs is missing.
+        DatabaseError: It cannot be reached, denies access, or has a newer version.
     """
     anyio.run(_migrate, settings)
     return READY
 
 
 def database_status(settings: Settings) -> int:
-    """Print which steps wait, and how much the database holds; return 1 where steps wait.
+    """Print pending migrations, or the size of the database; return 1 if any are pending.
 
     Raises:
-        SettingsError: No database is set, or a part that it needs is missing.
-        DatabaseError: It cannot be reached, or is of a newer version.
+        SettingsError: No database is set, or a package that it needs is missing.
+        DatabaseError: It cannot be reached, or has a newer version.
     """
     return anyio.run(_status, settings)
 
@@ -75,10 +75,10 @@ async def _status(settings: Settings) -> int:
 
 
 async def sizes(database: Database) -> str:
-    """Return in words how much a database of this version holds.
+    """Describe how much a database of this version holds.
 
     Raises:
-        DatabaseUnavailable: It cannot be reached, or refuses to say.
+        DatabaseUnavailable: It cannot be reached, or the query fails.
     """
     import psycopg
 

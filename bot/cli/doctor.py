@@ -1,7 +1,7 @@
-"""``tapebot doctor``: what is right and wrong here, and what to do about it.
+"""``tapebot doctor``: check settings, folders, models and channels, and say what to do.
 
-Nothing is written but a probe file in the home folder, removed at once; nothing is called over the
-network unless a probe is given; no secret is shown.
+It writes nothing but a probe file in the home folder, removed at once; it calls models and
+platforms only with a probe; it shows no secrets.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _BARE_NAMES |= {"claude": "anthropic"}
 async def run_checks(
     settings: Settings | SettingsError, *, probe: Probe | None = None
 ) -> list[CheckResult]:
-    """Look at everything that can be looked at from outside the running program.
+    """Check everything that can be checked from outside the running program.
 
     Args:
-        settings: The settings, or why they could not be read; then the rest needs them too.
-        probe: Makes one small call of the model and returns its answer.
+        settings: The settings, or the error from reading them; then most checks are left out.
+        probe: Makes one small call to the model and returns its answer; None for no probes.
     """
     findings = [CheckResult("python", "ok", platform.python_version()), _terminal()]
     if isinstance(settings, SettingsError):
@@ -89,7 +89,7 @@ async def run_checks(
 
 
 def report(findings: list[CheckResult]) -> str:
-    """Return the findings as text for a terminal, the verdict last."""
+    """Format the results as text for a terminal, with a summary on the last line."""
     lines = []
     for each in findings:
         lines.append(f"{each.level:<5}{each.area:<11}{each.text}")
@@ -102,7 +102,7 @@ def report(findings: list[CheckResult]) -> str:
 
 
 def exit_code(findings: list[CheckResult]) -> int:
-    """Return 1 where something is bad, else 0."""
+    """Return 1 if any result is bad, else 0."""
     return int(any(each.level == "bad" for each in findings))
 
 
@@ -140,7 +140,7 @@ def _on_disk(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _nearest(path: Path) -> Path:
-    """Return the path or its nearest parent that exists."""
+    """Return the path, or its nearest parent that exists."""
     return next(each for each in (path, *path.parents) if os.access(each, os.F_OK))
 
 
@@ -168,7 +168,7 @@ def _modes(home: Path) -> Iterator[CheckResult]:
     yield from _private(home, "the home folder", 0o700)
     inside = islice(home.rglob("*"), _FILES_LOOKED_AT)
     open_files = [path for path in inside if not path.is_symlink() and _is_open(path)]
-    # Whoever cannot enter the home folder cannot reach what is in it.
+    # If others cannot enter the home folder, the modes inside it do not matter.
     if open_files and _is_open(home):
         text = f"others can open what is in it, e.g. {open_files[0]}"
         yield CheckResult("home", "warn", text, f"chmod -R go-rwx '{home}'")
@@ -203,7 +203,7 @@ def _space(folder: Path) -> CheckResult:
 
 def _lock(tapes: Path) -> CheckResult:
     try:
-        # Opened to read and locked with others for an instant: a holder's own lock is not touched.
+        # A shared lock for an instant, which does not disturb a holder's own lock.
         with (tapes / ".lock").open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -329,7 +329,7 @@ async def _answer(probe: Probe, seconds: float) -> CheckResult:
 
 
 def run_doctor(*, probe: bool) -> int:
-    """Print what is well and what to mend; return 1 where something is bad."""
+    """Print the results of all checks; return 1 if any is bad."""
     return anyio.run(_check, probe)
 
 

@@ -1,4 +1,4 @@
-"""What ``tapebot doctor`` finds of the channels, and of who may use them."""
+"""Checks of ``tapebot doctor`` on channels and on who may use the bot."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SECONDS = 10
 def check_channels(
     settings: Settings, *, ask: bool, roster: AccessList | TapebotError | None = None
 ) -> Iterator[CheckResult]:
-    """Say which channels are set up, whether they can run, and whether anybody is let in.
+    """Check which channels are configured, whether they can run, and whether anyone has access.
 
     Args:
         settings: The settings.
-        ask: Ask the platforms whether they know the tokens.
-        roster: Who was let in, or why that is not known; None to read the home's file.
+        ask: Whether to call the platforms to check the tokens.
+        roster: The access list, or the error from reading it; None to read it from the home.
     """
     if not settings.telegram_token and settings.discord_token is None:
         remedy = "Set TAPEBOT_TELEGRAM_TOKEN or TAPEBOT_DISCORD_TOKEN to be reached elsewhere."
@@ -59,7 +59,7 @@ def _channel(
         return CheckResult(
             "channels", "ok", f"{name} (`doctor --probe` asks whether the token is good)"
         )
-    # Errors of the call are not shown: they may hold the address, and that the token.
+    # The call's errors are not shown: they may contain the URL, and with it the token.
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 (as above)
             told = json.load(answer)

@@ -1,4 +1,4 @@
-"""What ``tapebot doctor`` finds of the database that processes share."""
+"""Checks of ``tapebot doctor`` on the shared database."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from bot.core.database.connections import Database
 
 _OLDEST = 150_000
-"""PostgreSQL 15, as the server counts."""
+"""PostgreSQL 15, as in ``server_version_num``."""
 
 _PATIENCE = 5.0
-"""Seconds in which it must answer."""
+"""Seconds within which it must answer."""
 
 _SKEW = 5.0
-"""Seconds that two clocks may differ: what people said is dated by one, and ordered beside the other."""
+"""Seconds that two clocks may differ: messages dated by one are ordered beside the other's."""
 
 _ASKED = """
 select current_setting('server_version_num')::int, current_setting('server_version'), clock_timestamp(),
@@ -38,14 +38,14 @@ _QUEUE = "select to_regclass('pgmq.q_inbound_0') is not null"
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """What a server says of itself.
+    """The state of a database server.
 
     Attributes:
-        number: Its version, as it counts.
-        version: Its version, for people.
+        number: The version as in ``server_version_num``.
+        version: The version for people.
         ahead: Seconds by which its clock is ahead of this machine's.
-        unsafe: Settings by which what was confirmed may be lost.
-        leases: How many are held.
+        unsafe: Settings with which committed data may be lost.
+        leases: How many leases are held.
     """
 
     number: int
@@ -56,10 +56,10 @@ class _Server:
 
 
 async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessList | TapebotError]:
-    """Look at the database of the settings: nothing in it is changed.
+    """Check the configured database; change nothing in it.
 
     Returns:
-        What was found; and who was let in, or why that is not known.
+        The results, and the access list or the error that prevented reading it.
     """
     try:
         async with open_database(settings, patience=_PATIENCE) as database:
@@ -82,7 +82,7 @@ async def _roster(asked: Awaitable[AccessList]) -> AccessList | TapebotError:
 
 
 async def _look(database: Database) -> tuple[list[CheckResult], bool]:
-    """Return what was found, and whether the tables are there."""
+    """Return the results, and whether the tables exist."""
     from bot.core.database.migrations import pending_migrations
 
     waiting = await pending_migrations(database)
@@ -106,7 +106,7 @@ async def _asked(database: Database, *, empty: bool) -> _Server:
     rows = await database.fetch(_ASKED_EMPTY if empty else _ASKED)
     after = time.time()
     number, version, asked_at, commit, fsync, leases = rows[0]
-    # However long it took: asked between these two moments, the clocks may be the same.
+    # Only a difference beyond the query's own duration counts.
     now = asked_at.timestamp()
     ahead = now - after if now > after else min(0.0, now - before)
     unsafe = [f"synchronous_commit = {commit}"] if commit in ("off", "local") else []

@@ -1,4 +1,4 @@
-"""What ``tapebot doctor`` finds of tapes that are kept elsewhere than in files of the home folder."""
+"""Checks of ``tapebot doctor`` on tape stores other than files in the home folder."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from bot.core.errors import TapebotError
 from bot.runtime.settings import Settings
 
 _PATIENCE = 15.0
-"""Seconds in which a store must answer."""
+"""Seconds within which a store must answer."""
 
 
 async def check_tape_store(settings: Settings, *, ask: bool) -> CheckResult:
-    """Look at a store that is not ``file``.
+    """Check a tape store that is not ``file``.
 
     Args:
-        settings: Name it.
-        ask: Have it list its tapes, over the network where it is there.
+        settings: The settings that name the store.
+        ask: Whether to list its tapes, over the network if it is remote.
     """
     from bot.runtime.app.tape_stores import GROUP, build_tape_store
 

@@ -1,4 +1,4 @@
-"""``tapebot eval``: measure recall, which claims are believed, and how questions are answered."""
+"""``tapebot eval``: measure recall, the gate's judgement of claims, and answers to questions."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ from bot.runtime.settings import Settings
 
 
 def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = None) -> int:
-    """Ask the bot's search the questions of files; print how much of the evidence it finds.
+    """Run the questions of datasets through the bot's search; print how much evidence it finds.
 
     Args:
-        paths: A conversation each, with questions; see ``docs/evals.md``.
+        paths: Files with a conversation and questions each; see ``docs/evals.md``.
         as_json: Print one JSON object instead of tables.
-        embeddings: Measure recall by meaning with this model beside recall by words alone.
+        embeddings: Embedding model for a second run that also recalls by meaning.
 
     Raises:
-        TapebotError: A file is not what it should be, and the text says where; or the embedding
-            model fails.
+        TapebotError: A file is malformed (the text says where), or the embedding model fails.
         OSError: A file cannot be read.
     """
     datasets = {path.stem: read_dataset(path) for path in paths}
@@ -64,15 +63,15 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
 
 
 def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
-    """Run the claims of a file through judge and write gate; print how many were believed, and each wrong one.
+    """Run labelled claims through judge and write gate; print counts, and each wrong verdict.
 
     Args:
         path: Labelled claims; see ``docs/evals.md``.
         as_json: Print one JSON object instead.
-        settings: Say who judges.
+        settings: The settings that name the judge.
 
     Raises:
-        TapebotError: The file is not what it should be, and the text says where.
+        TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
     """
     claims = read_labels(path, LabelledClaim)
@@ -89,15 +88,15 @@ def eval_claims(path: Path, as_json: bool, settings: Settings) -> int:
 
 
 def eval_answers(path: Path, as_json: bool, settings: Settings) -> int:
-    """Ask the bot the questions of a file; print how many answers are right, and each that is not.
+    """Ask the bot labelled questions; print counts, and each answer that is not right.
 
     Args:
         path: Labelled questions; see ``docs/evals.md``.
         as_json: Print one JSON object instead.
-        settings: Say who answers.
+        settings: The settings that name the model.
 
     Raises:
-        TapebotError: The file is not what it should be, and the text says where.
+        TapebotError: The file is malformed; the text says where.
         OSError: The file cannot be read.
     """
     answered = anyio.run(_answered, read_labels(path, LabelledQuestion), settings)
@@ -125,7 +124,7 @@ async def _answered(labels: Sequence[LabelledQuestion], settings: Settings) -> l
 async def _judged(
     claims: Sequence[LabelledClaim], settings: Settings
 ) -> tuple[list[JudgedClaim], str]:
-    """Return what became of claims, and the name of the judge."""
+    """Return the judged claims, and the name of the judge."""
     model = make_model(settings)
     judge = make_judge(settings, model)
     try:
@@ -138,7 +137,7 @@ async def _judged(
 
 
 def _print_counts(told: Mapping[str, Mapping[str, int]]) -> None:
-    """Print how many of each kind there are, and what became of them."""
+    """Print the number of labels of each kind, and their outcomes."""
     for name, counts in told.items():
         shares = ", ".join(f"{count} {what}" for what, count in counts.items() if what != "n")
         print(f"{name}: {counts['n']} ({shares})")
@@ -155,7 +154,7 @@ def _wrong(judged: JudgedClaim) -> str:
 async def _ask(
     datasets: Mapping[str, Dataset], embedder: Embedder | None
 ) -> tuple[list[SearchAnswer], list[SearchAnswer]]:
-    """Return what words find, and what both find; nothing of the latter without a model."""
+    """Return the results of search by words, and of hybrid search if there is an embedder."""
     answers = await _ask_once(datasets, None)
     if embedder is None:
         return answers, []

@@ -1,7 +1,7 @@
-"""The first interactive run: offers the language model that is at hand, and asks only once.
+"""The first interactive run: offer a language model that is available, once.
 
-Nothing is called but Ollama's usual address on this machine, and no key is used before the person
-has agreed.
+It calls nothing but Ollama's usual address on this machine, and uses no key before the person has
+agreed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _PROVIDERS = (
 def offer_model(settings: Settings) -> Settings:
     """Return the settings, with a model if the person at the terminal chose one.
 
-    The choice is kept in ``tapebot.toml`` in the home folder, a refusal in ``.asked``.
+    The choice is written to ``settings.config``, by default ``tapebot.toml`` in the home folder; a
+    refusal is recorded in ``.asked``.
     """
     asked = settings.home / ".asked"
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
@@ -58,7 +59,7 @@ def offer_model(settings: Settings) -> Settings:
 
 
 def _ask(name: str) -> str | None:
-    """Return the model that the person wants, None for none."""
+    """Return the model that the person chose; None for none."""
     while True:
         try:
             reply = input("Use it? [y/N, or another model as provider/model] ").strip()
@@ -74,7 +75,7 @@ def _ask(name: str) -> str | None:
 
 
 def _found() -> tuple[str, str] | None:
-    """Return what is at hand and the model it would mean."""
+    """Return why a model is available, and the model's name; None if there is none."""
     for variable, name in _PROVIDERS:
         if os.environ.get(variable):
             return f"{variable} is set", name

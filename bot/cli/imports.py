@@ -1,4 +1,4 @@
-"""``tapebot import``: bring conversations over, from exports and from other assistants."""
+"""``tapebot import``: import tape exports, and conversations of other assistants."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _TOLD = 20
 
 
 def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> int:
-    """Make tapes of exports, ids and times as they were; return 1 where one was refused.
+    """Restore tapes from exports, with their ids and times; return 1 if any was refused.
 
     Args:
-        settings: Say where the tapes are.
-        path: What ``tapebot tape export`` wrote: a file, or a folder of them.
-        dry_run: Only say what would be done.
+        settings: The settings that locate the tapes.
+        path: Output of ``tapebot tape export``: a file, or a folder of files.
+        dry_run: Only print what would be done.
 
     Raises:
-        TapeLocked: A tapebot runs.
-        TapeNotFound: There is nothing at the path.
+        TapeLocked: A tapebot is running.
+        TapeNotFound: There is no export at the path.
         SettingsError: Tapes are neither in files nor in a database.
-        TapeWriteError: The storage refused.
+        TapeWriteError: The store refused the write.
     """
     if settings.tape_store != "file" and settings.database_url is None:
         raise SettingsError(
@@ -71,19 +71,19 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
 def import_nanobot(
     settings: Settings, path: Path, *, memory_to: str | None = None, dry_run: bool = False
 ) -> int:
-    """Bring nanobot's sessions and memory over; return 1 where something was refused.
+    """Import nanobot's sessions and memory; return 1 if anything was refused.
 
     Args:
-        settings: Say where the tapes are, and the user's time zone.
+        settings: The settings that locate the tapes and set the user's time zone.
         path: nanobot's home, its workspace, or one session.
         memory_to: The session that gets its memory; None for the only one, else the console's.
-        dry_run: Only say what would be done.
+        dry_run: Only print what would be done.
 
     Raises:
-        TapeLocked: A tapebot runs.
-        TapeNotFound: There is nothing of nanobot's at the path.
-        SettingsError: ``memory_to`` is no session's key, or tapes are kept in memory only.
-        TapeWriteError: The storage refused; what was told before is done.
+        TapeLocked: A tapebot is running.
+        TapeNotFound: There is no nanobot data at the path.
+        SettingsError: ``memory_to`` is no session key, or tapes are kept in memory only.
+        TapeWriteError: The store refused the write; what was printed before is done.
     """
     zone = ZoneInfo(settings.timezone)
     return _import_foreign(
@@ -94,19 +94,19 @@ def import_nanobot(
 def import_bub(
     settings: Settings, path: Path, *, sessions: Sequence[str] = (), dry_run: bool = False
 ) -> int:
-    """Bring bub's tapes over; return 1 where something was refused.
+    """Import bub's tapes; return 1 if anything was refused.
 
     Args:
-        settings: Say where the tapes are, and the user's time zone.
+        settings: The settings that locate the tapes and set the user's time zone.
         path: bub's home, its folder of tapes, or one tape.
-        sessions: Keys, as bub called them, of tapes that do not say whose they are.
-        dry_run: Only say what would be done.
+        sessions: bub's session keys, for tapes that do not name theirs.
+        dry_run: Only print what would be done.
 
     Raises:
-        TapeLocked: A tapebot runs.
-        TapeNotFound: There is nothing of bub's at the path.
+        TapeLocked: A tapebot is running.
+        TapeNotFound: There is no bub data at the path.
         SettingsError: Tapes are kept in memory only.
-        TapeWriteError: The storage refused; what was told before is done.
+        TapeWriteError: The store refused the write; what was printed before is done.
     """
     zone = ZoneInfo(settings.timezone)
     return _import_foreign(
@@ -115,7 +115,7 @@ def import_bub(
 
 
 async def _restore_shared(settings: Settings, files: Sequence[Path], dry_run: bool) -> bool:
-    """Make tapes of a database, also beside running processes; return whether one was refused."""
+    """Restore tapes to the database, even while processes run; return whether any was refused."""
     workspace, refused = settings.workspace_id or "", False
     async with open_database_services(settings) as shared:
         assert shared is not None
@@ -183,7 +183,7 @@ async def _write_imported(
 
 
 def _why(file: Path, error: Exception) -> str:
-    """Return what a person is told of an error."""
+    """Return the text of an error for the terminal."""
     if isinstance(error, OSError):
         return f"{file}: cannot be read ({error.strerror})"
     return str(error)
@@ -195,7 +195,7 @@ def _did(dry_run: bool) -> str:
 
 @contextmanager
 def _locked(folder: TapeFolder, *, dry_run: bool) -> Iterator[None]:
-    """Hold the tapes, so that no tapebot writes meanwhile; to look takes no lock."""
+    """Hold the lock of the tapes, so that no tapebot writes; a dry run takes no lock."""
     if dry_run:
         yield
         return

@@ -1,4 +1,4 @@
-"""Parses the command line and hands over to one file a command."""
+"""Parse the command line, and call the module of the chosen command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRONG_SETTINGS = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code. Errors meant for people are one line, no traceback."""
+    """Run a command; return its exit code. Expected errors are printed without a traceback."""
     chosen = make_parser().parse_args(arguments)
     if chosen.version:
         from importlib.metadata import version
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tapebot: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read the output has seen enough; what is left must not be flushed into nothing.
+        # The reader closed the pipe; flushing the rest at exit would raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

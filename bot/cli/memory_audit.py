@@ -1,4 +1,4 @@
-"""``tapebot memory audit``: whether what is remembered is in order, also while tapebot runs."""
+"""``tapebot memory audit``: check facts and their evidence, also while tapebot runs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 
 @dataclass(slots=True)
 class _Report:
-    """What an audit came to.
+    """The result of an audit.
 
     Attributes:
-        facts: How many active facts each scope has.
+        facts: The number of active facts by scope.
         findings: All findings, scope by scope.
-        unreadable: What could not be read, with why.
+        unreadable: The tapes that could not be read, with the reason.
     """
 
     facts: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class _Report:
 
     @property
     def code(self) -> int:
-        """The exit code."""
+        """The exit code of the command."""
         if self.unreadable:
             return UNREADABLE
         return FOUND if self.findings else CLEAN
@@ -50,16 +50,16 @@ class _Report:
 def audit_memory(
     settings: Settings, session: str | None, *, as_json: bool, clock: Clock | None = None
 ) -> int:
-    """Look through the facts of one session, or of all; print what a person should look at.
+    """Check the facts of one session, or of all; print what a person should look at.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: A session, or the tape of a scope; None for all.
         as_json: Print one JSON object.
-        clock: Tells today.
+        clock: The clock that dates the audit; the system's by default.
 
     Returns:
-        0 where nothing was found, 1 where something was, 2 where something could not be read.
+        0 for no findings, 1 for findings, 2 if something could not be read.
     """
     try:
         report = anyio.run(_audit, settings, session, clock or SystemClock())
@@ -81,7 +81,7 @@ async def _audit(settings: Settings, session: str | None, clock: Clock) -> _Repo
     async with open_tape_store(settings, read_only=True) as store:
         names = await _names(store, session)
         gathering = AuditReader(store, clock)
-        # A private chat's facts are on a tape of their own, which others share.
+        # A private chat's facts are on the person's tape, which several chats share.
         scopes: dict[str, None] = dict.fromkeys(filter(is_shared_scope, names))
         for name in names:
             if is_shared_scope(name):

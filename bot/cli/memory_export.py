@@ -1,4 +1,4 @@
-"""``tapebot memory export`` and ``files``: memory for people to take away, also while tapebot runs."""
+"""``tapebot memory export`` and ``files``: write a session's memory, also while tapebot runs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 def export_memory(settings: Settings, session: str, to: Path | None = None) -> int:
-    """Write a session's memory as one zip file, and print where it is.
+    """Write a session's memory as one zip file, and print its path.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: The session's key.
-        to: The file, or a folder for it; None for the home's folder for exports.
+        to: The file, or a folder for it; None for ``exports`` in the home folder.
 
     Raises:
         TapeNotFound: There is no such session.
@@ -53,12 +53,12 @@ def export_memory(settings: Settings, session: str, to: Path | None = None) -> i
 
 
 def write_memory_files(settings: Settings, session: str, folder: Path) -> int:
-    """Write a session's ``MEMORY.md`` and ``HISTORY.md`` into a folder, in the place of those there.
+    """Write a session's ``MEMORY.md`` and ``HISTORY.md`` to a folder, replacing those there.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: The session's key.
-        folder: Made if it is not there.
+        folder: The folder; it is created if missing.
 
     Raises:
         TapeNotFound: There is no such session.

@@ -1,4 +1,4 @@
-"""``tapebot migrate``: move all that a home holds from files to the database, or back."""
+"""``tapebot migrate``: copy everything in a home from files to the database, or back."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 
 def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = False) -> int:
-    """Copy everything, compare both sides, and print what became of each thing.
+    """Copy everything, compare both sides, and print the outcome of each item.
 
     Args:
-        settings: Say where the home and the database are.
-        source: ``files`` or ``postgres``; left as it is.
+        settings: The settings that locate the home and the database.
+        source: ``files`` or ``postgres``; it is not changed.
         target: The other one.
-        dry_run: Only say what would be done.
+        dry_run: Only print what would be done.
 
     Returns:
-        1 where something is there that differs; then nothing was copied.
+        1 if the target holds something that differs; then nothing was copied. Else 0.
 
     Raises:
-        SettingsError: No database is set, or both places are the same.
+        SettingsError: No database is set, both places are the same, or tapes are kept elsewhere.
         TapeLocked: A tapebot runs on the files or on the database.
         TapeNotFound: The home holds nothing.
-        DatabaseError: The database cannot be reached, or is of another version.
-        TapeError: Something cannot be read or written; the same command goes on.
+        DatabaseError: The database cannot be reached, or has another version.
+        TapeError: Something cannot be read or written; running the command again continues.
     """
     if source == target:
         raise SettingsError(
@@ -108,7 +108,7 @@ async def _database(settings: Settings) -> AsyncIterator[DatabaseHomeStorage]:
         ) from error
     url = settings.database_url.get_secret_value()
     try:
-        # Its own connections must not look like those of a tapebot that runs.
+        # These connections must not be mistaken for those of a running tapebot.
         named = make_conninfo(url, application_name=APPLICATION_NAME)
     except ProgrammingError:
         named = url
@@ -120,7 +120,7 @@ async def _database(settings: Settings) -> AsyncIterator[DatabaseHomeStorage]:
 
 @asynccontextmanager
 async def _alone(files: FileHomeStorage, database: DatabaseHomeStorage) -> AsyncIterator[None]:
-    """See that nobody works in either place, and keep others that move away."""
+    """Lock both places, so that no tapebot and no other migration runs on them."""
     with files.lock():
         async with database.lock():
             yield

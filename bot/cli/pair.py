@@ -1,4 +1,4 @@
-"""``tapebot pair``: let somebody in from this machine, whether the bot runs or not."""
+"""``tapebot pair``: show who may use the bot, or approve a code, whether the bot runs or not."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from bot.runtime.settings import Settings
 
 
 def pair(settings: Settings, code: str | None) -> int:
-    """Approve a code, or print who may use the bot; return 1 where the code is not good.
+    """Approve a code, or print who may use the bot; return 1 if the code is not valid.
 
-    A running bot does it itself, and tells the newcomer.
+    If the bot runs, it approves the code itself, and notifies the new user.
 
     Raises:
         TapeLocked: A bot runs that cannot be asked.
-        SettingsError: The roster is damaged, or its file another user's.
+        SettingsError: The access list is damaged, or its file belongs to another user.
         TapebotError: The bot did not answer, or the change could not be recorded.
     """
     reply = anyio.run(_pair, settings, code)
@@ -58,14 +58,14 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
     if settings.database_url is not None:
         return await _pair_shared(settings, request)
     if code is None:
-        # Looking takes no lock and makes no folder.
+        # Reading takes no lock and creates no folder.
         roster = await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
         named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
         return {"ok": True, "text": AccessOverview.of(roster, named, SystemClock().now()).text()}
     path = settings.home / FILE
     _refuse_to_take_over(path)
     if not (await anyio.to_thread.run_sync(read_access_list, path)).requests:
-        # Nobody has asked, so nothing is made: it would be this user's, and not the bot's.
+        # Without requests, create no files: they would belong to this user, not to the bot's.
         return {"ok": False, "text": NO_SUCH_CODE}
     try:
         async with open_access_control(
@@ -73,7 +73,7 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         ) as door:
             return await door.handle(request)
     except TapeLocked:
-        # It was just starting: by now its socket is there.
+        # The bot was just starting: by now its socket is there.
         reply = await call_control(settings.home, request)
         if reply is None:
             raise
@@ -81,7 +81,7 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
 
 
 async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Do it in the database: all processes see it at once, and a gateway tells the newcomer."""
+    """Handle the request in the database, which all processes share; a gateway notifies."""
     async with open_database_services(settings) as shared:
         assert shared is not None
         from bot.bus.access.postgres_store import PostgresAccessStore
@@ -107,13 +107,13 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
 
 
 def _refuse_to_take_over(path: Path) -> None:
-    """Leave another user's files alone: made or written by root, they would shut the bot itself out.
+    """Refuse to write next to another user's files: files made by root would lock the bot out.
 
     Raises:
-        SettingsError: The roster's file or its lock is another user's, or without the file the
-            folder.
+        SettingsError: The access list's file or its lock belongs to another user; or, without the
+            file, the folder does.
     """
-    # Beside a file of one's own, a folder may be anybody's: volumes are often root's.
+    # If the file is the user's own, the folder's owner does not matter: volumes are often root's.
     folder = () if path.exists() else (path.parent,)
     for each in (path, path.with_suffix(".lock"), *folder):
         try:

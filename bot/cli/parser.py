@@ -1,4 +1,4 @@
-"""The command line's arguments. Loads nothing of what the commands need."""
+"""Define the command line's arguments, without importing what the commands need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PLACES = ("files", "postgres")
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``tapebot``."""
+    """Return the argument parser of ``tapebot``."""
     parser = argparse.ArgumentParser(
         prog="tapebot", description="An assistant whose memory you can read, question and undo."
     )

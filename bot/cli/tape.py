@@ -1,4 +1,4 @@
-"""``tapebot tape``: look at tapes, also while tapebot runs."""
+"""``tapebot tape list`` and ``show``: print tapes, also while tapebot runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TOLD = frozenset(
 
 
 def list_tapes(settings: Settings) -> int:
-    """Print the sessions with the number of their entries."""
+    """Print the names of the tapes with the number of their entries."""
 
     async def run() -> None:
         async with open_tape_store(settings, read_only=True) as store:
@@ -54,13 +54,13 @@ def list_tapes(settings: Settings) -> int:
 def show_tape(
     settings: Settings, session: str, *, last: int | None = None, everything: bool = False
 ) -> int:
-    """Print one tape as a timeline: what was said, done and remembered.
+    """Print one tape as a timeline: messages, tool calls and changes of memory.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: The session's key.
-        last: Only the newest entries.
-        everything: Show the bookkeeping, too.
+        last: Print only this many entries, the newest; None for all.
+        everything: Print bookkeeping entries, too.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -73,10 +73,10 @@ def show_tape(
 
 
 def show_turn(settings: Settings, session: str, turn: str) -> int:
-    """Print what the model saw in the last call of a turn.
+    """Print the prompt of a turn's last model call.
 
     Raises:
-        SettingsError: The context builder that it was made by is not installed.
+        SettingsError: The context builder that made the prompt is not installed.
         TapeNotFound: There is no such tape or turn, or it has no call that can be shown.
     """
 
@@ -104,7 +104,7 @@ def _read(settings: Settings, session: str) -> list[TapeEntry]:
 
 
 def _is_told(entry: TapeEntry) -> bool:
-    """True for what a person wants to read; the rest holds the tape together."""
+    """Return whether an entry is for people, not bookkeeping."""
     if entry.kind in ("message", "tool_call", "tool_result") or entry.is_boundary:
         return True
     if entry.name == TURN_END:
@@ -113,7 +113,7 @@ def _is_told(entry: TapeEntry) -> bool:
 
 
 def timeline_line(entry: TapeEntry, timezone: ZoneInfo) -> str:
-    """Return an entry as one block of the timeline."""
+    """Format an entry as one block of the timeline."""
     turn = entry.meta.get("turn")
     said = entry.kind == "message" and entry.payload.get("role") == "assistant"
     mark = f"   ({turn})" if turn and said else ""
@@ -121,7 +121,7 @@ def timeline_line(entry: TapeEntry, timezone: ZoneInfo) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that cannot steer a terminal: control characters but newline and tab left out."""
+    """Remove control characters except newline and tab, which could steer a terminal."""
     return "".join(
         c for c in text if c in "\n\t" or (c.isprintable() and not "\ud800" <= c <= "\udfff")
     )
@@ -164,7 +164,7 @@ def _said(shown: ChatMessage) -> str:
 
 
 def text_of(shown: ChatMessage) -> str:
-    """Return a message's content as text; an image is its name in brackets."""
+    """Return a message's content as text, with each image's name in brackets."""
     content = shown["content"]
     if isinstance(content, str):
         return content

@@ -1,4 +1,4 @@
-"""``tapebot tape export``: tapes for other programs and for people, also while tapebot runs."""
+"""``tapebot tape export``: write tapes as JSONL, Markdown or trajectories."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def export_tape(
     form: ExportFormat = "jsonl",
     output: Path | None = None,
 ) -> int:
-    """Write one tape, or all, as they are now.
+    """Export one tape, or all, in their current state.
 
     Args:
-        settings: Say where the tapes are.
-        session: The session's key; None for all, which go into a folder, a file each.
-        form: What to make of them.
+        settings: The settings that locate the tapes.
+        session: The session's key; None for all, which are written to a folder, one file each.
+        form: The output format.
         output: A file, or a folder; None for standard output.
 
     Raises:
         TapeNotFound: There is no such tape, or none at all.
-        SettingsError: All are asked for, and no folder is given.
+        SettingsError: All are requested, and no folder is given.
         OSError: The output cannot be written.
     """
     if session is None and output is None:
@@ -82,7 +82,7 @@ async def _export(
 @contextmanager
 def _sink(path: Path | None) -> Iterator[IO[bytes]]:
     if path is not None:
-        # A pipe or a device is written to; only a file is replaced, and no link to one.
+        # Write to a pipe or device directly; replace only regular files, never a link to one.
         special = path.exists() and not path.is_file()
         with path.open("wb") if special else atomic_writer(path.resolve()) as file:
             yield file
@@ -93,6 +93,6 @@ def _sink(path: Path | None) -> Iterator[IO[bytes]]:
 
 def _write(out: IO[bytes], piece: bytes) -> None:
     if out.isatty():
-        # What people wrote must not steer a terminal; into a file or a pipe it goes as it is.
+        # Messages must not steer a terminal; files and pipes get the exact bytes.
         piece = printable(piece.decode("utf-8", "replace")).encode()
     out.write(piece)

@@ -1,4 +1,4 @@
-"""``tapebot tape repair``: mend damaged files of tapes from what was written beside them for that."""
+"""``tapebot tape repair``: repair damaged tape files from the parity data beside them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from bot.tape.stores.folder_repair import repair_folder
 
 
 def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> int:
-    """Mend tapes; print what is wrong, a line for each file, and a summary.
+    """Repair tapes; print each damaged file, and a summary.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: Only this one; None for all.
-        dry_run: Only say what is wrong and what can be mended, also beside a running tapebot.
+        dry_run: Only print what is damaged and what can be repaired; works while tapebot runs.
 
     Returns:
-        1 where anything is damaged afterwards, else 0.
+        1 if anything is damaged afterwards, else 0.
 
     Raises:
-        TapeLocked: A tapebot runs on the tapes.
+        TapeLocked: A tapebot is running on the tapes.
         TapeNotFound: There is no such tape.
-        SettingsError: The tapes are not in files here.
+        SettingsError: The tapes are not in files of this machine.
     """
     if settings.database_url is not None or settings.tape_store != "file":
         raise SettingsError(

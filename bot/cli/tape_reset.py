@@ -1,4 +1,4 @@
-"""``tapebot tape reset``: empty a conversation and its memory, with an export of it first."""
+"""``tapebot tape reset``: export a conversation and its memory, then empty it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from bot.transfer.session_memory import SessionMemory, read_session_memory
 
 
 def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) -> int:
-    """Export a conversation, say what goes and what stays, ask, and empty it.
+    """Export a conversation, print what is removed and what stays, confirm, and empty it.
 
-    A running bot is asked to do it.
+    If the bot runs, it does the reset.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: The session's key.
-        archive: Seal what was said, so that it is still read, searched and recalled, instead of dropping it.
-        yes: Do not ask.
+        archive: Seal the entries instead of dropping them, so that they can still be read, searched
+            and recalled.
+        yes: Reset without asking for confirmation.
 
     Returns:
-        1 where the answer is no, else 0.
+        1 if the person declines, else 0.
 
     Raises:
-        SettingsError: Nobody can be asked.
+        SettingsError: There is no terminal to ask for confirmation.
         TapeNotFound: There is no such conversation.
-        MemoryRefused: It is at work, has gone on since the export, or is no conversation.
+        MemoryRefused: It is busy, has changed since the export, or is no conversation.
         OSError: The export cannot be written; nothing was reset.
     """
     check_resettable(session)
@@ -59,7 +60,7 @@ def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) ->
 
 
 async def _export(settings: Settings, session: str, archive: bool) -> tuple[int, str]:
-    """Write all of it to a file; return the version that is in it, and what a reset does."""
+    """Export everything; return the version exported, and the text on what a reset does."""
     now, zone = SystemClock().now(), ZoneInfo(settings.timezone)
     async with open_tape_store(settings, read_only=True) as store:
         version = await store.version(session)
@@ -81,7 +82,7 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
 
 
 def _stays(known: SessionMemory, shared: int) -> list[str]:
-    """Say what of the conversation's memory a reset does not take."""
+    """Describe which of the conversation's memory a reset leaves."""
     facts = len(known.facts.active())
     first = f"Forgotten as well: what is known in this conversation (facts: {facts:,})."
     if known.home != known.session:
@@ -104,7 +105,7 @@ async def _shared_facts(store: TapeStore) -> int:
 
 
 async def _reset(settings: Settings, session: str, version: int, archive: bool) -> None:
-    """Have the running bot do it; where none runs, do it ourselves."""
+    """Ask the running bot to reset; without one, reset here."""
     asked = {"do": "reset", "session": session, "version": version, "archive": archive}
     reply = None if settings.database_url else await call_control(settings.home, asked)
     if reply is None:

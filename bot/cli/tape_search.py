@@ -1,4 +1,4 @@
-"""``tapebot tape search``: find what was said, in one session or in all."""
+"""``tapebot tape search``: search messages in one session or in all."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bot.tape.search import Hit, SearchQuery, problem_of
 def search_tapes(
     settings: Settings, words: str, *, session: str | None, problem: str | None, limit: int
 ) -> int:
-    """Print what fits the words best, best first; return 1 where nothing does.
+    """Print the best matches first; return 1 if there are none.
 
     Args:
-        settings: Say where the tapes are.
-        words: What to look for.
-        session: Only in this one; None for all.
-        problem: Only what belongs to this problem; ``general`` for none, None for all.
-        limit: Hits at most.
+        settings: The settings that locate the tapes.
+        words: The words to search for.
+        session: Only this session; None for all.
+        problem: Only entries of this problem; ``general`` for those of none, None for all.
+        limit: The most hits to print.
 
     Raises:
-        InvalidSearch: It cannot be answered as it is asked.
+        InvalidSearch: The query is not valid.
     """
     tapes = None if session is None else (session,)
     query = SearchQuery(words, tapes=tapes, problem=problem, limit=limit)
@@ -44,7 +44,7 @@ def search_tapes(
 
 
 async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
-    """Ask the running bot, whose index is up to date; search by ourselves where none runs."""
+    """Ask the running bot, whose index is up to date; without one, search here."""
     query.validate()
     asked = {
         "do": "search",
@@ -53,19 +53,19 @@ async def _hits(settings: Settings, query: SearchQuery) -> list[Hit]:
         "problem": query.problem,
         "limit": query.limit,
     }
-    # The database's own index is up to date, whoever runs.
+    # The database's own index is always up to date.
     shared = settings.database_url is not None
     reply = None if shared else await call_control(settings.home, asked)
     if reply is not None:
         if not reply.get("ok"):
             raise TapeError(str(reply.get("text")))
         hits = [hit_from(hit) for hit in reply["hits"]]
-        # A bot of an earlier version, which may still be running, knows of no problems.
+        # A running bot of an earlier version ignores ``problem``, so filter again.
         return [hit for hit in hits if query.problem in (None, problem_of(hit.entry))]
     try:
         async with open_tape_store(settings) as store:
             return await store.search(query)
     except TapeLocked:
-        # Whoever has them is no bot: a tape server, or another command.
+        # The lock's holder is not a bot, but a tape server or another command.
         async with open_tape_store(settings, read_only=True) as store:
             return await store.search(query)

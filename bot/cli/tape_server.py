@@ -1,4 +1,4 @@
-"""``tapebot tape-server``: tapes over HTTP, and the tokens that open them."""
+"""``tapebot tape-server``: serve tapes over HTTP, and manage its access tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def run_command(settings: Settings, chosen: argparse.Namespace) -> int:
-    """Run what the arguments ask for; return the exit code."""
+    """Run the chosen subcommand; return the exit code."""
     if chosen.tape_server is None:
         return run_tape_server(settings)
     if chosen.token == "add":  # noqa: S105 (an action)
@@ -34,7 +34,8 @@ def run_tape_server(settings: Settings) -> int:
     """Serve the configured store until a signal.
 
     Raises:
-        SettingsError: There is no token, the port is taken, or a package is missing.
+        SettingsError: There is no token, the port is taken, a package is missing, or the store is
+            itself a tape server.
         TapeLocked: Another process has the tapes.
     """
     tokens = TokenStore(_path(settings))
@@ -82,7 +83,7 @@ def _say(address: str) -> None:
 
 
 def add_token(settings: Settings, name: str, scope: TokenScope, tapes: Sequence[str]) -> int:
-    """Make a token and print it, the only time that it is seen.
+    """Create a token and print it; it cannot be shown again.
 
     Raises:
         SettingsError: The name is taken, or the file cannot be used.
@@ -103,7 +104,7 @@ def list_tokens(settings: Settings) -> int:
 
 
 def remove_token(settings: Settings, name: str) -> int:
-    """Take a token back, at once also for a server that runs.
+    """Revoke a token, at once also for a running server.
 
     Raises:
         SettingsError: There is none of this name, or the file cannot be used.

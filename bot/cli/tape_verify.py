@@ -1,4 +1,4 @@
-"""``tapebot tape verify``: whether the tapes hold what was written to them."""
+"""``tapebot tape verify``: check that tapes hold what was written to them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bot.transfer.tape_verification import verify_tape
 
 
 def verify(settings: Settings, session: str | None) -> int:
-    """Check the tapes, also beside a running tapebot; print what is wrong, a line each, and a summary.
+    """Check tapes, also while tapebot runs; print each problem, and a summary.
 
     Args:
-        settings: Say where the tapes are.
+        settings: The settings that locate the tapes.
         session: Only this one; None for all.
 
     Returns:
-        1 where anything is wrong, else 0.
+        1 if there is any problem, else 0.
 
     Raises:
         TapeNotFound: There is no such tape.
-        SettingsError: The tapes are neither in files here nor in a database.
+        SettingsError: The tapes are neither in files of this machine nor in a database.
     """
     if settings.database_url is not None:
         return anyio.run(_verify_shared, settings, session)

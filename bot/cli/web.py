@@ -1,4 +1,4 @@
-"""``tapebot web``: open the site, and give out tokens for its API, from the machine that the bot runs on."""
+"""``tapebot web``: get a login link from the running bot, and manage API tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from bot.runtime.settings import Settings
 
 
 def web(settings: Settings, what: str, name: str | None = None) -> int:
-    """Ask the running bot, and print what it answers; return 1 where it refuses.
+    """Send a request to the running bot, and print its reply; return 1 if it refuses.
 
     Args:
-        settings: Say where it runs.
+        settings: The settings that locate the bot.
         what: ``link``, ``token``, ``tokens`` or ``revoke``.
-        name: The token's.
+        name: The token's name, for ``token`` and ``revoke``.
 
     Raises:
-        TapebotError: No bot runs, it has no site, or it does not answer.
+        TapebotError: No bot runs, the site is off, a database is shared, or the bot does not
+            answer.
     """
     if settings.web_base is None:
         raise TapebotError("there is no site: TAPEBOT_WEB_LISTEN is off")

@@ -1,1 +1,1 @@
-"""Measures of how well tapes are searched."""
+"""Evaluations with labelled data: search recall, claims that memory believes, and answers."""

@@ -1,7 +1,8 @@
-"""Labelled questions about what was said and what changed since: how the bot answers them.
+"""Evaluate how the bot answers labelled questions about facts and their changes.
 
-A file has one JSON object a line: what a person says, a message every three days, what they ask then, which words a
-right answer has, and which it must not give as current; see ``docs/evals.md``.
+A file has one JSON object per line: the person's statements, sent three days apart, the question,
+the words of a right answer, and outdated words that it must not give as current; see
+``docs/evals.md``.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock
 
 AnswerVerdict = Literal["right", "stale", "both", "unknown", "wrong"]
-"""``stale``: an old value alone, as if it held; ``both``: with the new one, in no order; ``unknown``: it says that it
-does not know, which is right where nothing was said."""
+"""Verdict on an answer.
+
+``stale``: only an old value, given as current. ``both``: an old and the new value, without saying
+which is current. ``unknown``: the bot says that it does not know; that is ``right`` if nothing was
+said.
+"""
 
 _ASKED_ON = datetime(2026, 11, 24, 10, tzinfo=UTC)
 _BETWEEN = timedelta(days=3)
@@ -34,7 +39,7 @@ _BEFORE = re.compile(r"before that:|that changed\. before")
 
 
 class LabelledQuestion(BaseModel):
-    """A question, what was said before it, and what is right."""
+    """A question with the statements before it and the expected answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,7 +51,7 @@ class LabelledQuestion(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class GradedAnswer:
-    """An answer, and what it is worth."""
+    """An answer and its verdict."""
 
     label: LabelledQuestion
     text: str
@@ -54,7 +59,7 @@ class GradedAnswer:
 
 
 async def answer_all(labels: Sequence[LabelledQuestion], model: Model) -> list[GradedAnswer]:
-    """Return what a bot with this model answers, each question to a bot that knows nothing else."""
+    """Return the bot's answers with this model; each question goes to a bot with empty memory."""
     return [await _answered(one, model) for one in labels]
 
 
@@ -73,13 +78,13 @@ async def _answered(label: LabelledQuestion, model: Model) -> GradedAnswer:
 
 
 def grade_answer(answer: str, label: LabelledQuestion) -> AnswerVerdict:
-    """Return what an answer is worth; what was so before may be told behind what is so."""
+    """Grade an answer; it may name the old value after the current one."""
     told = answer.casefold()
     if "don't know" in told:
         return "unknown" if label.right else "right"
     if not label.right:
         return "wrong"
-    # The newest statement may name what it ends.
+    # The newest statement may name the value that it ends.
     current = _BEFORE.split(told, maxsplit=1)[0].replace(label.said[-1].casefold(), " ")
     has_old = any(_has(current, one) for one in label.old)
     if any(_has(told, one) for one in label.right):
@@ -88,7 +93,7 @@ def grade_answer(answer: str, label: LabelledQuestion) -> AnswerVerdict:
 
 
 def _has(text: str, value: str) -> bool:
-    """Say whether a text has a value in whole words; "12th" has 12."""
+    """Return whether a text contains a value as whole words; "12th" counts as 12."""
     said, wanted = (
         " ".join(_ORDINAL.sub("", one) for one in _WORD.findall(words))
         for words in (text, value.casefold())
@@ -97,7 +102,7 @@ def _has(text: str, value: str) -> bool:
 
 
 def count_verdicts(answered: Sequence[GradedAnswer]) -> dict[str, Any]:
-    """Return how many answers are worth what, of changes and of other questions."""
+    """Return how many answers have each verdict, for changes and for other questions."""
     changes = [one.verdict for one in answered if one.label.old]
     others = [one.verdict for one in answered if not one.label.old]
     return {

@@ -1,7 +1,7 @@
-"""Labelled claims: which of them a consolidation would believe, with the bot's own checks and write gate.
+"""Evaluate which labelled claims a consolidation believes, with the real checks and write gate.
 
-A file has one JSON object a line, with the messages, what a model wants to change, and whether that is honest; see
-``docs/evals.md``.
+A file has one JSON object per line, with the messages, the operation that a model requests, and
+whether it is honest; see ``docs/evals.md``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 
 ClaimOutcome = Literal["claim", "quote", "refused"]
-"""What became of a claim: believed as it is, believed in the person's own words, or not believed."""
+"""Outcome of a claim: believed as it is, believed as a quote, or not believed."""
 
 _TAPE = "eval:claims"
 _STRICT = ConfigDict(extra="forbid")
@@ -51,7 +51,7 @@ class SaidMessage(BaseModel):
 
 
 class CitedWords(BaseModel):
-    """Words that a claim is said to rest on."""
+    """A quote that a claim cites."""
 
     model_config = _STRICT
 
@@ -85,12 +85,12 @@ class LabelledClaim(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class JudgedClaim:
-    """What became of a claim.
+    """The outcome of a claim.
 
     Attributes:
         label: The claim.
-        outcome: Whether it is believed.
-        reason: Why it is or is not, in plain words.
+        outcome: Whether, and in which form, it is believed.
+        reason: The reason in plain words.
     """
 
     label: LabelledClaim
@@ -99,18 +99,18 @@ class JudgedClaim:
 
     @property
     def wrong(self) -> bool:
-        """Whether an honest claim is not believed in any form, or a dishonest one is believed as it is."""
+        """Whether an honest claim is refused, or a dishonest one believed as it is."""
         return self.outcome == ("refused" if self.label.honest else "claim")
 
 
 async def judge_all(
     claims: Iterable[LabelledClaim], judging: Model | None = None
 ) -> list[JudgedClaim]:
-    """Run each claim through the checks, the judge and the write gate, in a memory of its own.
+    """Run each claim through the checks, the judge and the write gate, in an empty memory.
 
     Args:
         claims: The claims.
-        judging: The judge; None leaves all to the rules.
+        judging: The judge; None leaves everything to the rules.
     """
     opened = [await _opened(one) for one in claims]
     if judging is None:
@@ -124,11 +124,11 @@ async def judge_all(
 
 
 def claim_statistics(judged: Sequence[JudgedClaim], judge: str = "none") -> dict[str, Any]:
-    """Return how many claims were believed: all honest ones, all dishonest ones, and by kind.
+    """Return how many claims were believed: honest ones, dishonest ones, and by kind.
 
     Args:
-        judged: The claims.
-        judge: The name of the judge.
+        judged: The claims with their outcomes.
+        judge: Name of the judge.
     """
     by_kind: defaultdict[str, list[JudgedClaim]] = defaultdict(list)
     for one in judged:
@@ -154,13 +154,13 @@ def _counted(judged: Sequence[JudgedClaim], *believed: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A claim with a memory of its own.
+    """A claim prepared in a memory of its own.
 
     Attributes:
         label: The claim.
-        scope: Its memory.
-        checker: Checks it.
-        operation: What a model would have answered.
+        scope: The memory's scope.
+        checker: Checks the operation.
+        operation: The operation as a model would write it.
     """
 
     label: LabelledClaim
@@ -169,12 +169,12 @@ class _Opened:
     operation: FactOperation
 
     async def decided(self, proposal: Proposal) -> JudgedClaim:
-        """Put a proposal before the write gate."""
+        """Submit a proposal to the write gate."""
         try:
             outcome = await self.scope.apply(ProposalBatch("judged", "consolidation", (proposal,)))
         except MemoryRefused as error:
             return JudgedClaim(self.label, "refused", str(error))
-        # What it ends beside is not asked for.
+        # Other decisions are about facts that it ended.
         return _fate(self.label, outcome.decisions[0])
 
 

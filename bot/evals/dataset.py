@@ -1,7 +1,8 @@
-"""A conversation and questions on it, with the messages that answer them: JSON Lines.
+"""Read search datasets: a conversation, questions about it and the messages that answer them.
 
-``{"type": "message", "id", "text"}`` and, where they are known, ``session``, ``ts``, ``speaker``;
-``{"type": "question", "text", "evidence": [ids of messages]}`` and, where it has one, ``category``.
+The format is JSON Lines. Messages: ``{"type": "message", "id", "text"}`` with optional ``session``,
+``ts`` and ``speaker``. Questions: ``{"type": "question", "text", "evidence": [ids of messages]}``
+with optional ``category``.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from bot.tape.search import MAX_QUERY_LENGTH
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NAMED = 5
-"""Unknown ids that an error names at most."""
+"""Maximum number of unknown ids that an error names."""
 
-# Whoever numbers messages means names all the same.
+# Numeric ids are accepted as names.
 _Name = Annotated[str, Field(coerce_numbers_to_str=True)]
 
 
@@ -48,14 +49,14 @@ _LINE: TypeAdapter[_Message | _Question] = TypeAdapter(
 
 @dataclass(frozen=True, slots=True)
 class DatasetMessage:
-    """Something that was said.
+    """A message of the conversation.
 
     Attributes:
-        id: Its name in the file.
-        text: What was said.
-        session: The conversation it is part of; those of one session follow each other.
-        said: When; aware.
-        speaker: Who said it; ``assistant``, in any case, for the assistant.
+        id: Id of the message in the file.
+        text: Text of the message.
+        session: Conversation that it belongs to; messages of one session are consecutive.
+        said: Time of the message, with time zone.
+        speaker: Name of the speaker; ``assistant``, in any case, for the assistant.
     """
 
     id: str
@@ -67,12 +68,12 @@ class DatasetMessage:
 
 @dataclass(frozen=True, slots=True)
 class DatasetQuestion:
-    """What is searched for.
+    """A question to search for.
 
     Attributes:
         text: The question.
         evidence: Ids of the messages that answer it, each once; at least one.
-        category: Of what sort it is.
+        category: Category of the question.
     """
 
     text: str
@@ -82,12 +83,12 @@ class DatasetQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What a file holds.
+    """The content of a dataset file.
 
     Attributes:
-        messages: In the order of the file.
-        questions: Those with evidence.
-        without_evidence: How many others there are.
+        messages: Messages in the order of the file.
+        questions: Questions with evidence.
+        without_evidence: Number of questions without evidence.
     """
 
     messages: tuple[DatasetMessage, ...]
@@ -96,11 +97,11 @@ class Dataset:
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Read a file.
+    """Read a dataset file.
 
     Raises:
-        TapebotError: A line is neither a message nor a question, an id is there twice, evidence
-            names no message, or nothing is asked; the text says which line.
+        TapebotError: A line is neither a message nor a question, an id occurs twice, evidence names
+            no message, or there is no question; the text names the line.
         OSError: The file cannot be read.
     """
     messages: dict[str, DatasetMessage] = {}
@@ -126,7 +127,7 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, _Message | _Question]]:
-    """Yield what the lines say, with their numbers; blank ones are passed over."""
+    """Yield the parsed lines with their numbers; blank lines are skipped."""
     content = path.read_bytes().removeprefix(_BYTE_ORDER_MARK)
     for number, raw in enumerate(content.split(b"\n"), start=1):
         if not raw.strip():
@@ -136,7 +137,8 @@ def _lines(path: Path) -> Iterator[tuple[int, _Message | _Question]]:
         except ValidationError as error:
             wrong = error.errors()[0]
             where = ".".join(str(part) for part in wrong["loc"][1:])
-            # Of the one line that was parsed; the number of the file's line stands before it.
+            # Pydantic counts from the parsed line; the file's line number is already in the
+            # message.
             what = wrong["msg"].replace("line 1 column", "column")
             told = f"{where}: {what}" if where else what
             raise TapebotError(f"{path}, line {number}: {told}") from error

@@ -1,4 +1,4 @@
-"""Files of labelled examples: one JSON object a line."""
+"""Read files of labelled examples: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def read_labels(path: Path, kind: type[Label]) -> list[Label]:
     """Return the examples of a file.
 
     Raises:
-        TapebotError: A line is not what it should be; the text says which, and why.
+        TapebotError: A line is not valid, or the file is empty; the text says which line, and why.
         OSError: The file cannot be read.
     """
     found = []

@@ -1,8 +1,9 @@
-"""How good the answers of a search are. Pure.
+"""Recall, NDCG and latency of search results. Pure.
 
 Rule 1: recall@k of a question is the share of its evidence among the first k hits.
-Rule 2: NDCG@10 is binary: a hit is evidence or it is not; the ideal answer begins with all evidence.
-Rule 3: a figure of many questions is the mean of theirs; each counts alike.
+Rule 2: NDCG@10 is binary: a hit is evidence or it is not; the ideal result begins with all
+    evidence.
+Rule 3: a metric of several questions is the mean over the questions.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """What a search gave for a question.
+    """Search results for a question.
 
     Attributes:
         evidence: Ids of the messages that answer it, each once.
         hits: Ids of the messages found, best first.
-        seconds: That the search took.
-        category: The question's.
-        auto_recalled: Ids of the messages that a prompt would be given for it unasked.
+        seconds: Duration of the search.
+        category: Category of the question.
+        auto_recalled: Ids of the messages that automatic recall would add to a prompt.
         conversation: Name of the conversation that it is about.
-        said_by: Who said the evidence: ``person``, ``assistant`` or ``both``.
+        said_by: Speaker of the evidence: ``person``, ``assistant`` or ``both``.
     """
 
     evidence: tuple[str, ...]
@@ -44,18 +45,19 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SearchMetrics:
-    """Figures of some questions.
+    """Metrics over a set of questions.
 
     Attributes:
-        questions: How many.
-        recall: By depth: mean share of the evidence among so many hits.
-        recall_margin: Half the width of the 95 % interval of recall at 10: questions of one conversation count as alike.
+        questions: Number of questions.
+        recall: Mean recall by depth.
+        recall_margin: Half the width of the 95 % confidence interval of recall at 10, clustered by
+            conversation.
         hit_rate: Share of the questions with any evidence among the first ten hits.
         ndcg: Mean NDCG of the first ten hits.
-        auto_recalled_mean: How many messages a prompt is given unasked, by question.
+        auto_recalled_mean: Mean number of automatically recalled messages per question.
         precision: Share of those that are evidence.
         p50: Median seconds of a search.
-        p95: Seconds that 95 % of the searches do not exceed.
+        p95: 95th percentile of the seconds of a search.
     """
 
     questions: int
@@ -69,7 +71,7 @@ class SearchMetrics:
     p95: float
 
     def as_json(self) -> dict[str, Any]:
-        """Return them by the names that other programs may rely on."""
+        """Return the metrics under stable names for other programs."""
         return {
             "questions": self.questions,
             **{f"recall@{depth}": round(value, 4) for depth, value in self.recall.items()},
@@ -84,7 +86,7 @@ class SearchMetrics:
 
 
 def compute_metrics(answers: Sequence[SearchAnswer]) -> SearchMetrics:
-    """Return the figures of at least one answer."""
+    """Return the metrics of at least one answer."""
     taken = sorted(answer.seconds for answer in answers)
     return SearchMetrics(
         questions=len(answers),
@@ -102,7 +104,7 @@ def compute_metrics(answers: Sequence[SearchAnswer]) -> SearchMetrics:
 def grouped(
     answers: Sequence[SearchAnswer], group: Callable[[SearchAnswer], str | None]
 ) -> dict[str, SearchMetrics]:
-    """Return the figures of each group by its name; what has none is in none."""
+    """Return the metrics of each group by name; answers without a group are left out."""
     groups: defaultdict[str, list[SearchAnswer]] = defaultdict(list)
     for answer in answers:
         if name := group(answer):
@@ -111,28 +113,31 @@ def grouped(
 
 
 def by_category(answers: Sequence[SearchAnswer]) -> dict[str, SearchMetrics]:
-    """Return the figures of each category of questions."""
+    """Return the metrics of each category of questions."""
     return grouped(answers, lambda one: one.category)
 
 
 def by_family(answers: Sequence[SearchAnswer]) -> dict[str, SearchMetrics]:
-    """Return the figures of each family of conversations: ``people-3`` is of the family ``people``."""
+    """Return the metrics of each family of conversations: ``people-3`` belongs to ``people``."""
     return grouped(answers, lambda one: one.conversation.rpartition("-")[0])
 
 
 def by_speaker(answers: Sequence[SearchAnswer]) -> dict[str, SearchMetrics]:
-    """Return the figures of what people said, of what the assistant said, and of what needs both."""
+    """Return the metrics by speaker of the evidence: person, assistant or both."""
     return grouped(answers, lambda one: one.said_by)
 
 
 def recall_at(answer: SearchAnswer, depth: int) -> float:
-    """Return the share of the evidence that is among so many hits."""
+    """Return the share of the evidence among the first ``depth`` hits."""
     first = set(answer.hits[:depth])
     return sum(one in first for one in answer.evidence) / len(answer.evidence)
 
 
 def _within(answers: Sequence[SearchAnswer]) -> float:
-    """Return half the width of an interval that holds the mean recall at 10 of 95 in 100 such sets of conversations."""
+    """Return half the width of the 95 % confidence interval of mean recall at 10.
+
+    Questions of one conversation form a cluster; with one conversation each question is its own.
+    """
     mean = fmean(recall_at(answer, _DEPTH) for answer in answers)
     apart: defaultdict[object, float] = defaultdict(float)
     alone = len({one.conversation for one in answers}) == 1
@@ -143,14 +148,14 @@ def _within(answers: Sequence[SearchAnswer]) -> float:
 
 
 def _precision(answers: Sequence[SearchAnswer]) -> float:
-    """Return the share of what prompts were given unasked that is evidence."""
+    """Return the share of automatically recalled messages that is evidence."""
     given = sum(len(answer.auto_recalled) for answer in answers)
     fitting = sum(len(set(answer.auto_recalled) & set(answer.evidence)) for answer in answers)
     return fitting / given if given else 0.0
 
 
 def ndcg(answer: SearchAnswer) -> float:
-    """Return the discounted gain of the first ten hits, 1.0 where no order is better."""
+    """Return the NDCG of the first ten hits; 1.0 is the best possible order."""
     gain = sum(
         1 / math.log2(rank + 1)
         for rank, hit in enumerate(answer.hits[:_DEPTH], start=1)

@@ -1,4 +1,4 @@
-"""Asks the bot's own search the questions of a dataset, by words alone or by meaning as well."""
+"""Evaluate the bot's search on a dataset, by words alone or with embeddings."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ _SAID = frozenset({"message"})
 async def ask_all(
     dataset: Dataset, folder: Path, embedder: Embedder | None = None, *, name: str = ""
 ) -> list[SearchAnswer]:
-    """Write the messages to a tape, ask each question, and return what was found.
+    """Write the messages to a tape, search for each question, and return the results.
 
     Args:
-        dataset: What was said, and what is asked.
-        name: The conversation's.
-        folder: An empty folder, for the tape.
-        embedder: Finds by meaning as well; the caller closes it.
+        dataset: Messages and questions.
+        folder: Empty folder for the tape.
+        embedder: Embeds texts for semantic search; the caller closes it. None searches by words
+            alone.
+        name: Name of the conversation.
 
     Raises:
-        ModelError: The embedding model fails.
+        ModelError: The embedding model failed.
     """
     store = FileTapeStore(folder / "tapes", sync=False)
     try:
         names = await _write(store, dataset)
-        # The index catches up at the first search; what is timed is searching alone.
+        # The first search builds the index, so that only searching is timed.
         await store.search(SearchQuery(tapes=(_TAPE,), limit=1))
         vectors = None
         if embedder is not None:
@@ -78,7 +79,7 @@ async def ask_all(
 
 
 async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None) -> list[int]:
-    """Return the ids of the messages that a prompt would be given for a question unasked."""
+    """Return the ids of the messages that automatic recall would add to a prompt."""
     found = await recall_passages(
         tape,
         MemorySnapshot(),
@@ -96,7 +97,7 @@ async def _unasked(tape: TapeService, question: str, vectors: VectorIndex | None
 
 
 async def _write(store: TapeStore, dataset: Dataset) -> dict[int, str]:
-    """Write the messages with a boundary between sessions; return their ids by those on the tape."""
+    """Write the messages, with boundaries between sessions; return dataset ids by entry id."""
     await store.create_tape(_TAPE)
     planned: list[tuple[TapeEntry, str]] = []
     before: DatasetMessage | None = None
@@ -118,7 +119,7 @@ def _is_assistant(said: DatasetMessage) -> bool:
 
 
 def dataset_entry(said: DatasetMessage) -> TapeEntry:
-    """Return a message as an entry of a tape."""
+    """Return a message as a tape entry."""
     assistant = _is_assistant(said)
     entry = message(_ASSISTANT if assistant else "user", said.text)
     if said.speaker is not None and not assistant:

@@ -1,1 +1,1 @@
-"""The site: chat in the browser, and the inspector of what the bot remembers and why."""
+"""The web site: chat in the browser, and an inspector for tapes, prompts and memory."""

@@ -1,4 +1,4 @@
-"""The site's application: the API, the pages, and the chat's routes."""
+"""Build the site's ASGI application: the API, the pages, and the chat's routes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ token (`Authorization: Bearer TOKEN`, from `tapebot web token NAME`). With a coo
 
 
 class ErrorBody(BaseModel):
-    """Why a request was refused."""
+    """The body of an error response."""
 
     error: str = Field(description="Tells programs what it is.")
     detail: str = Field(description="Tells people what to do.")
@@ -55,17 +55,17 @@ _SECURITY = {
 
 
 def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
-    """Return the application (ASGI).
+    """Return the ASGI application.
 
     Args:
-        web: The program behind it.
+        web: The site's context.
         chat: The web channel's routes.
     """
     app = FastAPI(
         title="tapebot",
         version=version("tapebot"),
         description=_ABOUT,
-        # Served below, to those who are logged in; the library's pages load programs from elsewhere.
+        # Served below to logged-in users; FastAPI's own pages load scripts from other hosts.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -83,7 +83,7 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
 
 @cache
 def _routes() -> APIRouter:
-    """Return the API's and the pages' routes, whose parameters are worked out once a process, not once a site."""
+    """Return the routes of API and pages; cached, since resolving parameters is slow."""
     every = APIRouter(default_response_class=AsciiJSONResponse)
     for router in api.routers():
         every.include_router(router, responses=ERROR_RESPONSES)
@@ -97,7 +97,7 @@ def _document() -> APIRouter:
 
     @router.get(f"{API}/openapi.json")
     async def document(request: Request, visitor: Member) -> dict[str, Any]:  # noqa: ARG001
-        """Return the API's description."""
+        """Return the OpenAPI document."""
         app: FastAPI = request.app
         described = app.openapi()
         described["components"]["securitySchemes"] = _SECURITY

@@ -1,4 +1,4 @@
-"""What the site's routes are given of the program."""
+"""The context of the site's routes, and FastAPI dependencies that require a member or owner."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """Shared by all routes; made once.
+    """The parts of the program that the site's routes use; one per application.
 
     Attributes:
-        store: Holds tapes; nothing here writes to those of conversations.
-        scopes: Whose facts there are.
-        agent: What turns are run by: its clock, time zone, model and context builder.
+        store: Holds the tapes; the site never writes to those of conversations.
+        scopes: Maps conversations and identities to the scopes of their facts.
+        agent: Supplies clock, time zone, model and context builder.
         commands: All slash commands.
-        transcript: What was said, as chats show it.
-        logins: Who is logged in.
-        remote_commands: Gives commands in conversations.
-        exports: The folder that files of answers lie in.
-        blob: Returns a kept file's content by its SHA-256; None where it is not there.
-        view_messages: Bound on messages in a turn's view.
-        view_tokens: Bound on their tokens.
-        url: The address that people use, without a slash at its end.
+        transcript: Reads conversations as chats show them.
+        logins: Manages logins and API tokens.
+        remote_commands: Runs commands in conversations.
+        exports: Directory of the files attached to answers.
+        blob: Returns a stored file's content by its SHA-256; None if it is not there.
+        view_messages: The most messages in a turn's view.
+        view_tokens: The most tokens in a turn's view.
+        url: The site's public URL, without a trailing slash.
     """
 
     store: TapeStore
@@ -60,23 +60,24 @@ def _web(request: Request) -> WebContext:
 
 
 WebContextDep = Annotated[WebContext, Depends(_web)]
-"""A route's parameter: the program behind the site."""
+"""Route parameter: the site's context."""
 
 
 async def require_member(request: Request, web: WebContextDep) -> WebUser:
-    """Return who calls; refuse whoever is not logged in.
+    """Return the logged-in user.
 
     Raises:
-        Refusal: 401 where nobody is logged in, 403 where the request may be forged.
+        HttpError: 401 if nobody is logged in, 403 if the request may be forged, 429 if there are
+            too many requests.
     """
     return await web.logins.authenticator.authenticate(request)
 
 
 async def require_owner(visitor: Annotated[WebUser, Depends(require_member)]) -> WebUser:
-    """Return who calls, where they own the bot.
+    """Return the logged-in user, who must own the bot.
 
     Raises:
-        Refusal: 403 where they do not.
+        HttpError: 403 if they do not.
     """
     if visitor.role != "owner":
         raise HttpError(403, "owners_only", "only an owner of the bot may see this")
@@ -84,7 +85,7 @@ async def require_owner(visitor: Annotated[WebUser, Depends(require_member)]) ->
 
 
 Member = Annotated[WebUser, Depends(require_member)]
-"""A route's parameter: somebody who is logged in and may use the bot."""
+"""Route parameter: a logged-in user who may use the bot."""
 
 Owner = Annotated[WebUser, Depends(require_owner)]
-"""A route's parameter: an owner who is logged in."""
+"""Route parameter: a logged-in owner."""

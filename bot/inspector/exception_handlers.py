@@ -1,4 +1,4 @@
-"""Refusals: JSON ``{"error", "detail"}`` for programs, a page for people; never a trace."""
+"""Map exceptions to responses: JSON ``{"error", "detail"}``, or a page; never a traceback."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _STATUSES: tuple[tuple[type[TapebotError], int, str], ...] = (
 
 
 class AsciiJSONResponse(JSONResponse):
-    """JSON in ASCII: what is on a tape may hold halves of characters, which have no bytes but as escapes."""
+    """JSON in ASCII, since a tape may hold lone surrogates, which UTF-8 cannot encode."""
 
     def render(self, content: Any) -> bytes:
-        """Return the body."""
+        """Return the encoded body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def add_exception_handlers(app: FastAPI) -> None:
-    """Answer every error of the application's so that whoever asked knows what to do."""
+    """Register handlers that answer every error with its reason and what to do."""
 
     @app.exception_handler(HttpError)
     async def refused(request: Request, refusal: HttpError) -> Response:
@@ -58,7 +58,7 @@ def add_exception_handlers(app: FastAPI) -> None:
     async def of_the_program(request: Request, error: TapebotError) -> Response:
         status, code = next((s, c) for kind, s, c in _STATUSES if isinstance(error, kind))
         if status >= 500:
-            # Its text may name a conversation; that is for whoever asked.
+            # The text may name a conversation, so only the caller gets it.
             logger.warning("%s failed: %s", request.url.path, type(error).__name__)
         return error_response(request, HttpError(status, code, str(error)))
 
@@ -81,7 +81,7 @@ def add_exception_handlers(app: FastAPI) -> None:
 
 
 def error_response(request: Request, refusal: HttpError) -> Response:
-    """Return a refusal as whoever asked reads it: JSON below ``/api`` and for programs, else a page."""
+    """Return an error as JSON below ``/api`` and for programs, else as a page."""
     page = "text/html" in request.headers.get("accept", "")
     if not page or request.url.path.startswith("/api/"):
         body: dict[str, Any] = {"error": refusal.code, "detail": refusal.detail}
@@ -91,7 +91,7 @@ def error_response(request: Request, refusal: HttpError) -> Response:
             return RedirectResponse("/login", 303)
         back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?{urlencode({'next': back})}", 303)
-    # Logins load this module, and need no templates.
+    # Imported late: logins load this module, and need no templates.
     from bot.inspector.rendering import render_page as rendered
 
     return rendered(

@@ -1,7 +1,8 @@
 """Plots as SVG: stacked bars and lines by day. Pure.
 
-Rule 1: colours come from classes (``series-0`` and so on), so that they follow the reader's light or dark.
-Rule 2: a plot says in words what it shows; its numbers stand in a table beside it.
+Rule 1: colours come from CSS classes (``series-0`` and so on), so that they follow the light or
+    dark theme.
+Rule 2: each plot has a summary in words; its numbers are in a table beside it.
 Rule 3: every text is escaped.
 """
 
@@ -24,11 +25,11 @@ _FLOOR = _TOP + _INNER_HEIGHT
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What is drawn in one colour.
+    """The values that are drawn in one colour.
 
     Attributes:
-        name: Its name.
-        values: One for each label; None where there is none.
+        name: The name in the legend.
+        values: One value per label; None for a gap.
     """
 
     name: str
@@ -40,17 +41,17 @@ Format = Callable[[float], str]
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot, and what stands beside it.
+    """A plot with its title, summary and values.
 
     Attributes:
-        key: Unique on its page.
-        title: What it shows.
-        summary: The same in a sentence with its main numbers, for who cannot see it.
-        labels: One for each place on the x axis.
+        key: An id that is unique on the page.
+        title: The title.
+        summary: A sentence with the main numbers, for users who cannot see the plot.
+        labels: One label per position on the x axis.
         series: At most six: each has a colour of its own (``statistics.css``).
-        shown: Makes a value readable.
-        stacked: Bars on top of each other; else lines.
-        whole: Its values are whole numbers.
+        shown: Formats a value.
+        stacked: True for stacked bars, False for lines.
+        whole: Whether the values are whole numbers.
     """
 
     key: str
@@ -68,7 +69,7 @@ class Plot:
         return not any(value for one in self.series for value in one.values)
 
     def svg(self) -> Markup:
-        """Return the drawing."""
+        """Return the plot as an SVG element."""
         top = ceiling(self._highest(), whole=self.whole)
         marks = _bars(self, top) if self.stacked else _lines(self, top)
         key = escape(self.key)
@@ -88,11 +89,11 @@ class Plot:
 
 
 def ceiling(highest: float, *, whole: bool = False) -> float:
-    """Return a number that nothing exceeds and whose quarters are round.
+    """Return an upper bound for the y axis whose quarters are round numbers.
 
     Args:
         highest: The highest value.
-        whole: Its quarters must be whole numbers.
+        whole: Whether the quarters must be whole numbers.
     """
     if highest <= 0 or not math.isfinite(highest):
         return 4.0 if whole else 1.0
@@ -177,7 +178,7 @@ def _lines(plot: Plot, top: float) -> str:
 
 
 def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:
-    """Return what hangs together: a day without a value breaks the line."""
+    """Split values into runs without gaps; a day without a value breaks the line."""
     runs: list[list[tuple[int, float]]] = []
     broken = True
     for place, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""Pages from templates, and Markdown as HTML that can do nothing."""
+"""Render pages from templates, and Markdown as sanitized HTML."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _UNLINKED = MarkdownIt("js-default", {"html": False, "linkify": False, "breaks":
     ["image", "link"]
 )
 _LONGEST = 50_000
-"""Characters beyond which a text is shown as it is: to read it takes seconds, in which nobody is answered."""
+"""Longer texts are not parsed as Markdown: that takes seconds and blocks the event loop."""
 
 _LINKS = 1_000_000
-"""Open brackets times characters beyond which none are links: for each the text is read to its end."""
+"""Limit of open brackets times characters for links: the parser rescans the text for each."""
 
 _BRACKET = re.compile(r"[\[\]]")
 
@@ -42,10 +42,10 @@ _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 
 
 def render_markdown(text: str) -> str:
-    """Return Markdown as HTML: text, formatting and links of http, https and mailto; no images.
+    """Return Markdown as HTML: text, formatting and http, https and mailto links; no images.
 
-    Links open without telling where from. What is no such thing is shown as text or left out. A text that is
-    too long to be read in time is shown as it is; in one of very many open brackets none are links.
+    Links open a new tab without a referrer. Anything else is escaped or removed. A text that is too
+    long to parse is returned preformatted; one with very many open brackets has no links.
     """
     text = replace_surrogates(text).replace("\x00", "�")
     if len(text) > _LONGEST:
@@ -63,7 +63,7 @@ def render_markdown(text: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """Return how many brackets are open at once, at most."""
+    """Return the maximum nesting depth of brackets."""
     depth = most = 0
     for bracket in _BRACKET.finditer(text):
         depth = depth + 1 if bracket[0] == "[" else max(0, depth - 1)
@@ -72,24 +72,24 @@ def _depth(text: str) -> int:
 
 
 def replace_surrogates(text: str) -> str:
-    """Return a text without halves of characters, which a model may write and no page can carry."""
+    """Replace lone surrogates, which a model may write but UTF-8 cannot encode."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _writable(value: object) -> object:
-    """Return what a template shows as what can be written."""
+    """Return a template's value with lone surrogates replaced."""
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
-            # What is marked as safe stays so.
+            # Keep the type, so that Markup stays marked as safe.
             return type(value)(replace_surrogates(value))
     return value
 
 
 @lru_cache(maxsize=256)
 def asset(path: str) -> str:
-    """Return the address of a static file; another one whenever its content is another."""
+    """Return the URL of a static file, with a version that depends on its content."""
     digest = sha256((STATIC / path).read_bytes()).hexdigest()[:12]
     return f"/static/{path}?v={digest}"
 
@@ -113,7 +113,7 @@ _TEMPLATES = Jinja2Templates(env=_environment())
 def render_page(
     request: Request, template: str, visitor: WebUser | None, *, status: int = 200, **values: Any
 ) -> HTMLResponse:
-    """Return a page of a template, for whoever is logged in."""
+    """Render a template, with the logged-in user and the CSRF token."""
     csrf = getattr(request.state, "csrf", "")
     return _TEMPLATES.TemplateResponse(
         request, template, {"visitor": visitor, "csrf": csrf, **values}, status_code=status

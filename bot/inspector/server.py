@@ -1,4 +1,4 @@
-"""Running the site: its socket, its static files, its end."""
+"""Serve the site: its socket, its static files, and its shutdown."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bot.core.errors import ChannelRefused
 
 CONNECTIONS = 256
 _UNHEARD = 60
-"""Seconds for which what was sent may stay unheard before a connection counts as dead."""
+"""Seconds for which sent data may stay unacknowledged before the connection counts as dead."""
 
 _GRACE = 1
-"""Seconds that answers under way have at the end."""
+"""Seconds that responses in progress have at shutdown."""
 
 _LARGEST_FRAME = 1_000_000
-"""Bytes of a message on a chat's socket."""
+"""Bytes of a WebSocket message."""
 
 _BUSY = PlainTextResponse(
     "The site is busy; try again in a second.",
@@ -29,12 +29,12 @@ _BUSY = PlainTextResponse(
 
 
 class CachedStaticFiles(StaticFiles):
-    """Static files that a browser need not ask for again: another content has another address."""
+    """Static files that browsers cache: a versioned URL changes with the content."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file."""
+        """Return a file with its ``Cache-Control`` header."""
         response = await super().get_response(path, scope)
-        # Modules that import each other do so without a version: after an upgrade they must be new.
+        # Modules import each other without a version, so browsers must revalidate them.
         versioned = scope["query_string"].startswith(b"v=")
         kept = "public, max-age=31536000, immutable" if versioned else "no-cache"
         if response.status_code in (200, 304):
@@ -46,7 +46,7 @@ def bind(address: str) -> socket.socket:
     """Return a socket that listens on ``HOST:PORT``.
 
     Raises:
-        ChannelRefused: It cannot; most often another program has the port.
+        ChannelRefused: The address cannot be used; most often another program has the port.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -63,11 +63,11 @@ def _refused(address: str, error: OSError) -> ChannelRefused:
 
 
 async def serve(app: ASGIApp, bound: socket.socket) -> None:
-    """Serve until cancelled; what is being answered then has a second more.
+    """Serve until cancelled; responses in progress then have one more second.
 
     Args:
         app: The application.
-        bound: From ``bind``; it is closed at the end.
+        bound: A socket from ``bind``; it is closed at the end.
     """
     config = serving.server_config(
         app,

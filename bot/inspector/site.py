@@ -1,4 +1,4 @@
-"""The site as the web channel knows it (``bot.bus.Site``)."""
+"""The site as the web channel uses it: implements ``bot.bus.Site``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.inspector.server import bind, serve
 
 
 class UnavailableCommands:
-    """Gives no command: stands in its place before the channel runs."""
+    """Refuse commands; a placeholder until the web channel runs."""
 
     async def run(
         self,
@@ -28,18 +28,22 @@ class UnavailableCommands:
         pressed: str | None = None,  # noqa: ARG002
         within: float = 30.0,  # noqa: ARG002
     ) -> Answer:
-        """Refuse."""
+        """Refuse the command.
+
+        Raises:
+            BusError: Always.
+        """
         raise BusError("the web channel does not run")
 
 
 @dataclass(frozen=True, slots=True)
 class WebSite:
-    """Serves pages.
+    """Serve the site.
 
     Attributes:
-        web: What they are made from; its desk is the channel's once that runs.
-        listen: ``HOST:PORT``.
-        ready: Called once it answers.
+        web: The site's context; ``serve`` replaces its ``remote_commands``.
+        listen: The address to listen on, ``HOST:PORT``.
+        ready: Called when the socket is bound.
     """
 
     web: WebContext
@@ -48,26 +52,26 @@ class WebSite:
 
     @property
     def transcript(self) -> Transcript:
-        """What was said."""
+        """The reader of conversations."""
         return self.web.transcript
 
     def render(self, markdown: str) -> str:
-        """Return an answer as HTML; see ``rendering.markdown``."""
+        """Return an answer as HTML; see ``rendering.render_markdown``."""
         return rendering.render_markdown(markdown)
 
     async def user(self, connection: HTTPConnection) -> WebUser | None:
-        """Return who is logged in on a connection, and may use the bot; None for nobody."""
+        """Return the logged-in user of a connection who may use the bot; None for nobody."""
         return await self.web.logins.authenticator.visitor(connection)
 
     async def blob(self, digest: str) -> bytes | None:
-        """Return a kept file's content; None where it is not there."""
+        """Return a stored file's content; None if it is not there."""
         return await self.web.blob(digest)
 
     async def serve(self, chat: APIRouter, desk: RemoteCommands) -> None:
         """Serve the site with the chat's routes until cancelled.
 
         Raises:
-            ChannelRefused: It cannot listen where it should.
+            ChannelRefused: The address cannot be used.
         """
         with bind(self.listen) as bound:
             await self.ready()

@@ -1,12 +1,12 @@
-"""What was said in conversations, read from their tapes (``bot.bus.Transcript``).
+"""Read conversations as chats show them from tapes: implements ``bot.bus.Transcript``.
 
-Rule 1: a person's message is a line as soon as it is on the tape; an answer is one once the end of its
-    turn is, at the place of the entry with its text. Both are written at once, so nothing comes to
-    stand before a line that was read already.
-Rule 2: tapes are read from their ends, as far as is asked for; nothing is written.
-Rule 3: what was commanded from elsewhere, and its answer, are no part of the conversation. A press of
-    a button is no line where its answer takes the place of what the button stood below.
-Rule 4: what is erased is shown as erased.
+Rule 1: a person's message appears as soon as it is on the tape; an answer appears when its turn's
+    end is on the tape, at the position of the entry with its text. Both are written at once, so no
+    message appears before one that was read already.
+Rule 2: tapes are read from their ends, as far as needed; nothing is written.
+Rule 3: remote commands and their answers are not part of the conversation. A button press does not
+    appear if its answer replaces the message with the button.
+Rule 4: erased messages appear as erased.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
 VIA = "via"
-"""In the meta of a command and the data of its turn's end: where its answer is shown."""
+"""Key in a command's meta and its turn's end: the surface that shows the answer."""
 
 MOST_SCANNED = 20_000
-"""Entries looked through for lines; what is further back is found by reading on from a line."""
+"""Entries scanned for messages; older ones are found by reading on from a message."""
 
 _END_WITHIN = 64
-"""Entries behind an answer's text among which the end of its turn is: they are written at once."""
+"""The most entries between an answer's text and its turn's end, which are one append."""
 
 
 @dataclass(slots=True)
 class TranscriptReader:
-    """Makes lines of entries that come newest first.
+    """Convert entries, newest first, to messages.
 
     Attributes:
-        exports: The folder that files of answers lie in.
+        exports: Directory of the files attached to answers.
     """
 
     exports: Path
@@ -52,9 +52,9 @@ class TranscriptReader:
     _pressed: set[str] = field(default_factory=set)
 
     def take(self, entry: TapeEntry) -> TranscriptMessage | None:
-        """Take an entry in; return its line where it has one."""
+        """Process an entry; return its message if it has one."""
         if entry.kind == "event" and entry.name == TURN_END:
-            # Only what stands right before it is its answer; one that answers nothing ends here.
+            # Only the text right before the end is its answer; other turns have none.
             self._end = entry if entry.data.get("answered") is True else None
             return None
         if entry.kind == "message" and entry.payload.get("role") == "user":
@@ -108,25 +108,25 @@ class TranscriptReader:
 
 
 class TapeTranscript:
-    """Reads lines from tapes.
+    """Read messages from tapes.
 
     Args:
         store: Holds the tapes.
-        exports: The folder that files of answers lie in.
+        exports: Directory of the files attached to answers.
     """
 
     def __init__(self, store: TapeStore, exports: Path) -> None:
         self._store = store
         self._exports = exports
-        # Some stores count from the start of their process.
+        # Some stores count erasures from the start of their process.
         self._start = token_hex(8)
 
     async def newest(
         self, session: str, limit: int, before: int | None = None
     ) -> list[TranscriptMessage]:
-        """Return the newest lines, oldest first; of those before a position where one is given.
+        """Return the newest messages, oldest first; with ``before``, those before that position.
 
-        A conversation that has no tape yet has none.
+        A conversation without a tape has none.
         """
         found: list[TranscriptMessage] = []
         if limit > 0:
@@ -138,17 +138,17 @@ class TapeTranscript:
         return found[::-1]
 
     async def since(self, session: str, position: int) -> list[TranscriptMessage]:
-        """Return the lines behind a position, oldest first."""
+        """Return the messages after a position, oldest first."""
         async with aclosing(self._back(session, None, until=position)) as lines:
             found = [line async for line in lines]
         return found[::-1]
 
     async def erasure_version(self, session: str) -> str:
-        """Return a mark that is another one once something was erased, or after a start."""
+        """Return a token that changes after an erasure or a restart."""
         return f"{self._start}.{await self._store.erasures(session)}"
 
     async def message(self, session: str, position: int) -> TranscriptMessage | None:
-        """Return the line of a position; None where there is none."""
+        """Return the message at a position; None if there is none."""
         try:
             near = await self._store.read(session, position, position + _END_WITHIN)
         except TapeNotFound:
@@ -157,7 +157,7 @@ class TapeTranscript:
         return next((line for line in lines if line.position == position), None)
 
     async def files(self, session: str, answer: str) -> tuple[OutgoingFile, ...]:
-        """Return the files of an answer by its id, also of one that was shown elsewhere; none where it has none."""
+        """Return the files of an answer by its id, including answers to remote commands."""
         end = None
         scanned = 0
         try:
@@ -180,9 +180,9 @@ class TapeTranscript:
     async def _back(
         self, session: str, before: int | None, *, until: int = 0
     ) -> AsyncGenerator[TranscriptMessage, None]:
-        """Yield lines, newest first, down to the one behind ``until``."""
+        """Yield messages, newest first, down to the one after ``until``."""
         reader, scanned = TranscriptReader(self._exports), 0
-        # What is a line depends on what follows it.
+        # Whether an entry is a message depends on the entries after it.
         start = None if before is None else before + _END_WITHIN
         try:
             async with aclosing(self._store.read_back(session, start)) as entries:
@@ -198,7 +198,7 @@ class TapeTranscript:
 
 
 def outfiles(exports: Path, files: Iterable[tuple[str, str]]) -> tuple[OutgoingFile, ...]:
-    """Return the files that an answer names: by the last part of a name alone, so never of another folder."""
+    """Return an answer's files; only a path's last part is used, so never another directory."""
     return tuple(OutgoingFile(name, exports / Path(file).name) for name, file in files)
 
 
@@ -211,7 +211,7 @@ def _words(entry: TapeEntry) -> str:
 
 
 def _attachment(one: EntryAttachment) -> Attachment:
-    # Which kinds there are was looked at where it was read.
+    # The kind was validated when the entry was read.
     kind: Any = one.kind
     return Attachment(kind, one.name, one.mime, one.size, one.blob, one.text, one.note)
 

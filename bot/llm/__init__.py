@@ -1,1 +1,1 @@
-"""Language models behind one small protocol."""
+"""Language models: the port, adapters for litellm and GGUF files, retries, and embeddings."""

@@ -1,7 +1,7 @@
-"""The model port: what the rest of tapebot asks of a language model.
+"""The model port: what the program requires of a language model.
 
-Adapters are named after what they wrap (``litellm.py``, ``gguf.py``, ``offline/``). They map
-foreign errors to ``bot.core.errors`` and never retry; ``retry.py`` does, for all of them.
+Adapters are named after what they wrap (``litellm.py``, ``gguf.py``, ``bot.offline``). They map
+provider errors to ``bot.core.errors`` and never retry; ``retry.py`` retries for all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Purpose = Literal["turn", "consolidation", "judgement", "summary"]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model sees it.
+    """A tool as it is described to the model.
 
     Attributes:
         name: Letters, digits, ``_`` and ``-`` only, as providers demand (``memory_save``).
@@ -36,11 +36,11 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call that the model asks for.
+    """A tool call requested by the model.
 
     Attributes:
         id: The provider's id of the call; unique within the reply.
-        name: The name on the wire.
+        name: The tool's name.
         arguments: JSON text as the model wrote it; may be malformed.
     """
 
@@ -51,13 +51,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one or more calls consumed.
+    """The usage of one or more calls.
 
     Attributes:
         prompt_tokens: Tokens read, cached ones included.
-        cached_tokens: Of those, tokens served from the provider's prompt cache.
+        cached_tokens: Tokens of those that the provider's prompt cache served.
         completion_tokens: Tokens written.
-        cost: US dollars; None where the price is unknown.
+        cost: US dollars; None if a price is unknown.
         calls: Number of calls, failed ones that were billed included.
     """
 
@@ -79,7 +79,7 @@ class Usage:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as a JSON object, for the tape."""
+        """Return the usage as a JSON object, for the tape."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
@@ -91,15 +91,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class CapabilityProfile:
-    """What a model can do; decides which contract it is given.
+    """The capabilities of a model; they decide which prompt and tools it is given.
 
     Attributes:
-        tools: It can call tools.
-        json_schema: Its output can be forced into a JSON Schema (or grammar).
-        vision: It sees images.
-        context_tokens: Size of its window.
-        small: It wants the short prompt, with recalled facts beside the question.
-        can_judge: It can tell whether somebody's words carry a claim.
+        tools: Whether it can call tools.
+        json_schema: Whether its output can be forced into a JSON Schema (or grammar).
+        vision: Whether it accepts images.
+        context_tokens: Size of its context window.
+        small: Whether it needs the short prompt, with recalled facts beside the question.
+        can_judge: Whether it can judge if a person's words support a claim.
     """
 
     tools: bool = True
@@ -112,14 +112,14 @@ class CapabilityProfile:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call.
+    """A request to a model.
 
     Attributes:
-        messages: The view; the first is the system message.
-        tools: Sorted by name, so that the prompt's prefix stays the same.
+        messages: The prompt; the first is the system message.
+        tools: The tools offered, sorted by name, so that the prompt's prefix stays the same.
         tool_choice: ``auto``, ``none``, or the name of the tool that must be called.
-        json_schema: Where set, the content of the reply must be JSON of this schema.
-        max_tokens: Bound on the reply; None leaves it to the provider.
+        json_schema: If set, the content of the reply must be JSON of this schema.
+        max_tokens: The most tokens of the reply; None leaves it to the provider.
         purpose: Why the call is made; for usage records.
     """
 
@@ -133,15 +133,15 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """The whole answer of one call.
+    """The whole reply to one call.
 
     Attributes:
-        content: Text, empty where only tools are called.
-        tool_calls: In the order the model gave them.
+        content: The text; empty if the model only calls tools.
+        tool_calls: The tool calls, in the model's order.
         finish_reason: ``stop``, ``tool_calls``, ``length`` (truncated) or ``content_filter``.
-        usage: Of this call.
-        model: The name of the model that answered (a fallback may have).
-        cache_reported: Whether the provider says how much of the prompt its cache served.
+        usage: The usage of this call.
+        model: Name of the model that answered, perhaps a fallback.
+        cache_reported: Whether the provider reports how many tokens its cache served.
     """
 
     content: str
@@ -153,40 +153,44 @@ class ModelReply:
 
 
 class Model(Protocol):
-    """Any language model."""
+    """A language model."""
 
     @property
     def name(self) -> str:
-        """The name a person would know it by, e.g. ``openai/gpt-5-mini`` or ``offline``."""
+        """The model's name, e.g. ``openai/gpt-5-mini`` or ``offline``."""
         ...
 
     @property
     def profile(self) -> CapabilityProfile:
-        """What it can do."""
+        """The model's capabilities."""
         ...
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
-        """Run one call; with ``on_text`` the text is streamed as it grows.
+        """Run one call; with ``on_text`` the reply is streamed.
+
+        Args:
+            request: The request.
+            on_text: Called with the whole text so far each time it grows.
 
         Raises:
-            TransientModelError: Another try may succeed.
+            TransientModelError: A retry may succeed.
             ContextOverflow: The prompt is too long.
-            ModelAuthError: The key is missing or refused.
+            ModelAuthError: The API key is missing or refused.
             ModelRejected: The provider refuses this request.
             ModelUnavailable: A package or file is missing.
         """
         ...
 
     async def aclose(self) -> None:
-        """Free what it holds."""
+        """Release connections and memory."""
         ...
 
 
 def estimate_tokens(text: str) -> int:
-    """Return a cheap estimate of the tokens in a text, never a tokenizer's exact count.
+    """Return a cheap estimate of the tokens in a text, without a tokenizer.
 
-    Four characters of ASCII to the token, one and a half of anything else: CJK and Cyrillic cost
-    providers' tokenizers more than English does.
+    Counts four ASCII characters per token, one and a half of any other: providers' tokenizers need
+    more tokens for CJK and Cyrillic than for English.
     """
     if text.isascii():
         return len(text) // 4 + 1

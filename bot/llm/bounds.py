@@ -1,18 +1,18 @@
-"""What an answer of a model server may cost at most."""
+"""Limits on the replies of model servers."""
 
 from __future__ import annotations
 
 MOST_BYTES = 32_000_000
-"""Of one answer: the longest that models write, a fragment for each word, takes a third of it."""
+"""Bytes of a reply; the longest that models write, streamed word by word, need a third of it."""
 
 MOST_LINE = 4_000_000
-"""Bytes of one line of a stream: an answer sent at once, with all its calls, is shorter."""
+"""Bytes of one line of a stream; a whole reply sent at once, with its calls, is shorter."""
 
 MOST_TEXT = 100_000
-"""Characters of an answer; what a server sends beyond them is not read."""
+"""Characters of a reply's text; the rest is cut off."""
 
 MOST_CALLS = 64
-"""Tool calls in one answer."""
+"""Tool calls in one reply."""
 
 MOST_ARGUMENTS = 500_000
-"""Characters of all their names, ids and arguments."""
+"""Characters of the names, ids and arguments of all its tool calls."""

@@ -1,7 +1,7 @@
-"""A GGUF file as a model, in process, on xllamacpp's llama.cpp server.
+"""Run a GGUF file in this process, with the llama.cpp server of xllamacpp.
 
-Everything that takes time runs in a worker thread. The server of llama.cpp always listens on
-loopback; it is given a random key, so that nothing else on the machine can use it.
+Everything slow runs in a worker thread. llama.cpp's server always listens on loopback; a random API
+key keeps other programs on the machine from using it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Loaded:
 
 
 class GGUFModel(Model):
-    """A GGUF file.
+    """A model in a GGUF file.
 
     Args:
         path: The file; loaded on the first call or by ``warm``.
@@ -66,14 +66,14 @@ class GGUFModel(Model):
 
     @property
     def profile(self) -> CapabilityProfile:
-        """What it can do; window and tools are known once the file is loaded."""
+        """The model's capabilities; window and tools are known once it is loaded."""
         return self._profile
 
     async def warm(self) -> None:
         """Load the file now.
 
         Raises:
-            ModelUnavailable: xllamacpp or the file is missing, or the file is no model.
+            ModelUnavailable: xllamacpp or the file is missing, or the file is not a model.
         """
         await self._ready()
 
@@ -81,7 +81,7 @@ class GGUFModel(Model):
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call; see ``Model.complete``.
 
-        A cancelled call ends at once; the thread behind it stops at the next token.
+        A cancelled call ends at once; its thread stops at the next token.
         """
         loaded = await self._ready()
         run = _Run(self.name, loaded.server, on_text)
@@ -92,10 +92,10 @@ class GGUFModel(Model):
             run.stopped.set()
 
     async def aclose(self) -> None:
-        """Free the model's memory."""
+        """Unload the model and stop its server."""
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
-            # The last reference ends the server's own threads, which takes a moment.
+            # Dropping the last reference joins the server's threads, which takes a moment.
             held = [loaded]
             del loaded
             await anyio.to_thread.run_sync(held.clear)
@@ -111,10 +111,10 @@ class GGUFModel(Model):
 
 
 class _Run:
-    """One call, in a worker thread.
+    """Run one call in a worker thread.
 
     Attributes:
-        stopped: Set where nobody waits for the call any more.
+        stopped: Set when the caller no longer waits for the call.
     """
 
     def __init__(self, name: str, server: Any, on_text: OnText | None) -> None:
@@ -150,7 +150,7 @@ class _Run:
         )
 
     def _receive(self, chunk: dict[str, Any]) -> bool:
-        """Take one chunk; return True to stop. llama.cpp loses what is raised here."""
+        """Take one chunk; return True to stop. llama.cpp swallows exceptions raised here."""
         if self.stopped.is_set():
             return True
         try:
@@ -204,7 +204,7 @@ def _body(request: ModelRequest, *, tools: bool) -> dict[str, Any]:
         body["response_format"] = response_format(request.json_schema)
     if request.tools and tools:
         body["tools"] = tools_json(request.tools)
-        # llama.cpp knows no named choice: a call is forced by naming no other tool.
+        # llama.cpp has no named tool choice: offer only the forced tool instead.
         forced = [t for t in body["tools"] if t["function"]["name"] == request.tool_choice]
         body["tools"] = forced or body["tools"]
         body["tool_choice"] = "required" if forced else request.tool_choice
@@ -263,7 +263,7 @@ def _properties(address: str, key: str) -> dict[str, Any]:
 
 
 def _found(profile: CapabilityProfile, properties: dict[str, Any]) -> CapabilityProfile:
-    """Return the profile with the window and the abilities of the file's chat template."""
+    """Return the profile with the window and the tool support that the server reports."""
     abilities = properties.get("chat_template_caps") or {}
     tools = bool(abilities.get("supports_tools") and abilities.get("supports_tool_calls"))
     window = (properties.get("default_generation_settings") or {}).get("n_ctx")

@@ -1,4 +1,4 @@
-"""Every call of a model as metrics and in traces: how long, how it ended, what it consumed."""
+"""Record every model call in metrics and traces: duration, outcome, usage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CompleteT = TypeVar("CompleteT", bound=Callable[..., Coroutine[Any, Any, ModelRe
 
 
 def instrumented(complete: CompleteT) -> CompleteT:
-    """Decorate an adapter's ``complete``: each of its calls counts, retries apart."""
+    """Decorate an adapter's ``complete`` to record each call; each retry counts as a call."""
 
     @wraps(complete)
     async def call(self: Model, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:

@@ -1,7 +1,7 @@
-"""Any provider that litellm knows, behind the model port.
+"""Chat models of any provider that litellm supports, behind the model port.
 
-litellm is imported on the first call, in a thread; ``warm`` does so ahead of time. Nothing above this
-module sees one of its exceptions.
+litellm is imported on the first call, in a thread; ``warm`` imports it ahead of time. Its
+exceptions do not leave this module.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _FORCINGS = ("named", "required", "auto")
 
 
 class LiteLLMModel(Model):
-    """A model behind litellm.
+    """A chat model called through litellm.
 
     Args:
         name: litellm's name, ``provider/model``.
-        api_base: The provider's address; None for its usual one.
-        api_key: Its key; None takes it from the provider's environment variable.
-        timeout: Seconds to wait for the provider to say anything, each time.
-        profile: What it can do; corrected from litellm's price list once that is loaded.
+        api_base: The provider's base URL; None for litellm's default.
+        api_key: The API key; None takes it from the provider's environment variable.
+        timeout: Seconds of silence from the provider before a call fails.
+        profile: The capabilities; corrected from litellm's price list once that is loaded.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class LiteLLMModel(Model):
 
     @property
     def name(self) -> str:
-        """The name that litellm knows the model by."""
+        """The model's name in litellm."""
         return self._name
 
     @property
     def profile(self) -> CapabilityProfile:
-        """What it can do."""
+        """The model's capabilities."""
         return self._profile
 
     async def warm(self) -> None:
@@ -109,7 +109,7 @@ class LiteLLMModel(Model):
 
     @contextmanager
     def _map_malformed_reply(self) -> Iterator[None]:
-        """Turn what breaks on an answer of another shape than it should have into a model's error."""
+        """Map errors from replies of an unexpected shape to ``TransientModelError``."""
         try:
             yield
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
@@ -117,7 +117,7 @@ class LiteLLMModel(Model):
             raise TransientModelError(f"{self._name}: {UNREADABLE_REPLY}") from exc
 
     async def aclose(self) -> None:
-        """Close the connections, if no other model uses them."""
+        """Close litellm's connections, if nothing else uses them."""
         await self._library.aclose()
 
     async def _ready(self) -> ModuleType:
@@ -128,7 +128,7 @@ class LiteLLMModel(Model):
         return litellm
 
     def _look_up(self, litellm: ModuleType) -> None:
-        """Learn from litellm's tables what the name alone does not tell."""
+        """Read from litellm's tables: price, capabilities, parameters, and missing API keys."""
         provider, _, bare = self._name.partition("/")
         info = litellm.model_cost.get(self._name)
         if info is None and litellm.model_cost.get(bare, {}).get("litellm_provider") == provider:
@@ -136,7 +136,7 @@ class LiteLLMModel(Model):
         self._priced = info is not None
         if self._profile == profile_for(self._name):
             self._profile = profile_for(self._name, info)
-        # litellm drops in silence what its table lacks for a provider; what refuses it says so.
+        # litellm silently drops parameters its table lacks; a provider that refuses them says so.
         listed = litellm.get_supported_openai_params(model=self._name) or []
         self._unlisted = [one for one in ("tools", "tool_choice") if one not in listed]
         if self._api_key is None:
@@ -146,7 +146,7 @@ class LiteLLMModel(Model):
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self._name,
-            # litellm changes messages for some providers; ours are kept for the next prompt.
+            # Copies: litellm changes messages for some providers, and these are used again.
             "messages": self._messages(request),
             "timeout": self._timeout,
             "num_retries": 0,
@@ -167,20 +167,20 @@ class LiteLLMModel(Model):
         if request.max_tokens is not None:
             arguments["max_tokens"] = request.max_tokens
         if "claude" in self._name:
-            # Anthropic caches only what is marked: the system prompt, and all but the newest.
+            # Anthropic caches only what is marked: the system prompt, all but the last message.
             arguments["cache_control_injection_points"] = [
                 {"location": "message", "role": "system"},
                 {"location": "message", "index": -2},
             ]
         if self._name.startswith("ollama"):
-            # Ollama cuts a longer prompt silently at the window that it was asked for.
+            # Ollama silently truncates prompts to its window, which is small unless requested.
             arguments["num_ctx"] = self._profile.context_tokens
         return arguments
 
     def _messages(self, request: ModelRequest) -> list[ChatMessage]:
         if self._profile.vision:
             return [dict(message) for message in request.messages]
-        # As a fallback it may be asked what was meant for a model that sees.
+        # As a fallback, it may get requests made for a model with vision.
         return flatten_content(request.messages)
 
     def _tool_choice(self, wanted: str) -> Any:
@@ -232,7 +232,7 @@ class LiteLLMModel(Model):
                 if answer.is_full:
                     logger.warning("%s: the answer is cut at %d characters", self._name, MOST_TEXT)
                     break
-            # litellm says "stop" where the provider said nothing: a stream that was cut short.
+            # litellm reports "stop" even if the stream was cut short; these fields do not.
             ended = stream.received_finish_reason or stream.intermittent_finish_reason
         finally:
             await stream.aclose()
@@ -253,7 +253,7 @@ class LiteLLMModel(Model):
     def _usage(
         self, litellm: ModuleType, arguments: dict[str, Any], text: str | None, reporting: Any
     ) -> Usage:
-        """Return the usage that a response reports, or an estimate where it reports none."""
+        """Return the usage that a response reports, or an estimate if it reports none."""
         usage = getattr(reporting, "usage", None)
         if usage is None or not usage.prompt_tokens:
             messages = flatten_content(arguments["messages"])
@@ -275,14 +275,14 @@ class LiteLLMModel(Model):
 
 
 def _tells_cache(reporting: Any) -> bool:
-    """Say whether a response tells how much of the prompt came from the provider's cache."""
+    """Return whether a response reports the tokens served from the provider's cache."""
     usage = getattr(reporting, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     return getattr(details, "cached_tokens", None) is not None
 
 
 def _add(answer: StreamedReply, chunk: Any) -> bool:
-    """Add a chunk to the answer; return whether its text grew."""
+    """Add a chunk to the reply; return whether its text grew."""
     grew = False
     for choice in (chunk.choices or ())[:1]:
         grew = answer.add_text(choice.delta.content)

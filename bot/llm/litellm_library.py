@@ -1,6 +1,6 @@
-"""litellm as a library: loaded late, quietly, and once; its connections closed by their last user.
+"""Import litellm lazily, map its errors, bound its responses, and close its connections.
 
-It takes seconds to import. Nothing above ``bot.llm`` sees one of its exceptions.
+The import takes seconds. No exception of litellm leaves ``bot.llm``.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from bot.llm.bounds import MOST_BYTES, MOST_LINE
 from bot.llm.provider_errors import model_error
 
 _ENVIRONMENT = {
-    # The price list that is in the package; the newest one is a download at import.
+    # Use the packaged price list; litellm would download the newest one at import.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    # Without it every .env file above the installed package is read into the environment.
+    # Otherwise litellm loads any .env file above its package into the environment.
     "LITELLM_MODE": "PRODUCTION",
-    # The OpenAI client library walks every message of every request, which at a thousand messages
-    # costs ten times what the rest of the call does; this path posts the JSON as it is.
+    # The OpenAI client transforms every message of every request, which at a thousand messages
+    # takes ten times as long as the rest of the call; this path posts the JSON as it is.
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 
-_users = 0  # those that share litellm's connections; the last one closes them
+_users = 0  # handles that share litellm's connections; the last one closes them
 
 
 class LiteLLMHandle:
-    """One user's hold on litellm."""
+    """A reference to litellm; connections are closed with the last one."""
 
     def __init__(self) -> None:
         self._module: ModuleType | None = None
 
     async def load(self) -> ModuleType:
-        """Return litellm, imported in a thread where it was not yet.
+        """Return litellm; import it in a thread on first use.
 
         Raises:
-            ModelUnavailable: It is not installed.
+            ModelUnavailable: litellm is not installed.
         """
         global _users  # noqa: PLW0603 - litellm has one set of clients for the whole process
         if self._module is None:
@@ -56,8 +56,8 @@ class LiteLLMHandle:
         return self._module
 
     async def aclose(self) -> None:
-        """Let go of it; close its connections, if nobody else uses them."""
-        global _users  # noqa: PLW0603 - as in ready
+        """Release the handle; close litellm's connections if it was the last."""
+        global _users  # noqa: PLW0603 - as in load
         litellm, self._module = self._module, None
         if litellm is None:
             return
@@ -69,17 +69,17 @@ class LiteLLMHandle:
 
 @contextmanager
 def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
-    """Turn what litellm raises into the errors of ``bot.core.errors``.
+    """Map litellm's exceptions to the errors of ``bot.core.errors``.
 
     Args:
         name: The model's name, for the text.
-        secret: A key that must not be in the text.
+        secret: An API key that must not be in the text.
     """
     import aiohttp
     import httpx
     import openai
 
-    # Every exception class of litellm's calls derives from the first.
+    # All exceptions of litellm's calls derive from openai.OpenAIError.
     foreign = (openai.OpenAIError, httpx.HTTPError, aiohttp.ClientError, TimeoutError)
     try:
         yield
@@ -90,7 +90,7 @@ def map_litellm_errors(name: str, secret: str | None) -> Iterator[None]:
 
 
 def _too_large(exc: BaseException) -> BaseException | None:
-    """Return what was too large in an answer, where that is what an error is about."""
+    """Return the ``ResponseTooLarge`` that caused an error, if one did."""
     from bot.core.response_limits import ResponseTooLarge
 
     seen: BaseException | None = exc
@@ -102,7 +102,7 @@ def _too_large(exc: BaseException) -> BaseException | None:
 def _load() -> ModuleType:
     for variable, value in _ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
-    # Its models carry a type qualifier that pydantic remarks on, for every user to read.
+    # litellm's models trigger a pydantic warning that every user would see.
     warnings.filterwarnings("ignore", "Items? .* on TypedDict class", UserWarning)
     try:
         litellm = importlib.import_module("litellm")
@@ -111,8 +111,8 @@ def _load() -> ModuleType:
     bound_responses(importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport"))
     settings: Any = litellm
     settings.suppress_debug_info = True
-    # Where a provider reports no usage, litellm would download a tokenizer to count, on the event
-    # loop, which without a network stands still for most of a minute.
+    # If a provider reports no usage, litellm would download a tokenizer to count, on the event
+    # loop, which blocks for most of a minute without a network.
     settings.disable_token_counter = True
     settings.disable_hf_tokenizer_download = True
     for logger in _LOGGERS:
@@ -121,10 +121,11 @@ def _load() -> ModuleType:
 
 
 def bound_responses(transports: Any) -> None:
-    """Have litellm's connections count what they read.
+    """Limit the size of the responses that litellm reads.
 
     Args:
-        transports: The module ``litellm.llms.custom_httpx.aiohttp_transport``, through which all of them go.
+        transports: The module ``litellm.llms.custom_httpx.aiohttp_transport``, whose transport all
+            requests use.
     """
     import httpx
 

@@ -1,4 +1,4 @@
-"""Parts of a request in the OpenAI chat completions format, which every adapter here speaks."""
+"""Convert parts of a request to the OpenAI chat completions format, which all adapters use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from bot.llm.base import ChatMessage, ToolSpec
 
 UNSEEN_IMAGE_TEXT = "(an image that you cannot see)"
-"""What stands for an image where a model does not see."""
+"""Replaces an image for a model without vision."""
 
 
 def tools_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-    """Return the tools as they stand in a request, in the order given."""
+    """Return tools in the request format, in the order given."""
     return [
         {
             "type": "function",
@@ -27,12 +27,12 @@ def tools_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def response_format(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a request that makes the reply JSON of a schema."""
+    """Return the ``response_format`` that makes the reply JSON of a schema."""
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
 
 
 def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return messages whose content is text alone, for a model that takes no parts or no images."""
+    """Return messages with text content only, for models without content parts or vision."""
     return [
         {**message, "content": _flat(message["content"])}
         if isinstance(message.get("content"), list)
@@ -42,7 +42,7 @@ def flatten_content(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def part_text(part: Any) -> str:
-    """Return the text of a part of a message's content; empty where it is none."""
+    """Return the text of a content part; empty for other parts."""
     if not isinstance(part, dict) or part.get("type") not in (None, "text"):
         return ""
     return str(part.get("text", ""))

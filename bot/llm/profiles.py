@@ -1,9 +1,9 @@
-"""What models can do, by their names alone; no library is loaded for it.
+"""Guess a model's capabilities from its name; no library is loaded for it.
 
 Rule 1: the first family whose pattern matches decides; an unknown model gets the default.
-Rule 2: tools are never taken from a model because a table does not know it.
-Rule 3: a price list may correct the window and vision of a hosted model, never of a local one,
-    whose window is what its server was started with.
+Rule 2: a model missing from a table keeps its tools.
+Rule 3: a price list may correct window, vision and JSON Schema support of a hosted model, never of
+    a local one, whose window is set when its server is started.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _FAMILIES: tuple[tuple[re.Pattern[str], CapabilityProfile], ...] = tuple(
 
 
 def profile_for(name: str, info: Mapping[str, Any] | None = None) -> CapabilityProfile:
-    """Return what a model can do.
+    """Return a model's capabilities.
 
     Args:
         name: As in the settings, e.g. ``anthropic/claude-sonnet-4-5`` or ``ollama_chat/qwen3:4b``.
-        info: The model's entry in litellm's price list, once that is loaded and has one.
+        info: The model's entry in litellm's price list, if it is loaded and has one.
     """
     if _LOCAL.match(name):
         return _local(name)

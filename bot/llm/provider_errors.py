@@ -1,8 +1,8 @@
-"""What a provider's error means, in the errors of ``bot.core.errors``.
+"""Map provider exceptions to ``ModelError`` subclasses, with a short safe text.
 
-Rule 1: an error is read by its HTTP status; its text decides only where the status is too coarse.
-Rule 2: a text is one short line, fit to be shown, and holds no key.
-Rule 3: what may pass by itself is transient: rate limits, timeouts, broken connections, 5xx.
+Rule 1: the HTTP status decides; the text is used only if the status is too coarse or missing.
+Rule 2: the error's text is one short line for people, and holds no key.
+Rule 3: rate limits, timeouts, broken connections and 5xx are transient.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.core.errors import (
 )
 
 _LONGEST = 240
-# What providers say where a prompt is longer than the model takes.
+# Providers' messages for a prompt that is too long.
 _OVERFLOW = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:context|prompt length)|token[ _]limit|tokens_limit"
     r"|too many (?:input |prompt )?tokens|number of tokens allowed|less than \d{1,9} tokens"
@@ -37,7 +37,7 @@ _OVERFLOW = re.compile(
 _RATE = re.compile(
     r"per (?:min|minute|hour|day)\b|\b(?:TPM|TPD|RPM)\b|rate[ _]limit", re.IGNORECASE
 )
-# What Python and pydantic say of an answer that has another shape than it should have.
+# Messages of Python and pydantic for a reply of an unexpected shape.
 _UNREADABLE = re.compile(
     r"NoneType|object is not|has no attribute|not subscriptable|validation errors? for|Error parsing chunk"
     r"|Expecting (?:value|property|',')|json response|provider returned|index out of range|Extra data: line"
@@ -54,13 +54,13 @@ _RETRYABLE = frozenset({408, 409, 425, 429})
 def model_error(
     exc: Exception, *, name: str, now: datetime, secret: str | None = None
 ) -> ModelError:
-    """Return the error that a provider's exception stands for.
+    """Return the ``ModelError`` for a provider's exception.
 
     Args:
-        exc: As litellm raised it.
+        exc: The exception as litellm raised it.
         name: The model's name, for the text.
         now: The current time, aware; a ``Retry-After`` may be a date.
-        secret: A key that must not be in the text.
+        secret: An API key that must not be in the text.
     """
     cause = getattr(exc, "original_exception", None) or exc
     status = getattr(cause, "status_code", None)
@@ -80,7 +80,7 @@ def model_error(
 
 
 def _in_short(exc: Exception) -> str | None:
-    """Return plain words for what needs none of the provider's."""
+    """Return a fixed text for errors whose own text is of no use; None for others."""
     status = getattr(exc, "status_code", None)
     if (status is None or not 400 <= status < 500) and _UNREADABLE.search(str(exc)):
         return UNREADABLE_REPLY
@@ -109,10 +109,10 @@ def _headers(*raised: Exception) -> Mapping[str, str]:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds that a response's headers ask to wait, if they do.
+    """Return the seconds to wait that response headers ask for; None if they do not.
 
     Args:
-        headers: Names in lower case.
+        headers: The headers, with names in lower case.
         now: The current time, aware.
     """
     for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -148,7 +148,7 @@ def clean_error_text(text: str, secret: str | None = None) -> str:
 
 
 def _message(text: str) -> str:
-    """Return the message of an error object in JSON, or the text where it holds none."""
+    """Return the message of a JSON error object in a text; the text itself if there is none."""
     start = text.find("{")
     if start < 0:
         return text

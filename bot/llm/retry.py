@@ -1,4 +1,4 @@
-"""Another try, and another model: what may fail by itself is not the end of a turn."""
+"""Retry transient model errors, then try fallback models."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from bot.llm.base import CapabilityProfile, Model, ModelReply, ModelRequest, OnT
 logger = logging.getLogger(__name__)
 
 LONGEST_WAIT = 60.0
-"""Seconds; a provider that asks for a longer wait is given up at once."""
+"""Seconds; a provider that asks for a longer wait is not retried."""
 
 UNAVAILABLE_SECONDS = 60.0
-"""Seconds for which a model that could not be reached is asked last."""
+"""Seconds for which a model that could not be reached is tried last."""
 
 _PASSED_ON = (TransientModelError, ModelAuthError, ModelUnavailable, ModelRejected)
 
 
 @runtime_checkable
 class Warmable(Protocol):
-    """A model that can be made ready before its first call."""
+    """A model that can be loaded before its first call."""
 
     async def warm(self) -> None:
         """Load what the first call would load.
@@ -43,16 +43,16 @@ class Warmable(Protocol):
 
 
 class RetryingModel(Model):
-    """A model that is asked again where the error may pass.
+    """Retry a model's calls after transient errors.
 
     A retried stream starts anew: ``on_text`` gets the new text from its beginning.
 
     Args:
         inner: The model.
-        attempts: Calls in all.
-        timeout_total: Seconds after which no further try begins.
-        limiter: Bounds the calls that run at once, of all models that share it; a call that waits
-            for its next try does not count.
+        attempts: The most calls in all.
+        timeout_total: Seconds after which no further attempt begins.
+        limiter: Limits concurrent calls of all models that share it; waiting for the next attempt
+            does not count.
     """
 
     def __init__(
@@ -70,16 +70,16 @@ class RetryingModel(Model):
 
     @property
     def name(self) -> str:
-        """The model's own."""
+        """The inner model's name."""
         return self._inner.name
 
     @property
     def profile(self) -> CapabilityProfile:
-        """The model's own."""
+        """The inner model's capabilities."""
         return self._inner.profile
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
-        """Run one call, more than once where that may help; see ``Model.complete``."""
+        """Run one call, with retries; see ``Model.complete``."""
         deadline = anyio.current_time() + self._timeout_total
 
         def backoff(exc: Exception) -> bool | float:
@@ -97,12 +97,12 @@ class RetryingModel(Model):
         return await call(backoff, self._once, request, on_text)
 
     async def warm(self) -> None:
-        """Make the model ready before its first call."""
+        """Load the model, if it can be loaded ahead of time."""
         if isinstance(self._inner, Warmable):
             await self._inner.warm()
 
     async def aclose(self) -> None:
-        """Close the model."""
+        """Close the inner model."""
         await self._inner.aclose()
 
     async def _once(self, request: ModelRequest, on_text: OnText | None) -> ModelReply:
@@ -111,14 +111,17 @@ class RetryingModel(Model):
 
 
 class FallbackModel(Model):
-    """Several models, asked in order until one answers.
+    """Try several models in order until one answers.
 
-    The first one's name and profile are its own. A prompt that is too long is not passed on: it
-    is the caller's to shorten. A model that could not be reached is asked last for a minute, so that
-    not every turn waits for its retries.
+    Name and profile are the first model's. ``ContextOverflow`` is raised at once: the caller must
+    shorten the prompt. A model that could not be reached is tried last for a minute, so that not
+    every turn waits for its retries.
 
     Args:
         models: At least one.
+
+    Raises:
+        ValueError: There are no models.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
@@ -129,18 +132,18 @@ class FallbackModel(Model):
 
     @property
     def name(self) -> str:
-        """The first model's."""
+        """The first model's name."""
         return self._models[0].name
 
     @property
     def profile(self) -> CapabilityProfile:
-        """The first model's."""
+        """The first model's capabilities."""
         return self._models[0].profile
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
         """Run one call on the first model that answers; see ``Model.complete``.
 
-        Where all fail, the first one's error is raised, with notes of the others'.
+        If all fail, the first model's error is raised, with the others' as notes.
         """
         failures: dict[int, ModelError] = {}
         now = anyio.current_time()
@@ -160,7 +163,7 @@ class FallbackModel(Model):
         raise first
 
     async def warm(self) -> None:
-        """Make the first model ready before its first call."""
+        """Load the first model, if it can be loaded ahead of time."""
         if isinstance(self._models[0], Warmable):
             await self._models[0].warm()
 

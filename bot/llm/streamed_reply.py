@@ -1,11 +1,12 @@
-"""Puts an answer together from the fragments that a provider streams.
+"""Join streamed text and tool-call fragments into one reply.
 
-Rule 1: fragments of text and of arguments are joined in the order in which they came.
+Rule 1: fragments of text and of arguments are joined in the order of arrival.
 Rule 2: a fragment belongs to the call of its index; a new id at a used index is a new call, since
     some servers number every call 0.
-Rule 3: arguments are text as the model wrote them; an object is turned into JSON text.
+Rule 3: arguments stay the text that the model wrote; an object is converted to JSON text.
 Rule 4: each call of the reply has an id, and no two the same.
-Rule 5: a text ends where it has its full length; calls that are too many, or too long, are all refused.
+Rule 5: text beyond the limit is cut off; if there are too many tool calls, or they are too long,
+    all are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class _Part:
     arguments: list[str] = field(default_factory=list)
 
     def continues(self, index: int | None, call_id: str, name: str) -> bool:
-        """Return whether a fragment goes on with this call."""
+        """Return whether a fragment belongs to this call."""
         if call_id and self.id and call_id != self.id:
             return False
         if index is None:
@@ -37,11 +38,11 @@ class _Part:
 
 
 class StreamedReply:
-    """An answer as far as it has come.
+    """A reply, as far as it was received.
 
     Attributes:
-        text: All of its text so far.
-        finish_reason: Why it ended; None while it has not.
+        text: The text so far.
+        finish_reason: The reason why the reply ended; None until it has.
     """
 
     def __init__(self) -> None:
@@ -52,20 +53,26 @@ class StreamedReply:
 
     @property
     def is_full(self) -> bool:
-        """Whether the text has all the length that an answer may have."""
+        """Whether the text has reached its maximum length."""
         return len(self.text) >= MOST_TEXT
 
     def add_text(self, fragment: str | None) -> bool:
-        """Add text, as far as there is room for it; return whether there was any."""
+        """Append text up to the limit; return whether any was appended."""
         fits = (fragment or "")[: MOST_TEXT - len(self.text)]
         self.text += fits
         return bool(fits)
 
     def add_call(self, index: int | None, call_id: str | None, name: str | None, args: Any) -> None:
-        """Add a fragment of a tool call, as the provider sent its fields.
+        """Add a fragment of a tool call, with the fields that the provider sent.
+
+        Args:
+            index: Index of the call in the reply; None if the provider sent none.
+            call_id: Id of the call; often sent with its first fragment only.
+            name: Name of the tool; often sent with the first fragment only.
+            args: Fragment of the arguments, as text; or all of them as an object.
 
         Raises:
-            ModelRejected: There are too many, or they are too long.
+            ModelRejected: There are too many calls, or they are too long.
         """
         call_id, name = call_id or "", name or ""
         text = arguments_text(args)
@@ -81,7 +88,7 @@ class StreamedReply:
         part.arguments.append(text)
 
     def set_finish_reason(self, reason: str | None) -> None:
-        """Note a reason to end, if one was given."""
+        """Set the finish reason, if one was given."""
         self.finish_reason = reason or self.finish_reason
 
     def calls(self) -> tuple[ToolCall, ...]:
@@ -91,7 +98,7 @@ class StreamedReply:
 
 
 def arguments_text(arguments: Any) -> str:
-    """Return a call's arguments as JSON text; what is text already stays as it is."""
+    """Return a call's arguments as JSON text; text is returned unchanged."""
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
@@ -106,10 +113,10 @@ def _check_calls(count: int, characters: int) -> None:
 
 
 def tool_calls(found: Iterable[tuple[str | None, str, Any]]) -> tuple[ToolCall, ...]:
-    """Return calls from (id, name, arguments), giving an id where one is missing or repeated.
+    """Return calls from (id, name, arguments); make an id if one is missing or repeated.
 
     Raises:
-        ModelRejected: There are too many, or they are too long.
+        ModelRejected: There are too many calls, or they are too long.
     """
     calls: list[ToolCall] = []
     taken: set[str] = set()
@@ -126,9 +133,9 @@ def tool_calls(found: Iterable[tuple[str | None, str, Any]]) -> tuple[ToolCall, 
 
 
 def finish_reason(given: str | None, calls: tuple[ToolCall, ...]) -> str:
-    """Return the reason in the words of ``ModelReply``.
+    """Return the finish reason in the terms of ``ModelReply``.
 
-    Some servers say ``stop`` where the model called tools.
+    Some servers say ``stop`` although the model called tools.
     """
     if calls and given in {None, "stop", "function_call"}:
         return "tool_calls"

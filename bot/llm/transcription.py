@@ -1,4 +1,4 @@
-"""Speech to text by any provider that litellm knows."""
+"""Speech to text, with any provider that litellm supports."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from bot.llm.retry import LONGEST_WAIT
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 60.0
-"""Seconds to wait for one answer."""
+"""Seconds to wait for one response."""
 
 _NO_KEY = "no-key"
 
 
 class Transcriber:
-    """A transcription model behind litellm.
+    """A transcription model called through litellm.
 
     Args:
         name: litellm's name, such as ``openai/whisper-1``.
-        api_base: The provider's address; None for its usual one.
-        api_key: Its key; None takes it from the provider's environment variable.
-        attempts: Calls in all.
-        timeout: Seconds to wait for one answer.
-        timeout_total: Seconds that a transcription takes at most, all tries together.
+        api_base: The provider's base URL; None for litellm's default.
+        api_key: The API key; None takes it from the provider's environment variable.
+        attempts: The most calls in all.
+        timeout: Seconds to wait for one response.
+        timeout_total: The most seconds that a transcription takes, retries included.
     """
 
     def __init__(
@@ -56,17 +56,18 @@ class Transcriber:
         return self._name
 
     async def transcribe(self, audio: bytes, name: str) -> str:
-        """Return what is said in an audio file; empty where nothing is.
+        """Return the transcript of an audio file; empty if there is no speech.
 
         Args:
-            audio: Its content.
-            name: Its name; the ending says what kind it is.
+            audio: The file's content.
+            name: The file's name; its extension tells the format.
 
         Raises:
-            TransientModelError: Every try failed in a way that may pass, or it took too long.
-            ModelAuthError: The key is missing or refused.
+            TransientModelError: All attempts failed in a way that may pass, or it took too long.
+            ModelAuthError: The API key is missing or refused.
             ModelRejected: The provider does not take this file or this model.
             ModelUnavailable: litellm is not installed.
+            ModelError: The provider sent no transcript.
         """
         deadline = anyio.current_time() + self._timeout_total
 
@@ -87,12 +88,12 @@ class Transcriber:
         raise TransientModelError(f"{self._name}: no answer in time")
 
     async def aclose(self) -> None:
-        """Close the connections, if no model uses them."""
+        """Close litellm's connections, if nothing else uses them."""
         await self._library.aclose()
 
     async def _once(self, audio: bytes, name: str) -> str:
         litellm = await self._library.load()
-        # litellm makes text of what has no name, for its log: twenty megabytes of escapes.
+        # Without a name, litellm's logging converts the bytes to text: twenty megabytes of escapes.
         file = io.BytesIO(audio)
         file.name = name
         with map_litellm_errors(self._name, self._api_key):

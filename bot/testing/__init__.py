@@ -1,1 +1,1 @@
-"""Shipped for whoever extends tapebot: a scripted model, a channel in memory, a clock that tests own, the whole program on top."""
+"""Test doubles for extensions: scripted model, fake channel, manual clock, in-process host."""

@@ -1,4 +1,4 @@
-"""A platform in memory, behind the real channel port."""
+"""A channel in memory, on the real channel port."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ ADA = Sender("7", "Ada")
 class FakeChannel:
     """A channel whose chats a test reads and writes.
 
-    It must be run (``run``) to take answers in; every answer is then reported as delivered, unless
+    ``run`` must be running to receive answers; each answer is then reported as delivered, unless
     ``reports`` is False.
 
     Attributes:
-        answers: Every answer shown, in order.
-        partials: Every partial shown.
-        activity: Every activity shown.
-        reports: Report answers as delivered.
+        answers: All answers received, in order.
+        partials: All partials received.
+        activity: All activity signals received.
+        reports: Whether answers are reported as delivered.
 
     Args:
-        port: The channel's two ends.
+        port: The channel's side of the bus.
         name: The channel's name.
-        now: Dates messages.
+        now: Returns the time for messages.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class FakeChannel:
         self._shown = anyio.Event()
 
     async def run(self) -> None:
-        """Show what the bus brings, until cancelled."""
+        """Receive outbound messages from the bus until cancelled."""
         while True:
             outbound = await self._port.receive()
             if isinstance(outbound, Partial):
@@ -94,7 +94,7 @@ class FakeChannel:
         """Publish a message as a person would write it; return it once it is accepted.
 
         Raises:
-            SessionFull: The session has too many waiting.
+            SessionFull: Too many messages of the session are waiting.
             BusClosed: The program is stopping.
         """
         inbound = Inbound(
@@ -116,17 +116,17 @@ class FakeChannel:
         return inbound
 
     async def report(self, answer: Answer, *, error: str | None = None) -> None:
-        """Say what became of an answer; delivered, where there is no error."""
+        """Report the delivery of an answer; without ``error`` as delivered."""
         shown = () if error else (f"out-{len(self.answers)}",)
         await self._port.report(
             DeliveryReport(answer.session, answer.id, error is None, shown, error),
         )
 
     async def wait_for_answer(self, inbound: Inbound, *, within: float = 60.0) -> str:
-        """Return the text that answers a message, waiting for it.
+        """Wait for the answer to a message, and return its text.
 
         Raises:
-            TimeoutError: There is none in time.
+            TimeoutError: There is no answer in time.
         """
         await self.wait_until(lambda: self._find(inbound) is not None, within=within)
         found = self._find(inbound)
@@ -137,7 +137,7 @@ class FakeChannel:
         return await self.wait_for_answer(await self.send(text, chat=chat, topic=topic))
 
     async def wait_until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
-        """Wait until a condition holds; it is looked at after each thing shown.
+        """Wait until a condition holds; it is checked after each outbound message.
 
         Raises:
             TimeoutError: It does not hold in time.

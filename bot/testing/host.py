@@ -1,4 +1,4 @@
-"""The real program below a channel, in a folder of a test's own."""
+"""Run the real bus, tapes and sessions in-process below a fake channel."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from bot.transfer.memory_archive import MemoryArchives
 from bot.transfer.memory_folder import MemoryFolder
 
 POLL = 0.002
-"""Seconds between two looks at what has no event of its own, such as a tape on disk."""
+"""Seconds between checks of state that has no event, such as a tape on disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLimits:
-    """What a test may want smaller than the program's defaults; see ``SessionServices``."""
+    """Limits that a test may want below the program's defaults; see ``SessionServices``."""
 
     window: int = 100
     memory_tokens: int = 60_000
@@ -67,16 +67,16 @@ class HostLimits:
 
 @dataclass(slots=True)
 class Host:
-    """A program that serves sessions.
+    """A running program that serves sessions.
 
     Attributes:
-        bus: Carries messages.
-        store: Holds tapes.
-        services: What sessions share.
-        supervisor: Runs them.
-        clock: The test's, or the system's.
-        channel: The channel ``fake``, running.
-        memory_files: Kept current beside it; None where no folder is given.
+        bus: The message bus.
+        store: The tape store.
+        services: Services shared by sessions.
+        supervisor: Runs the sessions.
+        clock: The test's clock.
+        channel: A running channel named ``fake``.
+        memory_files: Writes memory to files; None if no folder was given.
     """
 
     bus: LocalBus
@@ -89,29 +89,29 @@ class Host:
     _tasks: TaskGroup = field(repr=False)
 
     def add_channel(self, name: str) -> FakeChannel:
-        """Return another running channel."""
+        """Start and return another channel."""
         channel = FakeChannel(self.bus.channel(name), name, now=self.clock.now)
         self._tasks.start_soon(channel.run)
         return channel
 
     async def tape(self, session: str = "fake:1") -> list[TapeEntry]:
-        """Return all entries of a session's tape, sealed ones included; none if there is no tape."""
+        """Return all entries of a session's tape, sealed ones too; empty if there is no tape."""
         try:
             return await self.store.read(session)
         except TapeNotFound:
             return []
 
     async def events(self, name: str, session: str = "fake:1") -> list[TapeEntry]:
-        """Return a tape's events and anchors of this name."""
+        """Return a tape's events and anchors with this name."""
         return [entry for entry in await self.tape(session) if entry.name == name]
 
     async def wait_for_event(
         self, name: str, count: int = 1, *, session: str = "fake:1", within: float = 60.0
     ) -> list[TapeEntry]:
-        """Return a tape's events and anchors of this name once there are so many.
+        """Wait until a tape has this many events and anchors with this name; return them.
 
         Raises:
-            TimeoutError: There are fewer for too long.
+            TimeoutError: There are too few in time.
         """
         with anyio.fail_after(within):
             while len(found := await self.events(name, session)) < count:  # noqa: ASYNC110
@@ -119,24 +119,24 @@ class Host:
         return found
 
     async def wait_until(self, condition: Callable[[], bool], *, within: float = 60.0) -> None:
-        """Wait until something holds that no channel shows.
+        """Wait until a condition holds that no channel shows.
 
         Raises:
             TimeoutError: It does not hold in time.
         """
         with anyio.fail_after(within):
             while not condition():  # noqa: ASYNC110
-                await anyio.sleep(POLL)  # it holds when something without an event has happened
+                await anyio.sleep(POLL)  # the condition has no event
 
     async def wait_for_pending(self, count: int, *, within: float = 60.0) -> None:
-        """Wait until so many messages are accepted and not done with.
+        """Wait until exactly this many accepted messages are pending.
 
         Raises:
-            TimeoutError: There are more or fewer for too long.
+            TimeoutError: The number is not reached in time.
         """
         with anyio.fail_after(within):
             while (await self.bus.statistics())["pending"] != count:  # noqa: ASYNC110
-                await anyio.sleep(POLL)  # it holds when something without an event has happened
+                await anyio.sleep(POLL)  # the number has no event
 
 
 @asynccontextmanager
@@ -155,23 +155,26 @@ async def session_host(
     over: Callable[[LocalBus], Bus] = lambda bus: bus,
     memory_files: Path | None = None,
 ) -> AsyncIterator[Host]:
-    """Run tapes, bus and sessions with this model; opened again on a folder it goes on there.
+    """Run tapes, bus and sessions with this model; an existing folder is continued.
 
-    At the end everything is cancelled where it stands, as a signal would do.
+    On exit everything is cancelled at once, as by a signal.
 
     Args:
-        folder: Holds tapes, journal, workspace and exports.
-        model: Answers.
-        clock: A ``ManualClock`` by default.
-        bounds: The program's bounds.
-        tools: Tools beside the program's own.
-        commands: By default the program's own.
-        images: Where images are.
-        builder: Makes the context.
-        vectors: Given the store, returns what finds messages by meaning.
-        traces: Given the bus, returns what erases words where they are kept beside tapes.
-        over: Given the bus, returns what sessions and the channel ``fake`` see of it.
-        memory_files: The folder for files of memory; None for none.
+        folder: Folder for tapes, journal, workspace and exports.
+        model: The model that answers.
+        clock: Clock; a ``ManualClock`` by default.
+        bounds: Limits of the sessions.
+        tools: Tools in addition to the built-in ones.
+        commands: Command registry; the built-in commands by default.
+        images: Loader of images.
+        builder: The context builder.
+        vectors: Creates the index for semantic search, given the store.
+        traces: Creates the function that erases words in files beside tapes, given the bus.
+        over: Wraps the bus that sessions and the channel ``fake`` use.
+        memory_files: Folder for memory files; None writes none.
+
+    Yields:
+        The running host.
     """
     clock, bounds = clock or ManualClock(), bounds or HostLimits()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
@@ -219,7 +222,7 @@ async def session_host(
             finally:
                 tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        # A test's own failure reads best without the group around it.
+        # A test's own failure is easier to read without the exception group.
         if len(group.exceptions) > 1:
             raise
         raise group.exceptions[0] from None

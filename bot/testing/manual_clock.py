@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that stands still until a test advances it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ START_TIME = datetime(2026, 2, 10, 10, 0, tzinfo=UTC)
 
 
 class ManualClock:
-    """A ``bot.core.clock.Clock`` that a test owns.
+    """A ``bot.core.clock.Clock`` under a test's control.
 
     Args:
-        start: The first ``now``, aware.
+        start: The initial time, with time zone.
     """
 
     def __init__(self, start: datetime = START_TIME) -> None:
@@ -24,19 +24,19 @@ class ManualClock:
 
     @property
     def remaining_sleeps(self) -> list[float]:
-        """Seconds that each sleeper still has to wait, the first to wake first."""
+        """Remaining seconds of each sleeper, shortest first."""
         return sorted(wakes - self._elapsed for wakes, _ in self._sleepers)
 
     def now(self) -> datetime:
-        """Return the time that it was moved to."""
+        """Return the current time of the clock."""
         return self._start + timedelta(seconds=self._elapsed)
 
     def monotonic(self) -> float:
-        """Return how far it was moved."""
+        """Return the seconds that the clock was advanced in total."""
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until it was moved that far."""
+        """Wait until the clock has been advanced by this many seconds."""
         woken = anyio.Event()
         sleeper = (self._elapsed + seconds, woken)
         self._sleepers.append(sleeper)
@@ -48,7 +48,7 @@ class ManualClock:
                 self._sleepers.remove(sleeper)
 
     def advance(self, seconds: float) -> None:
-        """Move the time on, and wake whoever has waited long enough."""
+        """Advance the clock, and wake the sleepers that are due."""
         self._elapsed += seconds
         due = [sleeper for sleeper in self._sleepers if sleeper[0] <= self._elapsed]
         for sleeper in sorted(due, key=lambda one: one[0]):
@@ -56,7 +56,7 @@ class ManualClock:
             sleeper[1].set()
 
     async def wait_for_sleepers(self, sleepers: int = 1) -> None:
-        """Wait until so many sleep; the caller bounds the wait."""
+        """Wait until this many sleepers wait; the caller must bound the wait."""
         while len(self._sleepers) < sleepers:
             await self._changed.wait()
 

@@ -1,8 +1,8 @@
-"""A model that says what a test has written down, and remembers what it was asked.
+"""A model that replies from a script and records its requests.
 
-A script is a function from the request to a step, or a sequence of steps, one for each call. Each
-purpose (turn, consolidation, summary) has a script of its own, so that what runs in the background
-does not take what is meant for a turn.
+A script is a function from the request to a step, or a sequence with one step per call. Each
+purpose (turn, consolidation, summary, judgement) has its own script, so that background work does
+not consume steps of a turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bot.llm.base import (
 )
 
 USAGE = Usage(prompt_tokens=10, cached_tokens=4, completion_tokens=5, cost=0.001, calls=1)
-"""What each reply of the helpers below says that it consumed."""
+"""Usage that each reply of the helpers below reports."""
 
 
 @dataclass(slots=True, eq=False)
@@ -35,10 +35,10 @@ class PausedStep:
     """A step that waits for the test.
 
     Attributes:
-        then: What follows once it is released.
+        then: The step after the release.
         partial: Text streamed before the wait.
-        entered: Set when the call has come this far.
-        release: Set by the test.
+        entered: Set when the call waits.
+        release: Set by the test to continue.
     """
 
     then: ModelReply | Exception
@@ -54,14 +54,14 @@ _numbers = itertools.count(1)
 
 
 def text_reply(text: str, *, finish_reason: str = "stop", usage: Usage = USAGE) -> ModelReply:
-    """Return a reply in plain text."""
+    """Return a reply with plain text."""
     return ModelReply(text, finish_reason=finish_reason, usage=usage, model="scripted")
 
 
 def tool_call_reply(
     *wanted: tuple[str, dict[str, Any] | str], text: str = "", finish_reason: str = "tool_calls"
 ) -> ModelReply:
-    """Return a reply that calls tools, each given by name and arguments (text as it is)."""
+    """Return a reply that calls tools, each a name and arguments; a string is sent verbatim."""
     made = tuple(
         ToolCall(
             f"call-{next(_numbers)}",
@@ -74,12 +74,12 @@ def tool_call_reply(
 
 
 def memory_save_call(*texts: str) -> tuple[str, dict[str, Any]]:
-    """Return the call that adds facts to long-term memory."""
+    """Return a ``memory_save`` call that adds facts to long-term memory."""
     return "memory_save", {"changes": [{"op": "add", "text": one} for one in texts]}
 
 
 def consolidation_reply(history: str, *operations: dict[str, Any]) -> ModelReply:
-    """Return the answer to a consolidation; operations as ``learns`` makes them."""
+    """Return the reply to a consolidation; ``fact_operation`` makes the operations."""
     return tool_call_reply(
         ("save_memory", {"history_entry": history, "operations": list(operations)})
     )
@@ -100,11 +100,11 @@ def fact_operation(
 
 
 def judgement_reply(request: ModelRequest, ruling: Callable[[dict[str, Any]], str]) -> ModelReply:
-    """Return the answer of a judge.
+    """Return the reply of a judge.
 
     Args:
-        request: Asks it.
-        ruling: Given a claim as the request has it, says what the judge does.
+        request: The request with the claims.
+        ruling: Returns the ruling on a claim, given its JSON object.
     """
     lines = str(request.messages[-1]["content"]).splitlines()
     claims = [json.loads(line) for line in lines if line.startswith("{")]
@@ -115,18 +115,18 @@ def judgement_reply(request: ModelRequest, ruling: Callable[[dict[str, Any]], st
 class ScriptedModel:
     """A ``bot.llm.base.Model`` that follows scripts.
 
-    Where a script has no further step, the call is refused with ``ModelRejected``, so that a call
-    that a test did not expect shows in its chat.
+    If a script has no further step, the call fails with ``ModelRejected``, so that an unexpected
+    call shows in the test's chat.
 
     Attributes:
-        requests: Every request, in the order of the calls.
+        requests: All requests, in the order of the calls.
 
     Args:
         turn: Script of turns.
         consolidation: Script of consolidations.
         summary: Script of summaries.
         judgement: Script of judgements; without one the model cannot judge.
-        profile: What the model says that it can do.
+        profile: Capabilities of the model.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class ScriptedModel:
 
     @property
     def profile(self) -> CapabilityProfile:
-        """What it was said to be able to do."""
+        """The capabilities given to the constructor."""
         return self._profile
 
     def requests_for(self, purpose: Purpose = "turn") -> list[ModelRequest]:
@@ -163,7 +163,7 @@ class ScriptedModel:
         return [request for request in self.requests if request.purpose == purpose]
 
     async def complete(self, request: ModelRequest, on_text: OnText | None = None) -> ModelReply:
-        """Take the next step of the request's script."""
+        """Record the request and return the next step of its script."""
         self.requests.append(request)
         step = self._next[request.purpose](request)
         if isinstance(step, PausedStep):
@@ -172,7 +172,7 @@ class ScriptedModel:
             step.entered.set()
             await step.release.wait()
             step = step.then
-        # A real model takes its time: others run before it answers.
+        # Yield to other tasks, as a real model would.
         await anyio.lowlevel.checkpoint()
         if isinstance(step, Exception):
             raise step
@@ -181,7 +181,7 @@ class ScriptedModel:
         return step
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to close."""
 
 
 def _stepper(script: Script) -> Callable[[ModelRequest], ScriptStep]:

@@ -1,4 +1,4 @@
-"""What happens in the Discord server for tests, told to the world, the gateway and the books."""
+"""Change the Discord test server's state, and dispatch events to the gateway and records."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ _THREAD_CREATED = 18
 
 @dataclass(slots=True)
 class DiscordBackend:
-    """The parts of the server, and the events that join them.
+    """The state and parts of the server, and actions that dispatch gateway events.
 
     Attributes:
-        world: Who and where.
-        gateway: To whom it is told.
-        limiter: How often bots may call.
-        faults: What goes wrong with calls.
-        base: The address of the server, known once it listens.
-        nonce_window: Seconds in which a nonce with ``enforce_nonce`` makes no second message.
-        interaction_deadline: Seconds in which an interaction must be acknowledged.
-        interaction_life: Seconds in which its token is good; Discord's are 15 minutes.
-        sessions_left: How many sessions may still be begun today, as ``/gateway/bot`` tells.
-        sessions_after: Milliseconds until there are new ones.
-        announce_directs: Whether CHANNEL_CREATE is sent for direct conversations; Discord stopped
-            that with version 8.
+        world: Users, guilds and channels.
+        gateway: The gateway that receives events.
+        limiter: Rate limits of REST calls.
+        faults: Faults of REST calls.
+        base: The server's URL, known once it listens.
+        nonce_window: Seconds in which a repeated nonce with ``enforce_nonce`` creates no second
+            message.
+        interaction_deadline: Seconds within which an interaction must be acknowledged.
+        interaction_life: Seconds for which its token is valid; Discord's are 15 minutes.
+        sessions_left: Remaining session starts that ``/gateway/bot`` reports.
+        sessions_after: Milliseconds until the session starts are reset.
+        announce_directs: Whether CHANNEL_CREATE is sent for DMs; Discord stopped that with version
+            8.
     """
 
     world: DiscordWorld
@@ -58,11 +59,11 @@ class DiscordBackend:
     announce_directs: bool = False
 
     def json(self, message: DiscordMessage) -> dict[str, Any]:
-        """Return a message object without its nonce, as histories show it."""
+        """Return a message object without its nonce, as in a channel's history."""
         return message_json(self.world, self.base, message)
 
     def announce(self, event: str, message: DiscordMessage, *, nonce: bool = False) -> None:
-        """Send MESSAGE_CREATE or MESSAGE_UPDATE; ephemeral ones are told to nobody."""
+        """Send MESSAGE_CREATE or MESSAGE_UPDATE; ephemeral messages send none."""
         channel = self.world.channels[message.channel_id]
         if message.ephemeral or not self.world.visible(channel):
             return
@@ -81,7 +82,7 @@ class DiscordBackend:
         )
 
     def delete(self, message: DiscordMessage) -> None:
-        """Delete a message and say so."""
+        """Delete a message and send MESSAGE_DELETE."""
         message.deleted = time.monotonic()
         self.world.records.touch()
         channel = self.world.channels[message.channel_id]
@@ -94,7 +95,7 @@ class DiscordBackend:
     def react(
         self, message: DiscordMessage, user: int, emoji: str, *, remove: bool = False
     ) -> None:
-        """Add or take away a reaction and say so; a second one of the same kind changes nothing."""
+        """Add or remove a reaction and send the event; a repeated reaction changes nothing."""
         users = message.reactions.setdefault(emoji, [])
         if (user in users) != remove:
             return
@@ -121,7 +122,7 @@ class DiscordBackend:
         self.gateway.dispatch(event, told, intent=intent)
 
     def typing(self, channel: ChannelState, user: int) -> None:
-        """Say that somebody types."""
+        """Send TYPING_START."""
         told = self._place(channel) | {"user_id": str(user), "timestamp": int(time.time())}
         if channel.guild_id is not None:
             who = self.world.users[user]
@@ -130,7 +131,7 @@ class DiscordBackend:
         self.gateway.dispatch("TYPING_START", told, intent=intent)
 
     def direct(self, user_id: int) -> ChannelState:
-        """Return the bot's conversation with a user, opened if need be."""
+        """Return the bot's DM channel with a user, opening it if needed."""
         channel, new = self.world.direct(user_id)
         if new and self.announce_directs:
             self.gateway.dispatch("CHANNEL_CREATE", channel_json(self.world, channel))
@@ -149,7 +150,7 @@ class DiscordBackend:
     def open_thread(
         self, parent: ChannelState, name: str, owner: int, source: DiscordMessage | None = None
     ) -> ChannelState:
-        """Open a public thread, from a message or on its own, with the messages Discord adds."""
+        """Open a public thread, from a message or on its own, with Discord's system messages."""
         number = source.id if source is not None else self.world.ids.next()
         thread = ChannelState(number, PUBLIC_THREAD, name, parent.guild_id, parent.id, owner)
         self.world.channels[thread.id] = thread
@@ -168,7 +169,7 @@ class DiscordBackend:
         return thread
 
     def thread_shape(self, thread: ChannelState) -> dict[str, Any]:
-        """Return a thread with the bot as a member, as the API answers."""
+        """Return a thread object with the bot's membership, as the API returns it."""
         member = {"id": str(thread.id), "user_id": str(self.world.bot.id), "flags": 0}
         member["join_timestamp"] = "2024-01-01T00:00:00+00:00"
         return thread_json(self.world, thread) | {"member": member}

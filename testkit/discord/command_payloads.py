@@ -1,4 +1,4 @@
-"""What a Discord client sends for a command, an option or a component, from what was registered."""
+"""Build the interaction data that a Discord client sends for registered commands and components."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def command_data(
     """Return the data of a command's interaction.
 
     Raises:
-        LookupError: Nothing of that name is registered there.
+        LookupError: No command of that name is registered there.
         ValueError: A required option is missing.
     """
     command, path, declared = _find(world, channel, name)
@@ -36,10 +36,10 @@ def option_data(
     values: Mapping[str, Any],
     typed: tuple[str, str],
 ) -> dict[str, Any]:
-    """Return the data of an autocompletion's interaction; ``typed`` is an option and its text.
+    """Return the data of an autocomplete interaction; ``typed`` is an option and its text.
 
     Raises:
-        LookupError: No such option is registered to be completed there.
+        LookupError: No such option with autocompletion is registered there.
     """
     command, path, declared = _find(world, channel, name)
     option, text = typed
@@ -54,7 +54,7 @@ def component(shape: Iterable[Any], custom_id: str) -> int:
     """Return the type of a message's component.
 
     Raises:
-        LookupError: There is none of that id, or it is disabled.
+        LookupError: There is no component with that id, or it is disabled.
     """
     present = [each for each in components(shape) if "custom_id" in each]
     for each in present:
@@ -69,7 +69,7 @@ def component(shape: Iterable[Any], custom_id: str) -> int:
 def _find(
     world: DiscordWorld, channel: ChannelState, name: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the command, the sub-commands on the way, and the declared options."""
+    """Return the command, its sub-commands on the path, and the declared options."""
     registered = world.records.commands
     usable = [*registered.get(channel.guild_id or 0, []), *registered.get(0, [])]
     head, *rest = name.split(" ")

@@ -1,8 +1,8 @@
-"""The control interface of the Discord server for tests, for drivers in another process.
+"""HTTP control API of the Discord test server, for tests in another process.
 
-``POST /control/say`` with a JSON object of arguments calls ``DiscordServer.say``; what it returns
-comes back as ``{"result": ...}``. ``POST /control/faults.drop`` reaches the faults. ``GET
-/control/books`` returns the books. Files are given as ``{"name", "mime", "base64"}``.
+``POST /control/say`` with a JSON object of arguments calls ``DiscordServer.say``; its result is
+returned as ``{"result": ...}``. ``POST /control/faults.drop`` calls a method of the faults. ``GET
+/control/books`` returns the records. Files are given as ``{"name", "mime", "base64"}``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _FAULTS = frozenset(
 
 
 class DiscordControlApi:
-    """Serves the control interface.
+    """Serves the control API.
 
     Args:
-        actions: What people do.
-        faults: What goes wrong.
+        actions: Actions of users.
+        faults: Faults of the server.
     """
 
     def __init__(self, actions: DiscordUserActions, faults: DiscordFaults) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong with the Discord server for tests, by name."""
+"""Named faults of the Discord test server."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from testkit.discord.backend import DiscordBackend
 from testkit.discord.rate_limits import DISCORD_RATE_LIMITS, RateLimit, RestFault
 
 POSTING = ("message.create", "message.edit")
-"""The routes by which a bot shows something."""
+"""Routes by which a bot sends or edits messages."""
 
 
 class DiscordFaults:
     r"""Faults; each lasts for the given calls or seconds, or until ``heal``.
 
-    ``where`` is a regular expression looked for in "METHOD /path" of REST calls, as in
+    ``where`` is a regular expression that is searched in "METHOD /path" of REST calls, such as
     ``POST /channels/\d+/messages$``.
 
     Args:
-        hub: The server's parts.
+        hub: The server's backend.
     """
 
     def __init__(self, hub: DiscordBackend) -> None:
         self._hub = hub
 
     def drop(self, code: int | None = None) -> None:
-        """Close every gateway connection with a code; None breaks it without a word."""
+        """Close every gateway connection with a code; None breaks it without a close frame."""
         self._hub.gateway.drop(code)
 
     def drop_shard(self, number: int) -> None:
-        """Break a shard's connections without a word."""
+        """Break a shard's connections without a close frame."""
         for session in self._hub.gateway.sessions.values():
             if session.shard[0] == number and session.link is not None:
                 session.link.close(None)
@@ -48,7 +48,7 @@ class DiscordFaults:
         self._hub.gateway.invalidate(resumable=resumable)
 
     def mute_heartbeats(self, *, muted: bool = True) -> None:
-        """Leave heartbeats without an answer."""
+        """Stop acknowledging heartbeats."""
         self._hub.gateway.faults.heartbeats_acked = not muted
 
     def refuse_gateway(self, seconds: float = 0.0, *, times: int = 0) -> None:
@@ -57,16 +57,16 @@ class DiscordFaults:
         self._hub.gateway.faults.refusals = times
 
     def sessions(self, left: int, reset_after: float = 0.0) -> None:
-        """Tell how many sessions may still be begun today, and in how many seconds there are more."""
+        """Set the session starts that are left today, and the seconds until they are reset."""
         self._hub.sessions_left, self._hub.sessions_after = left, int(reset_after * 1000)
 
     def pace_sessions(self, apart: float = 5.0, concurrency: int = 1) -> None:
-        """Refuse sessions that begin within so many seconds of another of their bucket."""
+        """Refuse sessions that start within this many seconds of another one in their bucket."""
         rule = self._hub.gateway.session_starts
         rule.interval, rule.concurrency = apart, concurrency
 
     def down(self, seconds: float) -> None:
-        """Be away: connections break, new ones and all calls are broken for some seconds."""
+        """Take the server down for some seconds: connections break, new ones and calls fail."""
         self._hub.faults.add("break", until=time.monotonic() + seconds, times=math.inf)
         self.refuse_gateway(seconds)
         self.drop()
@@ -79,7 +79,7 @@ class DiscordFaults:
         per: float = 1.0,
         routes: Iterable[str] = POSTING,
     ) -> None:
-        """Limit what the bot may do in a channel: so many requests in so many seconds."""
+        """Limit the bot's requests in a channel to a number per seconds."""
         for route in routes:
             self._hub.limiter.channels[(route, str(channel))] = RateLimit(requests, per)
 
@@ -88,7 +88,7 @@ class DiscordFaults:
         self._hub.limiter.everywhere = RateLimit(requests, per)
 
     def real_limits(self) -> None:
-        """Limit every route as Discord does."""
+        """Apply Discord's rate limits to every route."""
         self._hub.limiter.routes = dict(DISCORD_RATE_LIMITS)
         self.limit_all()
 
@@ -100,30 +100,30 @@ class DiscordFaults:
         times: float = 1,
         everywhere: bool = False,
     ) -> None:
-        """Answer calls with 429 although the headers promised otherwise."""
+        """Answer calls with 429 although the rate limit headers allowed them."""
         options = {"where": where, "times": times, "seconds": retry_after}
         self._hub.faults.add("limit", everywhere=everywhere, **options)
 
     def fail(
         self, status: int = 500, where: str = "", *, times: float = 1, html: bool = False
     ) -> None:
-        """Answer calls with a status, as JSON or as a proxy's page."""
+        """Answer calls with an error status, as JSON or as a proxy's HTML page."""
         self._hub.faults.add("status", status=status, where=where, times=times, html=html)
 
     def lose(self, where: str = "", *, times: float = 1) -> None:
-        """Do what calls ask for and break the connection instead of answering."""
+        """Perform calls, but break the connection instead of answering."""
         self._hub.faults.add("lose", where=where, times=times)
 
     def hang_up(self, where: str = "", *, times: float = 1) -> None:
-        """Break the connection without doing anything."""
+        """Break the connection without performing the call."""
         self._hub.faults.add("break", where=where, times=times)
 
     def endless(self, where: str = "", *, packed: bool = False, times: float = 1) -> None:
-        """Do nothing, and answer without end."""
+        """Answer with an endless body without performing the call."""
         self._hub.faults.add("endless", where=where, packed=packed, times=times)
 
     def shout(self, size: int) -> None:
-        """Send every gateway connection a message of so many bytes."""
+        """Send every gateway connection a message of about this many bytes."""
         for session in self._hub.gateway.sessions.values():
             if session.link is not None:
                 session.link.send({"op": 0, "t": "NOISE", "d": "a" * size})
@@ -136,12 +136,12 @@ class DiscordFaults:
         times: float = math.inf,
         gate: anyio.Event | None = None,
     ) -> RestFault:
-        """Answer late: after some seconds, or once an event is set; ``times`` tells who waits."""
+        """Delay answers by seconds or until an event is set; return the fault, to count calls."""
         options: dict[str, Any] = {"seconds": seconds, "where": where, "times": times}
         return self._hub.faults.add("slow", gate=gate, **options)
 
     def heal(self) -> None:
-        """End every fault and limit."""
+        """End all faults and limits."""
         self._hub.faults.waiting.clear()
         self._hub.limiter.channels.clear()
         self._hub.limiter.routes.clear()
@@ -153,5 +153,5 @@ class DiscordFaults:
 
     @property
     def planned(self) -> list[RestFault]:
-        """Faults that have not met their calls yet."""
+        """Faults that have not been used up."""
         return self._hub.faults.waiting

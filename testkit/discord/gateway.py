@@ -1,8 +1,8 @@
-"""The gateway of the Discord server for tests: sessions over WebSockets, version 10, in JSON.
+"""The gateway of the Discord test server: sessions over WebSockets, version 10, JSON.
 
-A session outlives its connection: what happens meanwhile is kept and replayed to whoever resumes
-it. A client that closes with 1000 or 1001, or identifies anew, gives its session up.
-See https://discord.com/developers/docs/events/gateway.
+A session outlives its connection: events are kept and replayed when a client resumes it. A client
+that closes with 1000 or 1001, or identifies again, ends its session. See
+https://discord.com/developers/docs/events/gateway.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from testkit.discord.serialization import (
 from testkit.discord.world import DiscordWorld, Guild
 
 Shard = tuple[int, int]
-"""A shard's number and how many there are."""
+"""A shard's number and the number of shards."""
 UNSHARDED: Shard = (0, 1)
 
 
 def shard_of(identify: dict[str, Any]) -> Shard | None:
-    """Return the shard that an IDENTIFY asks for; None for one that Discord closes with 4010."""
+    """Return the shard that an IDENTIFY requests; None if it is invalid (close code 4010)."""
     asked = identify.get("shard", list(UNSHARDED))
     match asked:
         case [int(number), int(count)] if 0 <= number < count:
@@ -41,25 +41,25 @@ def shard_of(identify: dict[str, Any]) -> Shard | None:
 
 
 def shard_receives_guild(guild_id: int | None, shard: Shard) -> bool:
-    """Whether a shard gets what happens in a guild, or in direct conversations (None)."""
+    """Return whether a shard receives the events of a guild, or of DMs (None)."""
     number, count = shard
     return number == (0 if guild_id is None else (guild_id >> 22) % count)
 
 
 def shard_receives_event(event: Any, shard: Shard) -> bool:
-    """Whether a shard gets an event, by the guild that it names."""
+    """Return whether a shard receives an event, by its ``guild_id``."""
     guild = event.get("guild_id")
     return shard_receives_guild(None if guild is None else int(guild), shard)
 
 
 @dataclass(slots=True)
 class SessionStartLimiter:
-    """How fast sessions may begin.
+    """Limits how fast sessions may start.
 
     Attributes:
-        interval: Seconds between two of one bucket; Discord's are 5, and 0 lets all begin.
-        concurrency: ``max_concurrency``: how many buckets there are.
-        recommended: How many shards ``/gateway/bot`` recommends.
+        interval: Seconds between two starts in one bucket; Discord's are 5, and 0 means no limit.
+        concurrency: Number of buckets (``max_concurrency``).
+        recommended: Number of shards that ``/gateway/bot`` recommends.
     """
 
     interval: float = 0.0
@@ -68,7 +68,7 @@ class SessionStartLimiter:
     _begun: dict[int, float] = field(default_factory=dict)
 
     def too_soon(self, shard: Shard) -> bool:
-        """Count one; say whether it comes too soon."""
+        """Count a session start; return whether it comes too soon."""
         now, bucket = time.monotonic(), shard[0] % self.concurrency
         if now - self._begun.get(bucket, -self.interval) < self.interval:
             return True
@@ -82,7 +82,7 @@ DIRECT_MESSAGES, DIRECT_REACTIONS, DIRECT_TYPING = 1 << 12, 1 << 13, 1 << 14
 MESSAGE_CONTENT = 1 << 15
 """Intents."""
 PRIVILEGED = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT
-"""Intents that the application's portal must enable."""
+"""Intents that must be enabled in the application's portal."""
 
 _DISPATCH, _HEARTBEAT, _IDENTIFY, _PRESENCE, _VOICE = 0, 1, 2, 3, 4
 _RESUME, _RECONNECT, _MEMBERS, _INVALID, _HELLO, _ACK = 6, 7, 8, 9, 10, 11
@@ -92,15 +92,15 @@ _ALREADY_AUTHENTICATED, _INVALID_SEQ, _WRONG_SHARD, _DISALLOWED_INTENTS = 4005, 
 
 @dataclass(slots=True)
 class GatewaySession:
-    """One identified client.
+    """An identified client's session.
 
     Attributes:
-        id: Its id.
-        intents: The events it asked for.
-        shard: Whose events it gets.
-        seq: The number of its last event.
-        log: Its events, to be replayed.
-        link: Its connection; None while it has none.
+        id: The session's id.
+        intents: Requested intents.
+        shard: Shard whose events it receives.
+        seq: Sequence number of its last event.
+        log: Its events, kept for replay.
+        link: Its connection; None while disconnected.
     """
 
     id: str
@@ -111,7 +111,7 @@ class GatewaySession:
     link: GatewaySocket | None = None
 
     def push(self, event: str, data: Any) -> None:
-        """Number an event, keep it, and send it where there is a connection."""
+        """Number and keep an event, and send it if there is a connection."""
         self.seq += 1
         frame = {"op": _DISPATCH, "s": self.seq, "t": event, "d": data}
         self.log.append(frame)
@@ -121,12 +121,12 @@ class GatewaySession:
 
 @dataclass(slots=True)
 class GatewayFaults:
-    """What goes wrong on the gateway.
+    """Faults of the gateway.
 
     Attributes:
-        refused_until: Until when connections are answered with 503, on the monotonic clock.
-        refusals: How many connections are still refused, whatever the time.
-        heartbeats_acked: False leaves heartbeats without an answer.
+        refused_until: Monotonic time until which connections are answered with 503.
+        refusals: Number of further connections to refuse.
+        heartbeats_acked: Whether heartbeats are acknowledged.
     """
 
     refused_until: float = 0.0
@@ -134,7 +134,7 @@ class GatewayFaults:
     heartbeats_acked: bool = True
 
     def refuse(self) -> bool:
-        """Whether the connection that comes now is refused."""
+        """Return whether to refuse a new connection."""
         if self.refusals > 0:
             self.refusals -= 1
             return True
@@ -146,13 +146,13 @@ class Gateway:
     """All sessions and connections.
 
     Attributes:
-        world: What is told.
-        token: The bot's token.
-        address: Where clients connect, known once the server listens.
+        world: Users, guilds and channels.
+        token: Returns the bot's token.
+        address: The gateway's URL, known once the server listens.
         heartbeat: Milliseconds between heartbeats.
-        faults: What goes wrong.
-        session_starts: How fast sessions may begin.
-        sessions: By id.
+        faults: Faults of the gateway.
+        session_starts: Limit of session starts.
+        sessions: Sessions by id.
     """
 
     world: DiscordWorld
@@ -166,7 +166,7 @@ class Gateway:
 
     @property
     def connected(self) -> int:
-        """How many sessions have a connection."""
+        """Number of sessions that have a connection."""
         return sum(session.link is not None for session in self.sessions.values())
 
     def dispatch(
@@ -179,15 +179,15 @@ class Gateway:
         content: bool = True,
         everywhere: bool = False,
     ) -> None:
-        """Send an event to every session of its guild's shard that asked for it.
+        """Send an event to every session of the guild's shard with the right intents.
 
         Args:
-            event: Its name.
-            data: Its content.
-            intent: What a session must have asked for; 0 for events that all get.
-            bare: The content for sessions without the intent to read messages.
-            content: Whether the content needs no such intent.
-            everywhere: Send it to all shards.
+            event: Name of the event.
+            data: Payload of the event.
+            intent: Intents of which a session needs one; 0 sends to all.
+            bare: Payload for sessions without the message content intent.
+            content: Whether the payload needs no such intent.
+            everywhere: Whether to send it to all shards.
         """
         for session in self.sessions.values():
             if intent and not session.intents & intent:
@@ -198,13 +198,13 @@ class Gateway:
             session.push(event, data if whole else bare)
 
     def tell_joined(self, guild: Guild) -> None:
-        """Tell the sessions of its shard that the bot has joined a guild."""
+        """Send GUILD_CREATE to the sessions of the guild's shard."""
         for session in self.sessions.values():
             if session.intents & GUILDS and shard_receives_guild(guild.id, session.shard):
                 self._tell_guild(session, guild, joined=True)
 
     def drop(self, code: int | None = None) -> None:
-        """Close every connection with a code; None breaks them without a word."""
+        """Close every connection with a code; None breaks them without a close frame."""
         for link in tuple(self._links):
             link.close(code)
 
@@ -214,7 +214,7 @@ class Gateway:
             link.send({"op": _RECONNECT, "d": None})
 
     def invalidate(self, *, resumable: bool = False) -> None:
-        """Declare every session invalid (op 9); ``resumable`` ones may be resumed."""
+        """Declare every session invalid (op 9); ``resumable`` sessions may be resumed."""
         for session in tuple(self.sessions.values()):
             if session.link is not None:
                 session.link.send({"op": _INVALID, "d": resumable})
@@ -311,7 +311,7 @@ class Gateway:
         self._note("ready", session.id)
 
     def _tell_guild(self, session: GatewaySession, guild: Guild, *, joined: bool = False) -> None:
-        # Discord lists the members at once only to those who may see who is online.
+        # Discord lists members at once only for bots with the presence intent.
         everybody = bool(session.intents & GUILD_PRESENCES)
         shape = guild_json(self.world, guild, everybody=everybody)
         if joined:

@@ -1,4 +1,4 @@
-"""A connection to the gateway of the Discord server for tests: frames out, compressed as asked."""
+"""A WebSocket connection of the Discord test gateway: outgoing frames and compression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Encoder = Callable[[bytes], bytes]
 
 
 class GatewaySocket:
-    """One WebSocket's sending side; frames leave in order from a task of its own."""
+    """The sending side of a WebSocket; a task of its own sends the queued frames in order."""
 
     def __init__(self, socket: web.WebSocketResponse, request: web.Request, compress: str) -> None:
         self.closed_here = False
@@ -29,12 +29,12 @@ class GatewaySocket:
         )
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Queue a frame; frames for a closed connection are lost, as on a network."""
+        """Queue a frame; frames for a closed connection are dropped, as on a network."""
         if not (self.closed_here or self.gone):
             self._outbox.send_nowait(frame)
 
     def close(self, code: int | None) -> None:
-        """Close after what is queued, with a code; None breaks the connection at once."""
+        """Close with a code after the queued frames; None breaks the connection at once."""
         if self.closed_here or self.gone:
             return
         if code is not None:
@@ -44,7 +44,7 @@ class GatewaySocket:
         self.closed_here = True
 
     async def run(self) -> None:
-        """Send what is queued until the connection is closed."""
+        """Send queued frames until the connection is closed."""
         try:
             with self._inbox, self._outbox:
                 async for item in self._inbox:
@@ -53,7 +53,7 @@ class GatewaySocket:
                         return
                     await self._send(json.dumps(item).encode())
         except ConnectionError:
-            return  # the client went away: the reader ends and the session keeps its events
+            return  # the client disconnected: the reader ends, and the session keeps its events
         finally:
             self.gone = True
 
@@ -69,7 +69,7 @@ def _encoder(compress: str) -> Encoder | None:
         deflate = zlib.compressobj()
         return lambda data: deflate.compress(data) + deflate.flush(zlib.Z_SYNC_FLUSH)
     if compress == "zstd-stream":
-        # The client asks for it only where the package is there, and ours is the same machine.
+        # Clients request it only if the package is installed, and they run on the same machine.
         zstandard: Any = importlib.import_module("zstandard")
         packer = zstandard.ZstdCompressor().compressobj()
         block = zstandard.COMPRESSOBJ_FLUSH_BLOCK

@@ -1,4 +1,4 @@
-"""Interactions of the Discord server for tests: sent to the bot, answered by it in time or not.
+"""Interactions of the Discord test server: send them to the bot, and serve its responses.
 
 See https://discord.com/developers/docs/interactions/receiving-and-responding.
 """
@@ -32,24 +32,24 @@ from testkit.discord.validation import fault_in_choices
 from testkit.discord.world import ChannelState
 
 COMMAND, COMPONENT, AUTOCOMPLETE = 2, 3, 4
-"""Types of interactions."""
+"""Interaction types."""
 _MESSAGE, _DEFER, _DEFER_UPDATE, _UPDATE, _CHOICES, _MODAL = 4, 5, 6, 7, 8, 9
 _WEBHOOK = "/webhooks/{application}/{token}"
 
 
 class InteractionServer:
-    """Sends interactions and serves their answers.
+    """Sends interactions and serves the bot's responses.
 
     Args:
-        hub: The server's parts.
-        door: What guards the routes.
+        hub: The server's backend.
+        door: The router that checks calls.
     """
 
     def __init__(self, hub: DiscordBackend, door: RestRouter) -> None:
         self.hub, self.world, self.door = hub, hub.world, door
 
     def register(self, router: web.UrlDispatcher) -> None:
-        """Add the routes; their authority is the interaction's token."""
+        """Register the routes; they are authorised by the interaction's token."""
         callback = "/interactions/{interaction}/{token}/callback"
         self.door.route(router, "POST", callback, self._callback, limit="interaction", public=True)
         one = _WEBHOOK + "/messages/{message}"
@@ -74,12 +74,12 @@ class InteractionServer:
         """Send INTERACTION_CREATE.
 
         Args:
-            kind: Its type.
-            channel: Where.
-            user: Whose.
-            name: For the books.
-            data: What was chosen.
-            message: The message whose component was pressed.
+            kind: Type of the interaction.
+            channel: The channel.
+            user: Id of the user.
+            name: Name for the records.
+            data: The interaction's data.
+            message: Message whose component was pressed.
         """
         known = self.world.records.interactions
         number = self.world.ids.next()
@@ -239,7 +239,7 @@ class InteractionServer:
         draft.check()
         response = self.world.records.messages.get(known.response_id or 0)
         if response is not None and response.loading and response.deleted is None:
-            # Discord lets the first follow-up after a deferral take the deferred answer's place.
+            # Discord lets the first follow-up after a deferral replace the deferred response.
             rewrite(self.world, response, draft)
             self.hub.announce("MESSAGE_UPDATE", response)
             return self.hub.json(response)

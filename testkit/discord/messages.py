@@ -1,4 +1,4 @@
-"""What Discord's API accepts as a message, and what it makes of one.
+"""Validate message payloads like Discord's API, and apply them to messages.
 
 The codes are those of https://discord.com/developers/docs/topics/opcodes-and-status-codes.
 """
@@ -25,11 +25,11 @@ _KEPT_FLAGS = 1 << 2 | 1 << 6 | 1 << 12 | 1 << 13 | _V2
 
 
 class DiscordApiError(Exception):
-    """What Discord answers instead.
+    """An error response of Discord's API.
 
     Attributes:
-        status: The HTTP status.
-        code: Discord's code.
+        status: HTTP status.
+        code: Discord's error code.
         errors: Details by field.
     """
 
@@ -52,11 +52,11 @@ def invalid(field: str, code: str, text: str) -> DiscordApiError:
 
 @dataclass(frozen=True, slots=True)
 class MessagePayload:
-    """What a bot wants to show.
+    """A message as a bot sends it.
 
     Attributes:
-        body: The JSON.
-        uploads: The files that came with it.
+        body: The JSON payload.
+        uploads: The uploaded files.
     """
 
     body: Mapping[str, Any]
@@ -66,10 +66,10 @@ class MessagePayload:
         """Check the text, the nonce and the files.
 
         Args:
-            standing: The message that it edits; what it leaves out stays.
+            standing: The message to edit; fields that the payload omits keep their values.
 
         Raises:
-            ApiError: Discord would refuse it.
+            DiscordApiError: Discord would reject it.
         """
         content = self.body.get("content")
         if content is not None and not isinstance(content, str):
@@ -111,7 +111,7 @@ def check_place(world: DiscordWorld, channel: ChannelState) -> None:
     """Check that the bot may write in a channel.
 
     Raises:
-        ApiError: 50007, 50001, 50013 or 50083.
+        DiscordApiError: 50007, 50001, 50013 or 50083.
     """
     if channel.recipient_id is not None and world.users[channel.recipient_id].blocks:
         raise DiscordApiError(403, 50007, "Cannot send messages to this user")
@@ -126,17 +126,18 @@ def check_place(world: DiscordWorld, channel: ChannelState) -> None:
 def write(
     world: DiscordWorld, channel: ChannelState, author: int, draft: MessagePayload, **more: Any
 ) -> DiscordMessage:
-    """Put a message into a channel.
+    """Add a message to a channel.
 
     Args:
         world: The world.
-        channel: The place.
-        author: The writer's id.
-        draft: What it says.
-        more: Further fields of ``Message``.
+        channel: The channel.
+        author: Id of the author.
+        draft: The payload.
+        more: Further fields of ``DiscordMessage``.
 
     Raises:
-        ApiError: The message that it replies to is unknown, or the bot may not read it (160002).
+        DiscordApiError: The message that it replies to is unknown, or the bot may not read it
+            (160002).
     """
     body = draft.body
     unreadable = author == world.bot.id and world.parent(channel).denied & READ_MESSAGE_HISTORY
@@ -170,7 +171,7 @@ def write(
 
 
 def rewrite(world: DiscordWorld, message: DiscordMessage, draft: MessagePayload) -> None:
-    """Change what a message shows; what the draft leaves out stays."""
+    """Edit a message; fields that the payload omits stay."""
     body = draft.body
     if "content" in body:
         message.content = (body["content"] or "").strip()
@@ -203,7 +204,7 @@ def _target(world: DiscordWorld, channel: ChannelState, reference: Any) -> Disco
 
 
 def _ping(world: DiscordWorld, message: DiscordMessage, target: DiscordMessage | None) -> None:
-    """Work out who is pinged; without ``allowed_mentions`` everybody named is."""
+    """Determine who is pinged; without ``allowed_mentions`` every mention pings."""
     allowed = message.allowed_mentions
     parse = {"users", "roles", "everyone"} if allowed is None else set(allowed.get("parse") or ())
     users = [int(each) for each in _USER.findall(message.content)]

@@ -1,4 +1,4 @@
-"""The Discord server for tests as a process of its own, and how another process drives it."""
+"""Run the Discord test server in a process of its own, and control it from another one."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class DiscordProcess:
     """
 
     def __init__(self, *options: str) -> None:
-        """Prepare to start it with options of its command line."""
+        """Prepare to start it with these command-line options."""
         self.urls: dict[str, str] = {}
         self._options = options
         self._process: Process
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
-        """Start it and wait for its addresses."""
+        """Start the process and read its URLs."""
         command = [sys.executable, "-m", "testkit.discord.server", *self._options]
         self._process = await anyio.open_process(command, stderr=None)
         line = b""
@@ -50,7 +50,7 @@ class DiscordProcess:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End it; it writes its books first."""
+        """Terminate the process, which writes its records first."""
         await self._session.close()
         if self._process.returncode is None:
             self._process.terminate()
@@ -59,10 +59,10 @@ class DiscordProcess:
         await self._process.aclose()
 
     async def do(self, action: str, **arguments: Any) -> Any:
-        """Do what the server's method of that name does, as ``say`` or ``faults.drop``.
+        """Call the server's method of this name, such as ``say`` or ``faults.drop``.
 
         Raises:
-            RuntimeError: The server refused it; the text says why.
+            RuntimeError: The server refused the call; the text says why.
         """
         async with self._session.post(f"/control/{action}", json=arguments) as response:
             answer = await response.json()
@@ -71,7 +71,7 @@ class DiscordProcess:
         return answer["result"]
 
     async def records(self) -> dict[str, Any]:
-        """Return the books as JSON values."""
+        """Return the server's records as JSON values."""
         async with self._session.get("/control/books") as response:
             books: dict[str, Any] = await response.json()
         return books
@@ -94,7 +94,7 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Serve until SIGTERM; prints the addresses as JSON first and writes the books last."""
+    """Serve until SIGTERM; print the URLs as JSON first and write the records last."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--token", default=TEST_TOKEN, help="the bot's token")

@@ -1,7 +1,7 @@
-"""Rate limits and faults of the REST side of the Discord server for tests.
+"""Rate limits and faults of the Discord test server's REST API.
 
-Discord counts requests in windows, by route and by its major parameter (channel, guild, webhook).
-See https://discord.com/developers/docs/topics/rate-limits.
+Discord counts requests in windows, by route and major parameter (channel, guild, webhook). See
+https://discord.com/developers/docs/topics/rate-limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aiohttp import web
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So many requests in so many seconds."""
+    """A number of requests per number of seconds."""
 
     requests: int
     per: float
@@ -34,15 +34,15 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitDecision:
-    """What a limit says to a request.
+    """The result of counting a request against a limit.
 
     Attributes:
         limit: The limit.
-        bucket: The opaque name of what is counted.
+        bucket: Opaque name of the counted bucket.
         remaining: Requests left in the window.
         reset_after: Seconds until the next window.
-        refused: Whether this request is one too many.
-        everywhere: Whether it was the limit over all routes.
+        refused: Whether the request exceeds the limit.
+        everywhere: Whether the global limit over all routes applied.
     """
 
     limit: RateLimit
@@ -53,7 +53,7 @@ class RateLimitDecision:
     everywhere: bool = False
 
     def headers(self) -> dict[str, str]:
-        """Return what Discord says in headers."""
+        """Return the rate limit headers."""
         if self.everywhere:
             return {"X-RateLimit-Global": "true", "X-RateLimit-Scope": "global"}
         told = {
@@ -67,7 +67,7 @@ class RateLimitDecision:
 
 
 UNLIMITED = RateLimit(1000, 1.0)
-"""So wide that tests do not meet it."""
+"""A limit too wide for tests to reach."""
 DISCORD_RATE_LIMITS = {
     "message.create": RateLimit(5, 5.0),
     "message.edit": RateLimit(5, 5.0),
@@ -76,17 +76,17 @@ DISCORD_RATE_LIMITS = {
     "reaction": RateLimit(1, 0.25),
     "webhook": RateLimit(5, 2.0),
 }
-"""What Discord's servers are seen to say in their headers."""
+"""Limits as observed in the headers of Discord's servers."""
 
 
 @dataclass(slots=True)
 class RestRateLimiter:
-    """Counts requests.
+    """Counts requests against rate limits.
 
     Attributes:
-        routes: Limits by the route's name, for all of its channels.
-        channels: Limits by the route's name and a channel.
-        everywhere: The limit over all routes but interactions'; Discord's is 50 in a second.
+        routes: Limits by route name, for each channel.
+        channels: Limits by route name and channel.
+        everywhere: Limit over all routes except interactions; Discord's is 50 per second.
     """
 
     routes: dict[str, RateLimit] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class RestRateLimiter:
     _windows: dict[tuple[str, str], _Window] = field(default_factory=dict)
 
     def take(self, route: str, major: str) -> RateLimitDecision:
-        """Count a request and say whether it may pass."""
+        """Count a request and return whether it may pass."""
         if route not in {"interaction", "webhook"}:
             whole = self._count("*", "", self.everywhere)
             if whole.refused:
@@ -120,13 +120,13 @@ class RestRateLimiter:
 def json_answer(
     data: Any, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """Return JSON with the content type that clients compare with, without a charset."""
+    """Return JSON with the exact content type that clients compare with, without a charset."""
     body = json.dumps(data).encode()
     return web.Response(body=body, status=status, headers=headers, content_type="application/json")
 
 
 def too_many(retry_after: float, headers: dict[str, str], *, everywhere: bool) -> web.Response:
-    """Return the answer 429 in Discord's words, with the header of its proxies."""
+    """Return Discord's 429 response, with the headers of its proxies."""
     body = {"message": "You are being rate limited.", "retry_after": round(retry_after, 3)}
     told = {"Retry-After": str(math.ceil(retry_after)), "Via": "1.1 google"}
     return json_answer(body | {"global": everywhere}, 429, headers | told)
@@ -137,22 +137,22 @@ _HTML = "<html><head><title>{0} error</title></head><body><h1>{0}</h1>cloudflare
 
 @dataclass(slots=True)
 class RestFault:
-    """Something that goes wrong with calls.
+    """A fault of REST calls.
 
     Attributes:
-        kind: ``status`` (with ``status``, as JSON or HTML), ``limit`` (a 429 out of the blue),
-            ``lose`` (done, but the answer never arrives), ``break`` (not done, no answer),
-            ``slow`` (done after ``seconds``, or once ``gate`` is set), ``endless`` (not done, and the answer
-            does not end).
-        where: A regular expression that "METHOD /path" must contain.
-        times: For how many calls more; infinite until cleared.
-        until: Until when, on the monotonic clock.
-        status: The status of ``status``.
-        html: Whether a status comes as a proxy's HTML page.
-        seconds: How slow, or what a 429 asks to wait.
-        everywhere: Whether a 429 is for all routes.
-        gate: What ``slow`` waits for instead.
-        packed: Send ``endless`` packed.
+        kind: ``status`` (an error with ``status``, as JSON or HTML), ``limit`` (an unexpected 429),
+            ``lose`` (performed, but not answered), ``break`` (not performed, no answer), ``slow``
+            (performed after ``seconds``, or once ``gate`` is set), ``endless`` (not performed,
+            endless answer).
+        where: Regular expression that is searched in "METHOD /path".
+        times: Number of remaining calls; may be infinite.
+        until: Monotonic time at which it ends.
+        status: HTTP status of ``status``.
+        html: Whether the error is a proxy's HTML page.
+        seconds: Delay of ``slow``, or the retry delay of a 429.
+        everywhere: Whether a 429 is global.
+        gate: Event that ``slow`` waits for instead.
+        packed: Whether ``endless`` is compressed.
     """
 
     kind: str
@@ -167,11 +167,11 @@ class RestFault:
     packed: bool = False
 
     async def pause(self) -> None:
-        """Wait as long as a slow call does."""
+        """Wait for the delay or the event of a slow call."""
         await (anyio.sleep(self.seconds) if self.gate is None else self.gate.wait())
 
     def answer(self) -> web.Response:
-        """Return what the client is told instead of the truth."""
+        """Return the injected response."""
         if self.kind == "limit":
             return too_many(
                 self.seconds,
@@ -187,18 +187,18 @@ class RestFault:
 
 @dataclass(slots=True)
 class RestFaults:
-    """What goes wrong now, in the order in which it was asked for."""
+    """Current faults, in the order in which they were added."""
 
     waiting: list[RestFault] = field(default_factory=list)
 
     def add(self, kind: str, **options: Any) -> RestFault:
-        """Plan a fault (see ``Fault``)."""
+        """Add a fault (see ``RestFault``)."""
         fault = RestFault(kind, **options)
         self.waiting.append(fault)
         return fault
 
     def take(self, method: str, path: str) -> RestFault | None:
-        """Return the fault that meets this call, and count it."""
+        """Return the fault for this call, and count it."""
         now = time.monotonic()
         self.waiting = [each for each in self.waiting if each.times > 0 and each.until > now]
         for fault in self.waiting:

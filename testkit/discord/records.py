@@ -1,4 +1,4 @@
-"""The books of the Discord server for tests: what bots did, when, and how it ended.
+"""Records of the Discord test server: messages, REST calls, interactions and gateway events.
 
 Times are seconds of the monotonic clock. Ids are Discord's snowflakes as integers.
 """
@@ -13,21 +13,21 @@ from typing import Any
 import anyio
 
 EPHEMERAL = 1 << 6
-"""The flag of a message that one user sees."""
+"""Flag of a message that only one user sees."""
 LOADING = 1 << 7
-"""The flag of a deferred answer that shows "thinking"."""
+"""Flag of a deferred response that shows "thinking"."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscordUpload:
-    """A file.
+    """A file attached to a message.
 
     Attributes:
-        name: Its name.
-        data: Its bytes.
-        mime: Its media type.
-        seconds: The length of a voice message, else None.
-        id: Given by the server.
+        name: Name of the file.
+        data: Content of the file.
+        mime: Media type.
+        seconds: Length of a voice message; None for other files.
+        id: Id assigned by the server.
     """
 
     name: str
@@ -39,7 +39,7 @@ class DiscordUpload:
 
 @dataclass(frozen=True, slots=True)
 class MessageRevision:
-    """What a message showed from a moment on."""
+    """The content of a message from a point in time on."""
 
     content: str
     components: tuple[Any, ...]
@@ -48,31 +48,32 @@ class MessageRevision:
 
 @dataclass(slots=True)
 class DiscordMessage:
-    """A message and all that ever happened to it.
+    """A message and its history.
 
     Attributes:
-        id: Its id.
-        channel_id: Where it stands.
-        author_id: Who wrote it.
-        content: Its text now.
-        kind: Discord's message type: 0 said, 19 a reply, 20 a command's answer, 18 and 21 systems'.
-        reference: The id of the message that it replies to.
-        uploads: Its files.
-        embeds: Its embeds.
-        components: Its components now.
-        allowed_mentions: As the bot sent it; None where the bot left it to the default.
-        mentions: The users whom the text mentions and who were pinged.
-        mention_roles: The roles that were pinged.
+        id: The message's id.
+        channel_id: Id of the channel.
+        author_id: Id of the author.
+        content: Current text.
+        kind: Discord's message type: 0 default, 19 reply, 20 command response, 18 and 21 system
+            messages.
+        reference: Id of the message that it replies to.
+        uploads: Attached files.
+        embeds: Embeds.
+        components: Current components.
+        allowed_mentions: Value sent by the bot; None if it sent none.
+        mentions: Users who were mentioned and pinged.
+        mention_roles: Roles that were pinged.
         mention_everyone: Whether everybody was pinged.
-        nonce: As sent.
+        nonce: Nonce as sent.
         flags: Discord's flags.
-        interaction_id: The interaction that it answers.
-        created: When it was shown.
-        edited: When it was last edited; None for never.
-        deleted: When it was deleted; None while it stands.
-        shown: Everything it ever showed, the first text first.
-        reactions: Emoji and who reacted with it.
-        extra: Fields put over its JSON.
+        interaction_id: Id of the interaction that it responds to.
+        created: Time of creation.
+        edited: Time of the last edit; None if never edited.
+        deleted: Time of deletion; None if it exists.
+        shown: All revisions, starting with the first text.
+        reactions: Users who reacted, by emoji.
+        extra: Fields that override its JSON.
     """
 
     id: int
@@ -100,17 +101,17 @@ class DiscordMessage:
 
     @property
     def ephemeral(self) -> bool:
-        """Whether one user alone sees it."""
+        """Whether only one user sees it."""
         return bool(self.flags & EPHEMERAL)
 
     @property
     def loading(self) -> bool:
-        """Whether it is a deferred answer without content yet."""
+        """Whether it is a deferred response without content yet."""
         return bool(self.flags & LOADING)
 
     @property
     def edits(self) -> list[MessageRevision]:
-        """What it showed after each edit."""
+        """The revisions after the first."""
         return self.shown[1:]
 
 
@@ -119,13 +120,13 @@ class RestCall:
     """A REST call.
 
     Attributes:
-        method: Its method.
-        path: Its path below ``/api/v10``.
-        status: The answer's status; 0 where the connection was broken instead.
-        at: When it arrived.
-        took: Seconds until it was answered.
+        method: HTTP method.
+        path: Path below ``/api/v10``.
+        status: Status of the response; 0 if the connection was broken instead.
+        at: Time of arrival.
+        took: Seconds until the response.
         code: Discord's error code; 0 for none.
-        body: The JSON that was sent, without files.
+        body: JSON that was sent, without files.
     """
 
     method: str
@@ -139,23 +140,23 @@ class RestCall:
 
 @dataclass(slots=True)
 class InteractionRecord:
-    """A command, a press of a button or an autocompletion, and what became of it.
+    """A command, component press or autocomplete request, and the bot's response.
 
     Attributes:
-        id: Its id.
-        token: Its token, valid for a while.
-        kind: Discord's type: 2 a command, 3 a component, 4 an autocompletion.
-        channel_id: Where.
-        user_id: Whose.
-        name: The command or the component's ``custom_id``.
-        created: When it was sent.
-        acknowledged: When the bot answered it first; None for never.
-        answer: The type of that answer.
-        message_id: The component's message.
-        response_id: The message that answers it.
-        followups: Further messages.
-        choices: What an autocompletion offered.
-        refused: Error codes given to answers that came too late or twice.
+        id: The interaction's id.
+        token: Token for responses, valid for a limited time.
+        kind: Discord's type: 2 command, 3 component, 4 autocomplete.
+        channel_id: Id of the channel.
+        user_id: Id of the user.
+        name: Name of the command, or ``custom_id`` of the component.
+        created: Time when it was sent.
+        acknowledged: Time of the bot's first response; None if there was none.
+        answer: Type of that response.
+        message_id: Id of the component's message.
+        response_id: Id of the message that responds to it.
+        followups: Ids of follow-up messages.
+        choices: Choices offered for autocompletion.
+        refused: Error codes of responses that came too late or twice.
     """
 
     id: int
@@ -175,13 +176,13 @@ class InteractionRecord:
 
     @property
     def time_to_ack(self) -> float | None:
-        """Seconds until the first answer; None without one."""
+        """Seconds until the first response; None without one."""
         return None if self.acknowledged is None else self.acknowledged - self.created
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """Something that happened: on the gateway, typing, a download, a change to a thread."""
+    """A recorded event: of the gateway, typing, a download, a change to a thread."""
 
     what: str
     subject: str
@@ -190,16 +191,16 @@ class RecordedEvent:
 
 @dataclass(slots=True)
 class DiscordRecords:
-    """Everything, in order.
+    """All records, in order.
 
     Attributes:
         messages: All messages by id, deleted ones too.
-        calls: Every REST call.
+        calls: All REST calls.
         interactions: All interactions by id.
         typing: Channels where a bot showed typing.
-        gateway: Connects, identifies, resumes, closes.
-        downloads: Files fetched.
-        commands: Registered commands: by 0 for everywhere, or by guild.
+        gateway: Connects, identifies, resumes and closes.
+        downloads: Downloaded files.
+        commands: Registered commands by guild id; 0 is global.
     """
 
     messages: dict[int, DiscordMessage] = field(default_factory=dict)
@@ -212,7 +213,7 @@ class DiscordRecords:
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     def touch(self) -> None:
-        """Wake whoever waits for a change."""
+        """Wake the tasks that wait for a change."""
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -221,12 +222,12 @@ class DiscordRecords:
         await self._changed.wait()
 
     def note(self, where: list[RecordedEvent], what: str, subject: object = "") -> None:
-        """Append a note to one of the lists."""
+        """Append an event to one of the lists."""
         where.append(RecordedEvent(what, str(subject), time.monotonic()))
         self.touch()
 
     def messages_in(self, channel: int, *, author: int | None = None) -> list[DiscordMessage]:
-        """Return a channel's standing messages, oldest first; ephemeral ones too."""
+        """Return a channel's existing messages, oldest first; ephemeral ones too."""
         return [
             message
             for message in self.messages.values()
@@ -236,19 +237,19 @@ class DiscordRecords:
         ]
 
     def texts(self, channel: int, *, author: int | None = None) -> list[str]:
-        """Return what a channel's standing messages say, oldest first."""
+        """Return the texts of a channel's existing messages, oldest first."""
         return [message.content for message in self.messages_in(channel, author=author)]
 
     def requests(self, method: str, ending: str = "") -> list[RestCall]:
-        """Return the calls with a method whose path ends in a text."""
+        """Return the calls with a method whose path ends with ``ending``."""
         return [c for c in self.calls if c.method == method and c.path.endswith(ending)]
 
     def count_gateway_events(self, what: str) -> int:
-        """Count the gateway's notes of one kind."""
+        """Count the gateway events of one kind."""
         return sum(note.what == what for note in self.gateway)
 
     def to_json(self) -> dict[str, Any]:
-        """Return all of it as JSON values; files by their length."""
+        """Return all records as JSON values; files as their sizes."""
         public = (each.name for each in fields(self) if not each.name.startswith("_"))
         return {name: _plain(getattr(self, name)) for name in public}
 

@@ -1,7 +1,7 @@
-"""The REST side of the Discord server for tests: one guarded door, and what stands behind it.
+"""Routing for the Discord test server's REST API.
 
-Every call passes the door: it is written down, authorised, counted against the limits and met by
-faults. See https://discord.com/developers/docs/reference.
+Every call is recorded, authorised, counted against rate limits, and subject to injected faults. See
+https://discord.com/developers/docs/reference.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ API = "/api/v10"
 Answer = Awaitable[Any]
 Route = Callable[["RestRequest"], Answer]
 NO_CONTENT = object()
-"""What a route returns for 204."""
+"""Return value of a route for status 204."""
 
 
 class RestRequest:
-    """A call that was let in.
+    """An accepted call.
 
     Attributes:
-        request: The request.
-        body: Its JSON; empty for none.
-        uploads: The files that came with it.
+        request: The HTTP request.
+        body: Its JSON; empty if it has none.
+        uploads: The uploaded files.
     """
 
     def __init__(self, request: web.Request, body: Any, uploads: tuple[DiscordUpload, ...]) -> None:
@@ -43,7 +43,7 @@ class RestRequest:
         """Return an id from the path.
 
         Raises:
-            ApiError: It is not a number.
+            DiscordApiError: It is not a number.
         """
         text = self.request.match_info[name]
         if not text.isdigit():
@@ -51,21 +51,21 @@ class RestRequest:
         return int(text)
 
     def text(self, name: str) -> str:
-        """Return a text from the path."""
+        """Return a text parameter from the path."""
         return self.request.match_info[name]
 
     @property
     def draft(self) -> MessagePayload:
-        """The message in it."""
+        """The call's message payload."""
         return MessagePayload(self.body or {}, self.uploads)
 
 
 class RestRouter:
-    """Registers routes and guards them.
+    """Registers routes, and checks each call before it reaches them.
 
     Args:
-        hub: The server's parts.
-        token: The bot's token now.
+        hub: The server's backend.
+        token: Returns the bot's current token.
     """
 
     def __init__(self, hub: DiscordBackend, token: Callable[[], str]) -> None:
@@ -85,13 +85,13 @@ class RestRouter:
         """Add a route.
 
         Args:
-            router: The application's.
-            method: Its method.
-            path: Its path below the API's base.
-            do: What it does; returns JSON, ``(status, JSON)`` or ``NO_CONTENT``.
-            limit: The name of its rate limit.
-            major: The part of the path by which it is counted.
-            public: Whether it needs no bot token, as those with an interaction's token.
+            router: The application's router.
+            method: HTTP method.
+            path: Path below the API's base.
+            do: Handler; returns JSON, ``(status, JSON)`` or ``NO_CONTENT``.
+            limit: Name of the rate limit.
+            major: Path parameter by which the limit counts.
+            public: Whether it needs no bot token, because it carries an interaction's token.
         """
 
         async def guarded(request: web.Request) -> web.StreamResponse:
@@ -100,7 +100,7 @@ class RestRouter:
         router.add_route(method, API + path, guarded)
 
     def unknown(self, router: web.UrlDispatcher) -> None:
-        """Answer 404 as Discord does where there is no route."""
+        """Answer 404 like Discord for unknown routes."""
 
         async def nothing(_call: RestRequest) -> Any:
             raise DiscordApiError(404, 0, "404: Not Found")
@@ -118,7 +118,7 @@ class RestRouter:
         fault = self.hub.faults.take(request.method, path)
         body: Any = None
         response: web.Response | None = None
-        code, status = 0, 500  # what a route that fails unexpectedly leaves in the books
+        code, status = 0, 500  # recorded for a route that fails unexpectedly
         try:
             if fault is not None and fault.kind == "endless":
                 return await endless(request, packed=fault.packed)

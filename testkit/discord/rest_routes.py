@@ -1,4 +1,4 @@
-"""The routes of the Discord server for tests: users, channels, messages, threads, commands."""
+"""REST routes of the Discord test server: users, channels, messages, threads, commands."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _MAX_COMMANDS = 100
 
 
 class RestRoutes:
-    """What bots may ask for.
+    """Handlers of the REST API.
 
     Args:
-        hub: The server's parts.
-        door: What guards the routes.
+        hub: The server's backend.
+        door: The router that checks calls.
     """
 
     def __init__(self, hub: DiscordBackend, door: RestRouter) -> None:
         self.hub, self.world, self.door = hub, hub.world, door
 
     def register(self, router: web.UrlDispatcher) -> None:
-        """Add all routes."""
+        """Register all routes."""
         plain: list[tuple[str, str, Any]] = [
             ("GET", "/gateway", self._gateway),
             ("GET", "/gateway/bot", self._gateway),

@@ -1,7 +1,6 @@
-"""The JSON shapes of Discord's API v10 for the server for tests; pure.
+"""Build the JSON objects of Discord's API v10 for the test server. Pure.
 
-Fields are those that https://discord.com/developers/docs lists for each object, as far as clients
-read them.
+The fields are those in https://discord.com/developers/docs, as far as clients read them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LIMITED_FLAGS = {1 << 8: 1 << 13, 1 << 1: 1 << 15, 1 << 15: 1 << 19}
 
 
 def moment(snowflake: int, later: float = 0.0) -> str:
-    """Return an id's time, or a later one, in ISO 8601."""
+    """Return the ISO 8601 time of an id, plus ``later`` seconds."""
     return datetime.fromtimestamp(Snowflakes.moment(snowflake) + later, UTC).isoformat()
 
 
@@ -51,7 +50,7 @@ def member_json(user: DiscordUser) -> dict[str, Any]:
 
 
 def bare_member() -> dict[str, Any]:
-    """Return a guild member object without its user, as messages have it."""
+    """Return a guild member object without its user, as in messages."""
     return {
         "nick": None,
         "roles": [],
@@ -65,7 +64,7 @@ def bare_member() -> dict[str, Any]:
 
 
 def application_flags(portal_intents: int) -> int:
-    """Return the flags of an application of fewer than a hundred guilds, by its portal's intents."""
+    """Return an application's flags for its portal's intents, below one hundred guilds."""
     return sum(flag for intent, flag in _LIMITED_FLAGS.items() if portal_intents & intent)
 
 
@@ -87,7 +86,7 @@ def application_json(world: DiscordWorld) -> dict[str, Any]:
 
 
 def thread_json(world: DiscordWorld, thread: ChannelState) -> dict[str, Any]:
-    """Return a thread's channel object, the bot's membership included."""
+    """Return a thread's channel object with the bot's membership."""
     count = len(world.visible_messages(thread.id))
     return {
         "id": str(thread.id),
@@ -144,7 +143,7 @@ def channel_json(world: DiscordWorld, channel: ChannelState) -> dict[str, Any]:
 
 
 def guild_json(world: DiscordWorld, guild: Guild, *, everybody: bool = True) -> dict[str, Any]:
-    """Return a guild as GUILD_CREATE does: with channels, threads, members and the default role.
+    """Return a guild object as in GUILD_CREATE: channels, threads, members, default role.
 
     Args:
         world: The world.
@@ -181,7 +180,7 @@ def guild_json(world: DiscordWorld, guild: Guild, *, everybody: bool = True) -> 
 
 
 def attachment_json(base: str, channel_id: int, upload: DiscordUpload) -> dict[str, Any]:
-    """Return an attachment object whose address the server serves."""
+    """Return an attachment object with a URL on this server."""
     address = f"{base}/attachments/{channel_id}/{upload.id}/{upload.name}"
     shape = {
         "id": str(upload.id),
@@ -202,10 +201,10 @@ def message_json(
     """Return a message object.
 
     Args:
-        world: Where it stands.
-        base: The address that serves attachments.
+        world: The world.
+        base: Base URL of attachments.
         message: The message.
-        deep: Whether the message that it replies to is shown in it.
+        deep: Whether to include the message that it replies to.
     """
     channel = world.channels[message.channel_id]
     mentioned = [world.users[user] for user in message.mentions if user in world.users]
@@ -240,7 +239,7 @@ def message_json(
 
 
 def without_content(shape: dict[str, Any]) -> dict[str, Any]:
-    """Return a message as bots see it that lack the intent to read messages."""
+    """Return a message as sent to bots without the message content intent."""
     bare = shape | {"content": "", "attachments": [], "embeds": [], "components": []}
     if isinstance(bare.get("referenced_message"), dict):
         bare["referenced_message"] = without_content(bare["referenced_message"])
@@ -248,7 +247,7 @@ def without_content(shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def readable(world: DiscordWorld, message: DiscordMessage) -> bool:
-    """Whether a message's content needs no intent: direct, the bot's own, or mentioning it."""
+    """Return whether content needs no intent: in DMs, by the bot, or mentioning it."""
     direct = world.channels[message.channel_id].guild_id is None
     return direct or message.author_id == world.bot.id or world.bot.id in message.mentions
 

@@ -1,9 +1,10 @@
-"""A Discord for tests, speaking the real wire on loopback: gateway and REST, version 10.
+"""A Discord server for tests on loopback: gateway and REST API, version 10.
 
-The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_py``). People are
-played by the methods of ``Actions``, faults by ``faults``, and ``books`` tell what the bot did.
+The unmodified discord.py runs against it (see ``DiscordServer.used_by_discord_py``). The methods of
+``DiscordUserActions`` act for people, ``faults`` causes failures, and ``records`` holds what the
+bot did.
 
-Runs as a process too: ``python -m testkit.discord.server --port 0 --books FILE``.
+Also runs as a process: ``python -m testkit.discord.server --port 0 --books FILE``.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from testkit.discord.user_actions import DiscordUserActions
 from testkit.discord.world import DiscordWorld
 
 TEST_TOKEN = "MTA.test.discord-token"  # noqa: S105 - a server that knows no secrets
-"""The bot's token unless told otherwise."""
+"""Default token of the bot."""
 _MAX_BODY = 64 * 1024 * 1024
 
 
 class DiscordServer(DiscordUserActions):
     """The server; an async context manager.
 
-    Limits are so wide that tests do not meet them until ``faults.flood`` or ``faults.real_limits``.
+    Rate limits are too wide for tests to reach, until ``faults.flood`` or ``faults.real_limits``.
 
     Attributes:
         token: The bot's token; may be changed while it runs.
-        port: 0 picks a free one.
-        faults: What goes wrong.
+        port: Port on loopback; 0 picks a free one.
+        faults: Causes failures.
     """
 
     def __init__(
@@ -50,13 +51,14 @@ class DiscordServer(DiscordUserActions):
         portal_intents: int = PRIVILEGED,
         port: int = 0,
     ) -> None:
-        """Make a world with the bot alone.
+        """Create a world with only the bot.
 
         Args:
             token: The bot's token.
             bot_name: The bot's name.
-            portal_intents: The privileged intents that the application's portal has enabled.
-            port: 0 picks a free one.
+            portal_intents: Privileged intents that are enabled in the application's developer
+                portal.
+            port: Port on loopback; 0 picks a free one.
         """
         world = DiscordWorld.create(bot_name, portal_intents)
         hub = DiscordBackend(world, Gateway(world, lambda: self.token))
@@ -79,17 +81,17 @@ class DiscordServer(DiscordUserActions):
 
     @property
     def url(self) -> str:
-        """The address of the server."""
+        """The server's URL."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def api_url(self) -> str:
-        """The base of REST calls, for ``discord.http.Route.BASE``."""
+        """The base URL of REST calls, for ``discord.http.Route.BASE``."""
         return self.url + API
 
     @property
     def gateway_url(self) -> str:
-        """The gateway, for ``discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY``."""
+        """The gateway's URL, for ``discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY``."""
         return f"ws://127.0.0.1:{self.port}/gateway"
 
     async def __aenter__(self) -> Self:
@@ -106,16 +108,16 @@ class DiscordServer(DiscordUserActions):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Break every connection."""
+        """Close every connection and refuse new ones."""
         self.faults.refuse_gateway(math.inf)
         self.hub.gateway.drop()
         await self._runner.cleanup()
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
-        """Be unreachable for a while: connections break, and new ones are refused by the machine.
+        """Be unreachable within the block: connections break, and new ones are refused.
 
-        Addresses, sessions and books stay.
+        The address, gateway sessions and records stay.
         """
         await self._site.stop()
         self.hub.gateway.drop()
@@ -134,7 +136,7 @@ class DiscordServer(DiscordUserActions):
 
     @contextmanager
     def used_by_discord_py(self) -> Iterator[None]:
-        """Let every discord.py client in this process talk to this server for a while."""
+        """Point every discord.py client in this process to this server within the block."""
         import yarl
         from discord.gateway import DiscordWebSocket
         from discord.http import Route

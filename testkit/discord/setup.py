@@ -1,4 +1,4 @@
-"""The stage of the Discord server for tests: its people, guilds and channels, set up by a driver."""
+"""Set up users, guilds, channels and permissions on the Discord test server."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from testkit.discord.world import (
 
 
 class DiscordSetup:
-    """Who is there and where; ids are integers.
+    """Creates users, guilds and channels; ids are integers.
 
     Args:
-        hub: The server's parts.
+        hub: The server's backend.
     """
 
     def __init__(self, hub: DiscordBackend) -> None:
@@ -38,16 +38,16 @@ class DiscordSetup:
 
     @property
     def records(self) -> DiscordRecords:
-        """What happened."""
+        """The server's records."""
         return self.hub.world.records
 
     @property
     def bot_id(self) -> int:
-        """The bot's id, also its application's."""
+        """The bot's id, also the application's."""
         return self.world.bot.id
 
     def user(self, name: str, *, shown: str | None = None, bot: bool = False) -> int:
-        """Add a user; returns the id."""
+        """Add a user; return the id."""
         user = DiscordUser(self.world.ids.next(), name, shown, bot)
         self.world.users[user.id] = user
         return user.id
@@ -60,13 +60,13 @@ class DiscordSetup:
         joined: bool = True,
         shard: Shard | None = None,
     ) -> int:
-        """Add a guild of users, with the bot unless told otherwise; returns the id.
+        """Add a guild, by default with the bot; return its id.
 
         Args:
-            name: Its name.
-            members: The users.
+            name: Name of the guild.
+            members: Ids of its users.
             joined: Whether the bot is a member.
-            shard: The shard whose it is; None leaves that to its id.
+            shard: Shard that the guild's id must belong to; None takes any id.
         """
         people = list(members)
         number = self.world.ids.next()
@@ -78,20 +78,20 @@ class DiscordSetup:
         return number
 
     def join(self, guild: int) -> None:
-        """Let the bot join a guild (GUILD_CREATE)."""
+        """Add the bot to a guild (GUILD_CREATE)."""
         place = self.world.guilds[guild]
         place.members.append(self.bot_id)
         self.hub.gateway.tell_joined(place)
 
     def enter(self, guild: int, user: int) -> None:
-        """Let a user join a guild (GUILD_MEMBER_ADD)."""
+        """Add a user to a guild (GUILD_MEMBER_ADD)."""
         self.world.guilds[guild].members.append(user)
         who = self.world.users[user]
         told = member_json(who) | {"guild_id": str(guild)}
         self.hub.gateway.dispatch("GUILD_MEMBER_ADD", told, intent=intents.GUILD_MEMBERS)
 
     def channel(self, guild: int, name: str) -> int:
-        """Add a text channel; returns the id."""
+        """Add a text channel; return its id."""
         channel = ChannelState(self.world.ids.next(), TEXT, name, guild)
         self.world.channels[channel.id] = channel
         if self.world.visible(channel):
@@ -99,19 +99,19 @@ class DiscordSetup:
         return channel.id
 
     def direct(self, user: int) -> int:
-        """Return the id of the bot's conversation with a user."""
+        """Return the id of the bot's DM channel with a user."""
         return self.hub.direct(user).id
 
     def thread(
         self, channel: int, name: str, *, user: int | None = None, from_message: int | None = None
     ) -> int:
-        """Open a public thread, from a message or on its own; returns the id.
+        """Open a public thread, from a message or on its own; return its id.
 
         Args:
-            channel: Its channel.
-            name: Its name.
-            user: Who opens it; None takes the guild's owner.
-            from_message: The message that it starts from; the thread gets its id.
+            channel: Id of the parent channel.
+            name: Name of the thread.
+            user: Id of the user who opens it; None takes the guild's owner.
+            from_message: Id of the message that it starts from; the thread gets the same id.
         """
         parent = self.world.channels[channel]
         source = None if from_message is None else self.records.messages[from_message]
@@ -119,7 +119,7 @@ class DiscordSetup:
         return self.hub.open_thread(parent, name, owner, source).id
 
     def archive(self, thread: int, *, locked: bool = False) -> None:
-        """Archive a thread, and lock it if asked."""
+        """Archive a thread, and optionally lock it."""
         channel = self.world.channels[thread]
         channel.archived, channel.locked = True, locked
         self.hub.tell_channel("THREAD_UPDATE", channel)
@@ -127,12 +127,12 @@ class DiscordSetup:
     def deny(
         self, channel: int, *, view: bool = False, send: bool = False, history: bool = False
     ) -> None:
-        """Take permissions from the bot; call it without any to give all back."""
+        """Set which permissions the bot lacks in a channel; without arguments it has all."""
         place = self.world.channels[channel]
         place.denied = (VIEW_CHANNEL if view else 0) | (SEND_MESSAGES if send else 0)
         place.denied |= READ_MESSAGE_HISTORY if history else 0
         self.hub.tell_channel("CHANNEL_UPDATE", place)
 
     def block(self, user: int, *, blocked: bool = True) -> None:
-        """Refuse the bot's direct messages to a user."""
+        """Let a user block the bot's direct messages."""
         self.world.users[user].blocks = blocked

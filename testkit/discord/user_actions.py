@@ -1,6 +1,6 @@
-"""What people do in the Discord server for tests.
+"""Actions of users on the Discord test server, and waiting for the bot's messages.
 
-Ids go in and come out as integers, so that every action can also be asked for as JSON.
+Ids are integers in arguments and results, so that every action works over JSON as well.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from testkit.discord.setup import DiscordSetup
 
 T = TypeVar("T")
 
-_POLL = 0.05  # for predicates that look at more than the books
+_POLL = 0.05  # for predicates that depend on more than the records
 
 
 class DiscordUserActions(DiscordSetup):
-    """Everything that people do, and waiting for what the bot does.
+    """Actions of users, and waiting for what the bot does.
 
     Args:
-        hub: The server's parts.
-        interactions: Sends commands and presses.
+        hub: The server's backend.
+        interactions: Sends commands and component presses.
     """
 
     def __init__(self, hub: DiscordBackend, interactions: InteractionServer) -> None:
@@ -52,17 +52,17 @@ class DiscordUserActions(DiscordSetup):
         mentions: Iterable[int] = (),
         extra: Mapping[str, Any] | None = None,
     ) -> int:
-        """Let a user say something; returns the message's id.
+        """Send a message as a user; return its id.
 
         Args:
-            channel: Where.
-            user: Who.
-            text: What; mentions are written ``<@id>``.
-            reply_to: The message that it replies to.
-            ping: Whether a reply pings whom it answers.
+            channel: Id of the channel.
+            user: Id of the user.
+            text: Text; mentions are written ``<@id>``.
+            reply_to: Id of the message that it replies to.
+            ping: Whether a reply pings the replied-to user.
             attachments: Files.
-            mentions: Users who are mentioned before the text where it does not.
-            extra: Fields put over the message's JSON: stickers, polls, forwarded snapshots.
+            mentions: Ids of users to mention before the text, unless it does.
+            extra: Fields that override the message's JSON: stickers, polls, forwarded snapshots.
         """
         place = self.world.channels[channel]
         missing = [f"<@{each}>" for each in mentions if f"<@{each}>" not in text]
@@ -80,13 +80,13 @@ class DiscordUserActions(DiscordSetup):
         return message.id
 
     def edit(self, message: int, text: str) -> None:
-        """Let its author edit a message."""
+        """Edit a message as its author."""
         standing = self.records.messages[message]
         rewrite(self.world, standing, MessagePayload({"content": text}))
         self.hub.announce("MESSAGE_UPDATE", standing)
 
     def unfurl(self, message: int, title: str = "A page") -> None:
-        """Add a link's preview: an update that is no edit, as Discord sends by itself."""
+        """Add a link preview: an update without an edit, as Discord sends on its own."""
         standing = self.records.messages[message]
         standing.embeds += ({"type": "link", "title": title},)
         self.hub.announce("MESSAGE_UPDATE", standing)
@@ -96,27 +96,27 @@ class DiscordUserActions(DiscordSetup):
         self.hub.delete(self.records.messages[message])
 
     def react(self, message: int, user: int, emoji: str, *, remove: bool = False) -> None:
-        """React to a message, or take the reaction back."""
+        """Add or remove a user's reaction to a message."""
         self.hub.react(self.records.messages[message], user, emoji, remove=remove)
 
     def type(self, channel: int, user: int) -> None:
-        """Show that a user types."""
+        """Show that a user is typing."""
         self.hub.typing(self.world.channels[channel], user)
 
     def raw(self, event: str, data: Any) -> None:
-        """Send any event, malformed or unknown ones too, to all sessions."""
+        """Send any event, even malformed or unknown, to all sessions."""
         self.hub.gateway.dispatch(event, data, everywhere=True)
 
     def slash(
         self, channel: int, user: int, name: str, options: Mapping[str, Any] | None = None
     ) -> int:
-        """Use a registered command; returns the interaction's id.
+        """Use a registered command; return the interaction's id.
 
         Args:
-            channel: Where.
-            user: Who.
-            name: The command; sub-commands after a space.
-            options: Values by option.
+            channel: Id of the channel.
+            user: Id of the user.
+            name: Name of the command; sub-commands after a space.
+            options: Values by option name.
 
         Raises:
             LookupError: The bot has registered no such command or option there.
@@ -137,11 +137,11 @@ class DiscordUserActions(DiscordSetup):
         options: Mapping[str, Any] | None = None,
         within: float = 60.0,
     ) -> list[Any]:
-        """Type into an option and wait for what is offered.
+        """Type into an option and wait for the choices.
 
         Raises:
             LookupError: The bot has registered no such command or option there.
-            TimeoutError: Nothing was offered in time.
+            TimeoutError: No choices were offered in time.
         """
         place = self.world.channels[channel]
         data = option_data(self.world, place, name, options or {}, (option, typed))
@@ -151,7 +151,7 @@ class DiscordUserActions(DiscordSetup):
     def press(
         self, message: int, custom_id: str, user: int, values: Iterable[str] | None = None
     ) -> int:
-        """Press a button or choose from a list; returns the interaction's id.
+        """Press a button or choose from a select menu; return the interaction's id.
 
         Raises:
             LookupError: The message has no such component, or it is disabled.
@@ -165,7 +165,7 @@ class DiscordUserActions(DiscordSetup):
         return self._interactions.send(COMPONENT, place, user, custom_id, data, message=standing).id
 
     def shown(self, interaction: int) -> str | None:
-        """Return what the answer to an interaction says now; None while there is none."""
+        """Return the current text of the response to an interaction; None if there is none."""
         known: InteractionRecord = self.records.interactions[interaction]
         message = self.records.messages.get(known.response_id or 0)
         if message is None or message.loading or message.deleted is not None:
@@ -173,26 +173,26 @@ class DiscordUserActions(DiscordSetup):
         return message.content
 
     def history(self, message: int) -> list[MessageRevision]:
-        """Return everything that a message ever showed."""
+        """Return all revisions of a message."""
         return self.records.messages[message].shown
 
     def answers(self, channel: int) -> list[DiscordMessage]:
-        """Return the bot's standing messages in a channel, deferred ones without content apart."""
+        """Return the bot's existing messages in a channel, without deferred empty ones."""
         mine = self.records.messages_in(channel, author=self.bot_id)
         return [each for each in mine if not each.loading]
 
     async def until(
         self, predicate: Callable[[DiscordRecords], T], *, within: float = 60.0, empty: bool = False
     ) -> T:
-        """Wait until something is true of the books; returns what the predicate returned.
+        """Wait until a predicate on the records holds; return its result.
 
         Args:
-            predicate: What is waited for.
-            within: Seconds.
-            empty: Whether anything but None counts, empty values too.
+            predicate: Called with the records after each change.
+            within: Timeout in seconds.
+            empty: Whether any result but None counts, even an empty one.
 
         Raises:
-            TimeoutError: It never was; the text tells the end of the books.
+            TimeoutError: It did not hold in time; the text shows the latest records.
         """
         with anyio.move_on_after(within):
             while True:
@@ -206,19 +206,19 @@ class DiscordUserActions(DiscordSetup):
     async def until_messages(
         self, channel: int, count: int, *, within: float = 60.0
     ) -> list[DiscordMessage]:
-        """Wait until the bot has that many messages standing in a channel; returns them.
+        """Wait until the bot has this many messages in a channel; return them.
 
         Raises:
-            TimeoutError: It has fewer; the text tells the end of the books.
+            TimeoutError: There are fewer in time; the text shows the latest records.
         """
         await self.until(lambda _books: len(self.answers(channel)) >= count, within=within)
         return self.answers(channel)
 
     async def until_connected(self, sessions: int = 1, *, within: float = 60.0) -> None:
-        """Wait until that many sessions have a connection.
+        """Wait until this many sessions have a connection.
 
         Raises:
-            TimeoutError: There are fewer.
+            TimeoutError: There are fewer in time.
         """
         await self.until(lambda _books: self.hub.gateway.connected >= sessions, within=within)
 

@@ -1,4 +1,4 @@
-"""Limits of Discord on what is attached to messages and commands, for the server for tests; pure."""
+"""Discord's limits on components, embeds, choices and commands, for the test server. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTED = ("title", "description")
 
 
 def components(shape: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """Return every component of a message, rows and what they hold."""
+    """Yield every component of a message, including nested ones."""
     for each in shape:
         yield each
         yield from components(each.get("components", ()))
@@ -26,7 +26,7 @@ def components(shape: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def fault_in_components(shape: list[Any], *, v2: bool) -> str | None:
-    """Say what Discord would refuse in a message's components; None for nothing."""
+    """Return Discord's error about a message's components; None if they are valid."""
     if len(shape) > (_MAX_ROWS_V2 if v2 else _MAX_ROWS):
         return "Must be 5 or fewer in length."
     seen: set[str] = set()
@@ -46,7 +46,7 @@ def fault_in_components(shape: list[Any], *, v2: bool) -> str | None:
 
 
 def fault_in_embeds(shape: Iterable[Any]) -> str | None:
-    """Say what Discord would refuse in a message's embeds; None for nothing."""
+    """Return Discord's error about a message's embeds; None if they are valid."""
     size = 0
     for embed in shape:
         size += sum(len(embed.get(name) or "") for name in _COUNTED)
@@ -56,7 +56,7 @@ def fault_in_embeds(shape: Iterable[Any]) -> str | None:
 
 
 def fault_in_choices(choices: list[Any]) -> str | None:
-    """Say what Discord would refuse in what an autocompletion offers; None for nothing."""
+    """Return Discord's error about autocomplete choices; None if they are valid."""
     if len(choices) > _MAX_CHOICES:
         return "Must be 25 or fewer in length."
     for choice in choices:
@@ -66,7 +66,7 @@ def fault_in_choices(choices: list[Any]) -> str | None:
 
 
 def fault_in_overwrite(standing: Iterable[Any], wanted: Iterable[Any]) -> str | None:
-    """Say what Discord would refuse in putting some commands in the place of others."""
+    """Return Discord's error about overwriting commands; None if it is allowed."""
     before, after = (
         {each["name"] for each in some if each.get("type") == _ENTRY_POINT}
         for some in (standing, wanted)
@@ -75,7 +75,7 @@ def fault_in_overwrite(standing: Iterable[Any], wanted: Iterable[Any]) -> str | 
 
 
 def fault_in_command(command: Mapping[str, Any]) -> str | None:
-    """Say what Discord would refuse in a slash command; None for nothing."""
+    """Return Discord's error about a slash command; None if it is valid."""
     if command.get("type", 1) != 1:
         return None
     name, text = command.get("name", ""), command.get("description", "")

@@ -1,4 +1,4 @@
-"""The world of the Discord server for tests: users, guilds, channels, threads, DMs, permissions."""
+"""The state of the Discord test server: users, guilds, channels, threads, DMs, permissions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPOCH_MS = 1_420_070_400_000
 
 @dataclass(slots=True)
 class Snowflakes:
-    """Ids that grow with time, as Discord's do."""
+    """Generator of ids that grow with time, like Discord's."""
 
     _last: int = 0
 
@@ -29,7 +29,7 @@ class Snowflakes:
 
     @staticmethod
     def moment(snowflake: int) -> float:
-        """Return the wall clock's seconds when an id was made."""
+        """Return the Unix time at which an id was made."""
         return ((snowflake >> 22) + _EPOCH_MS) / 1000
 
 
@@ -38,10 +38,10 @@ class DiscordUser:
     """A user.
 
     Attributes:
-        id: The id.
-        name: The unique name.
-        display_name: The display name; None shows the name.
-        bot: Whether it is a bot.
+        id: The user's id.
+        name: Unique name.
+        display_name: Display name; None shows the name.
+        bot: Whether the user is a bot.
         blocks: Whether direct messages from the bot are refused.
     """
 
@@ -57,10 +57,10 @@ class Guild:
     """A guild.
 
     Attributes:
-        id: The id; also of the role that everybody has.
-        name: Its name.
-        owner_id: Its owner.
-        members: The members; the bot too where it has joined.
+        id: The guild's id; also the id of its @everyone role.
+        name: Name of the guild.
+        owner_id: Id of the owner.
+        members: Ids of the members, including the bot if it has joined.
     """
 
     id: int
@@ -71,19 +71,19 @@ class Guild:
 
 @dataclass(slots=True)
 class ChannelState:
-    """A channel, thread or direct conversation.
+    """A channel, thread or direct message channel.
 
     Attributes:
-        id: The id.
+        id: The channel's id.
         kind: Discord's channel type.
-        name: Its name; empty for direct ones.
-        guild_id: The guild; None for direct ones.
-        parent_id: A thread's channel.
-        owner_id: Who opened a thread.
-        recipient_id: The other side of a direct one.
-        denied: The bot's missing permissions.
-        archived: A thread that sleeps until somebody writes.
-        locked: An archived thread in which nobody can write.
+        name: Name; empty for DMs.
+        guild_id: Id of the guild; None for DMs.
+        parent_id: Id of a thread's channel.
+        owner_id: Id of the user who opened a thread.
+        recipient_id: Id of the other user of a DM.
+        denied: Permissions that the bot lacks.
+        archived: Whether a thread is archived; a new message reopens it.
+        locked: Whether an archived thread cannot be reopened by a message.
     """
 
     id: int
@@ -105,16 +105,16 @@ class ChannelState:
 
 @dataclass(slots=True)
 class DiscordWorld:
-    """Everybody and every place.
+    """All users, guilds and channels.
 
     Attributes:
         bot: The bot's user; its id is also the application's.
-        records: What happened, with the messages.
-        ids: The source of ids.
-        users: By id.
-        guilds: By id.
-        channels: By id.
-        portal_intents: The privileged intents that are enabled for the application.
+        records: Messages and other records.
+        ids: Generator of ids.
+        users: Users by id.
+        guilds: Guilds by id.
+        channels: Channels by id.
+        portal_intents: Privileged intents that are enabled for the application.
     """
 
     bot: DiscordUser
@@ -127,28 +127,28 @@ class DiscordWorld:
 
     @classmethod
     def create(cls, bot_name: str, portal_intents: int) -> DiscordWorld:
-        """Make a world with a bot and nothing else."""
+        """Create a world with only the bot."""
         ids = Snowflakes()
         bot = DiscordUser(ids.next(), bot_name, bot=True)
         return cls(bot, DiscordRecords(), ids, {bot.id: bot}, portal_intents=portal_intents)
 
     def has_bot(self, guild: Guild) -> bool:
-        """Whether the bot is a member."""
+        """Return whether the bot is a member."""
         return self.bot.id in guild.members
 
     def visible(self, channel: ChannelState) -> bool:
-        """Whether the bot may know of a channel."""
+        """Return whether the bot can see a channel."""
         if channel.guild_id is None:
             return channel.recipient_id is not None
         place = self.parent(channel)
         return self.has_bot(self.guilds[channel.guild_id]) and not place.denied & VIEW_CHANNEL
 
     def parent(self, channel: ChannelState) -> ChannelState:
-        """Return the channel whose permissions count: a thread's parent, else itself."""
+        """Return the channel whose permissions apply: a thread's parent, else itself."""
         return self.channels[channel.parent_id] if channel.parent_id else channel
 
     def direct(self, user_id: int) -> tuple[ChannelState, bool]:
-        """Return the bot's conversation with a user, and whether it is new."""
+        """Return the bot's DM channel with a user, and whether it is new."""
         for channel in self.channels.values():
             if channel.recipient_id == user_id:
                 return channel, False
@@ -157,7 +157,7 @@ class DiscordWorld:
         return channel, True
 
     def visible_messages(self, channel_id: int) -> list[DiscordMessage]:
-        """Return what a channel's history shows to all, oldest first."""
+        """Return the messages of a channel's history, oldest first."""
         return [each for each in self.records.messages_in(channel_id) if not each.ephemeral]
 
     def last_message(self, channel_id: int) -> int | None:

@@ -1,6 +1,7 @@
-"""What bots ask of their account, files and chats on the Telegram test server.
+"""Bot API methods of the Telegram test server for accounts, commands, files, chats and webhooks.
 
-Each method is a plain function of world, bot and parameters; it returns ``result`` or raises Refused.
+Each method is a function of world, bot and parameters; it returns ``result`` or raises
+``BotApiError``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from testkit.telegram.validation import Params, bad
 from testkit.telegram.world import BotAccount, ChatState, TelegramWorld
 
 MAX_DOWNLOAD = 20 * 1024 * 1024
-"""What ``getFile`` gives to bots: https://core.telegram.org/bots/api#getfile."""
+"""Maximum size for ``getFile``: https://core.telegram.org/bots/api#getfile."""
 
 
 def get_me(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
@@ -26,7 +27,7 @@ def get_me(_world: TelegramWorld, bot: BotAccount, _params: Params) -> Json:
 
 
 def answer_callback(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``answerCallbackQuery``: once for each."""
+    """``answerCallbackQuery``; each query can be answered once."""
     number = params.text("callback_query_id")
     text = rules.checked_toast(params.text("text"))
     if number not in bot.callbacks:
@@ -61,7 +62,7 @@ def delete_commands(_world: TelegramWorld, bot: BotAccount, params: Params) -> b
 
 
 def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
-    """``getFile``: up to 20 MB."""
+    """``getFile``, up to 20 MB."""
     stored = world.files.get(params.text("file_id"))
     if stored is None:
         raise bad("wrong file_id or the file is temporarily unavailable")
@@ -76,7 +77,7 @@ def get_file(world: TelegramWorld, _bot: BotAccount, params: Params) -> Json:
 
 
 def member(world: TelegramWorld, room: ChatState, user: int) -> Json:
-    """A ``ChatMember``."""
+    """Return a ``ChatMember``."""
     bots = [one.user for one in world.bots.values() if one.user.id == user]
     who = bots[0] if bots else world.users.get(user)
     if who is None:
@@ -104,7 +105,7 @@ def get_member(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
 
 
 def leave(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``leaveChat``: the bot hears of it, too."""
+    """``leaveChat``; the bot receives an update as well."""
     room = world.room_for(bot, params.text("chat_id"))
     if room.chat.type == "private":
         raise bad("chat member status can't be changed in private chats")
@@ -113,7 +114,7 @@ def leave(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
 
 
 def move(world: TelegramWorld, room: ChatState, bot: BotAccount, status: str, by: Json) -> None:
-    """Let a bot enter or leave a chat; ``status`` is ``member``, ``left`` or ``kicked``."""
+    """Change a bot's membership to ``member``, ``left`` or ``kicked``, and send the update."""
     before = member(world, room, bot.user.id)
     room.away.pop(bot.user.id, None)
     if status != "member":
@@ -153,7 +154,7 @@ def _set_up(bot: BotAccount, params: Params) -> None:
 
 
 def allow(bot: BotAccount, params: Params) -> None:
-    """Take ``allowed_updates`` where it is given; an empty list is the default again."""
+    """Set ``allowed_updates`` if given; an empty list restores the default."""
     kinds = params.json("allowed_updates")
     if kinds is not None:
         bot.allowed = frozenset(kinds) or None

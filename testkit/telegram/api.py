@@ -1,4 +1,4 @@
-"""How the Telegram test server takes calls: tokens, faults, flood limits, polls, downloads."""
+"""HTTP handlers of the Telegram test server: tokens, faults, flood limits, updates, downloads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _HAS_WEBHOOK = (
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """A call as it came: the bot's id is 0 for an unknown token."""
+    """A parsed call; the bot's id is 0 for an unknown token."""
 
     token: str
     bot: int
@@ -52,12 +52,12 @@ class _Called:
 
 
 class BotApiHandler:
-    """The handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``.
+    """Handlers of ``/bot<token>/<method>`` and ``/file/bot<token>/<path>``.
 
     Attributes:
-        tasks: Where webhooks are called; set before the first request.
+        tasks: Task group for webhook deliveries; set before the first request.
         missing: Methods that answer 404, as on an older server.
-        webhook_pause: Seconds before a webhook that failed is called again.
+        webhook_pause: Seconds before a failed webhook is called again.
     """
 
     def __init__(self, world: TelegramWorld, faults: TelegramFaults) -> None:
@@ -69,7 +69,7 @@ class BotApiHandler:
         self._faults = faults
 
     async def call(self, request: web.Request) -> web.StreamResponse:
-        """Carry out a method, or let it go wrong, and note it."""
+        """Perform and record a method call, with faults."""
         at = time.monotonic()
         called = await self._called(request)
         values = called.params.values
@@ -94,7 +94,7 @@ class BotApiHandler:
         return respond(request, outcome)
 
     async def download(self, request: web.Request) -> web.StreamResponse:
-        """Give a file's bytes, or let it go wrong, and note it."""
+        """Send and record a file download, with faults."""
         path = request.match_info["path"]
         bot = self._world.bots.get(request.match_info["token"])
         number = 0 if bot is None else bot.user.id
@@ -119,7 +119,7 @@ class BotApiHandler:
         return respond(request, outcome)
 
     def end_polls(self) -> None:
-        """Let every waiting ``getUpdates`` end."""
+        """End every waiting ``getUpdates``."""
         for bot in self._world.bots.values():
             bot.poll, bot.poll_ended = bot.poll + 1, CLOSED
             bot.wake()
@@ -248,18 +248,18 @@ METHODS: dict[str, Method] = {
     },
 }
 NAMES = {name.lower(): name for name in (*METHODS, "getUpdates")}
-"""The methods by their names in lower case, since Telegram minds no case."""
+"""Method names by lower-case name, since Telegram ignores case."""
 
 
 def canonical(name: str, missing: Collection[str] = ()) -> str:
-    """A method's name as documented.
+    """Return a method's name as documented.
 
     Args:
-        name: In any case.
-        missing: Methods that there shall not be.
+        name: Name in any case.
+        missing: Names of methods to treat as unknown.
 
     Raises:
-        Refused: There is no such method.
+        BotApiError: There is no such method.
     """
     if name.lower() not in NAMES or NAMES[name.lower()] in missing:
         raise BotApiError(404, "Not Found")
@@ -271,14 +271,14 @@ _PATIENCE = aiohttp.ClientTimeout(total=60)
 
 
 async def deliver(bot: BotAccount, books: TelegramRecords, pause: float) -> None:
-    """Post the bot's updates to its webhook, each until a 2xx confirms it, one at a time.
+    """Post the bot's updates to its webhook one at a time, each until a 2xx confirms it.
 
     Ends when the webhook is removed or replaced.
 
     Args:
-        bot: Whose.
-        books: Where hand-overs are noted.
-        pause: Seconds before an update that was not taken is posted again.
+        bot: The bot.
+        books: Receives the delivery records.
+        pause: Seconds before a failed update is posted again.
     """
     webhook = bot.webhook
     async with aiohttp.ClientSession(timeout=_PATIENCE) as session:
@@ -301,7 +301,7 @@ async def deliver(bot: BotAccount, books: TelegramRecords, pause: float) -> None
 
 
 async def _post(session: aiohttp.ClientSession, webhook: Json, update: UpdateDelivery) -> str:
-    """Post one; returns why it was not taken, or nothing."""
+    """Post one update; return the error, or an empty string."""
     headers = {_SECRET: webhook["secret"]} if webhook["secret"] else {}
     try:
         async with session.post(webhook["url"], json=update.update, headers=headers) as answer:

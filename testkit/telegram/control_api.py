@@ -1,11 +1,11 @@
-"""The control API of the Telegram test server, for a driver in another process.
+"""HTTP control API of the Telegram test server, for tests in another process.
 
-``POST /control/<act>`` with a JSON object of the arguments answers ``{"ok": true, "result": …}``, or
-400 with ``error``. Acts are the methods of ``TelegramDriver`` (chats, users and bots by id, bytes in
-base64) and of ``Faults`` (also as ``faults.flood`` …), and: ``fault`` (the fields of ``Fault``),
-``missing`` (``method``, ``missing``), ``down``, ``up``, ``until_messages`` (``chat``, ``count``,
-``within``), ``until_confirmed`` and ``until_changed`` (``within``), ``whoami``.
-``GET /control/books`` gives everything that happened.
+``POST /control/<act>`` with a JSON object of the arguments answers ``{"ok": true, "result": …}``,
+or 400 with ``error``. Actions are the methods of ``TelegramUserActions`` (chats, users and bots by
+id, bytes in base64) and of ``TelegramFaults`` (also as ``faults.flood`` …), and: ``fault`` (the
+fields of ``BotApiFault``), ``missing`` (``method``, ``missing``), ``down``, ``up``,
+``until_messages`` (``chat``, ``count``, ``within``), ``until_confirmed`` and ``until_changed``
+(``within``), ``whoami``. ``GET /control/books`` returns all records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FAULTS = frozenset(
 
 
 def add_routes(app: web.Application, server: TelegramServer) -> None:
-    """Serve the control API of a server."""
+    """Add the routes of the control API."""
 
     async def read(_request: web.Request) -> web.Response:
         return web.json_response(server.records.as_json())
@@ -77,7 +77,7 @@ def _act(server: TelegramServer, name: str, values: Json) -> Any:
 
 
 def _arguments(server: TelegramServer, values: Json) -> Json:
-    """Arguments as the methods take them: bytes, media and bots' accounts."""
+    """Convert JSON arguments to what the methods take: bytes, media and bot accounts."""
     given = dict(values)
     if isinstance(given.get("data"), str) and "message" not in given:
         given["data"] = _decoded(given["data"])
@@ -101,7 +101,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _plain(result: Any) -> Any:
-    """A result as JSON can hold it."""
+    """Convert a result to JSON values."""
     if isinstance(result, TelegramUser | TelegramChat):
         return result.as_json()
     if isinstance(result, BotApiFault):

@@ -1,8 +1,8 @@
-"""What may go wrong between a bot and Telegram, as the test server plays it.
+"""Faults between a bot and the Telegram test server.
 
-Rule 1: a fault meets the calls that match it, a number of times, then it is over.
-Rule 2: without a method it meets every call except ``getUpdates``, so that a waiting poll does not
-use it up; ``"*"`` meets all.
+Rule 1: a fault applies to the calls that match it, for a number of times.
+Rule 2: without a method it applies to every call except ``getUpdates``, so that a waiting poll does
+    not use it up; ``"*"`` applies to all.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _SHOWING = ("sendMessage", "editMessageText", "editMessageReplyMarkup")
 
 @dataclass(slots=True)
 class BotApiFault:
-    """Something that goes wrong.
+    """A fault of Bot API calls.
 
     Attributes:
-        kind: ``refuse`` (an API error), ``html`` (a proxy's page), ``hang_up`` (the connection
-            breaks before anything was done), ``lost`` (it breaks after), ``slow`` (seconds or the
-            gate pass first, then all is well), ``garbage`` (done, but the JSON is cut off),
-            ``odd`` (done, but the answer holds what no client knows yet), ``endless`` (nothing is done,
-            and the answer does not end).
-        method: Only this one.
-        chat: Only in this chat.
-        text: Only where the text contains this.
-        bot: Only this bot's calls, by its id.
-        times: How often.
-        status: The HTTP status of ``refuse`` and ``html``.
-        description: Telegram's words.
-        retry_after: Seconds, with ``refuse``.
-        entities: Only calls that carry entities or a parse mode.
-        packed: Send ``endless`` packed.
-        seconds: How long ``slow`` takes.
-        gate: What ``slow`` waits for instead.
+        kind: ``refuse`` (an API error), ``html`` (a proxy's error page), ``hang_up`` (the
+            connection breaks, nothing is performed), ``lost`` (performed, then it breaks), ``slow``
+            (delayed by seconds or until the gate is set), ``garbage`` (performed, truncated JSON),
+            ``odd`` (performed, with values that no client knows), ``endless`` (not performed,
+            endless answer).
+        method: Method that it applies to.
+        chat: Id of the chat that it applies to.
+        text: Substring of the text that it applies to.
+        bot: Id of the bot that it applies to.
+        times: Number of calls.
+        status: HTTP status of ``refuse`` and ``html``.
+        description: Telegram's error description.
+        retry_after: Seconds in the error of ``refuse``.
+        entities: Whether it applies only to calls with entities or a parse mode.
+        packed: Whether ``endless`` is compressed.
+        seconds: Delay of ``slow``.
+        gate: Event that ``slow`` waits for instead.
     """
 
     kind: FaultKind
@@ -61,7 +61,7 @@ class BotApiFault:
     gate: anyio.Event | None = None
 
     def meets(self, bot: int, method: str, chat: int | None, params: Json) -> bool:
-        """Whether a call matches."""
+        """Return whether a call matches."""
         if self.times <= 0 or (self.method is None and method == "getUpdates"):
             return False
         marked = bool(params.get("entities") or params.get("parse_mode"))
@@ -74,7 +74,7 @@ class BotApiFault:
         )
 
     def refusal(self) -> BotApiError:
-        """The error that ``refuse`` answers with."""
+        """Return the error of ``refuse``."""
         extra = {} if self.retry_after is None else {"retry_after": self.retry_after}
         return BotApiError(self.status, self.description, extra)
 
@@ -90,14 +90,14 @@ class _Flood:
 
 @dataclass(slots=True)
 class TelegramFaults:
-    """The faults that are in force; every method may be called while bots run."""
+    """The active faults; every method may be called while bots run."""
 
     _faults: list[BotApiFault] = field(default_factory=list)
     _floods: dict[int | None, _Flood] = field(default_factory=dict)
     _penalties: dict[int | None, float] = field(default_factory=dict)
 
     def add(self, fault: BotApiFault) -> BotApiFault:
-        """Put a fault in force; ``times = 0`` on it ends it."""
+        """Activate a fault; setting its ``times`` to 0 ends it."""
         self._faults.append(fault)
         return fault
 
@@ -118,25 +118,25 @@ class TelegramFaults:
         retry_after: int = 1,
         methods: tuple[str, ...] = _SHOWING,
     ) -> None:
-        """Limit what a chat takes; beyond it, and until ``retry_after`` has passed, it is 429.
+        """Limit a chat's calls; above the limit and until ``retry_after`` has passed they get 429.
 
         Args:
             chat: The chat's id; None limits all chats together.
-            per_second: How many calls a second are let through; below one, a call in so many.
+            per_second: Calls allowed per second; may be below one.
             retry_after: Whole seconds.
-            methods: The methods that count and are limited.
+            methods: Methods that are counted and limited.
         """
         self._floods[chat] = _Flood(per_second, retry_after, tuple(methods))
 
     def calm(self, chat: int | None) -> None:
-        """Lift a chat's flood limit."""
+        """Remove a chat's flood limit."""
         self._floods.pop(chat, None)
         self._penalties.pop(chat, None)
 
     def flood_once(
         self, chat: int | None = None, retry_after: int = 1, times: int = 1
     ) -> BotApiFault:
-        """Answer the next call in a chat with 429."""
+        """Answer the next calls in a chat with 429."""
         why = f"Too Many Requests: retry after {retry_after}"
         fault = BotApiFault("refuse", chat=chat, status=429, description=why, times=times)
         fault.retry_after = retry_after
@@ -164,31 +164,31 @@ class TelegramFaults:
         )
 
     def html(self, status: int = 502, *, method: str | None = None, times: int = 1) -> BotApiFault:
-        """Answer as a broken proxy: an error with an HTML page."""
+        """Answer like a broken proxy, with an HTML error page."""
         return self.add(BotApiFault("html", method=method, status=status, times=times))
 
     def hang_up(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
-        """Take the connection, do nothing, break it."""
+        """Break the connection without performing the call."""
         return self.add(BotApiFault("hang_up", method=method, times=times))
 
     def lose_answer(
         self, *, method: str | None = "sendMessage", chat: int | None = None, times: int = 1
     ) -> BotApiFault:
-        """Carry the call out, then break the connection instead of answering."""
+        """Perform the call, then break the connection instead of answering."""
         return self.add(BotApiFault("lost", method=method, chat=chat, times=times))
 
     def garbage(self, *, method: str | None = None, times: int = 1) -> BotApiFault:
-        """Carry the call out, then answer with JSON that is cut off."""
+        """Perform the call, then answer with truncated JSON."""
         return self.add(BotApiFault("garbage", method=method, times=times))
 
     def odd(self, *, method: str | None = "sendMessage", times: int = 1) -> BotApiFault:
-        """Carry the call out, then answer with what no client knows yet; a message keeps its id."""
+        """Perform the call, then answer with values unknown to clients; a message keeps its id."""
         return self.add(BotApiFault("odd", method=method, times=times))
 
     def endless(
         self, *, method: str | None = None, packed: bool = False, times: int = 1
     ) -> BotApiFault:
-        """Do nothing, and answer without end."""
+        """Answer with an endless body without performing the call."""
         return self.add(BotApiFault("endless", method=method, packed=packed, times=times))
 
     def slow(
@@ -200,13 +200,13 @@ class TelegramFaults:
         times: int = 1,
         gate: anyio.Event | None = None,
     ) -> BotApiFault:
-        """Let the next calls wait, for a time or for an event, before they are carried out."""
+        """Delay the next calls by a time or until an event is set."""
         return self.add(
             BotApiFault("slow", method=method, chat=chat, times=times, seconds=seconds, gate=gate)
         )
 
     def refuse_entities(self, chat: int | None = None, times: int = FOR_EVER) -> BotApiFault:
-        """Refuse texts with entities or markup, as if they were malformed."""
+        """Reject texts with entities or markup as malformed."""
         fault = BotApiFault("refuse", chat=chat, times=times, status=400, entities=True)
         fault.description = "Bad Request: can't parse entities: Can't find end of the entity"
         return self.add(fault)
@@ -218,7 +218,7 @@ class TelegramFaults:
         return self.refuse(403, description, chat=chat, times=FOR_EVER)
 
     def take(self, bot: int, method: str, chat: int | None, params: Json) -> BotApiFault | None:
-        """The fault that meets this call, if any; it is used up by that. The server's."""
+        """Return the fault for this call, if any, and count it; called by the server."""
         for fault in self._faults:
             if fault.meets(bot, method, chat, params):
                 fault.times -= 1
@@ -228,7 +228,7 @@ class TelegramFaults:
         return None
 
     def is_before_retry_after(self, method: str, chat: int | None) -> bool:
-        """Whether a call to show something comes before the last ``retry_after`` has passed."""
+        """Return whether a call that sends or edits comes before ``retry_after`` has passed."""
         limits = (self._penalties.get(chat, 0.0), self._penalties.get(None, 0.0))
         return method in _SHOWING and time.monotonic() < max(limits)
 
@@ -236,7 +236,7 @@ class TelegramFaults:
         """Count a call against the limits of its chat.
 
         Raises:
-            Refused: 429 with ``retry_after``.
+            BotApiError: 429 with ``retry_after``.
         """
         now = time.monotonic()
         for key in {chat, None}:

@@ -1,4 +1,4 @@
-"""Requests and answers of the Telegram test server, as they stand on the wire."""
+"""Parse requests and write responses of the Telegram test server."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PAGE = "<html><head><title>{0}</title></head><body><h1>{0} Bad Gateway</h1></bo
 
 @dataclass(frozen=True, slots=True)
 class BotApiResponse:
-    """What a caller is told; status 0 breaks the connection.
+    """A response; status 0 breaks the connection.
 
     Attributes:
-        status: The HTTP status.
-        body: JSON, or text as it is.
-        performed: The call was carried out, whatever the caller is told.
+        status: HTTP status.
+        body: JSON, or text sent unchanged.
+        performed: Whether the call was performed, whatever the response.
     """
 
     status: int
@@ -30,7 +30,7 @@ class BotApiResponse:
 
     @property
     def reason(self) -> str:
-        """Why it was refused, for the books."""
+        """The error description, for the records."""
         if isinstance(self.body, str):
             return self.body[:60]
         return str(self.body.get("description", ""))
@@ -40,12 +40,12 @@ BROKEN = BotApiResponse(0, CLOSED)
 
 
 def page(status: int) -> BotApiResponse:
-    """A proxy's error page."""
+    """Return a proxy's error page."""
     return BotApiResponse(status, _PAGE.format(status))
 
 
 async def read(request: web.Request) -> Json:
-    """The parameters, from query and body; an uploaded file is a pair of name and bytes."""
+    """Return the parameters from query and body; an upload is a pair of name and bytes."""
     values: Json = dict(request.query)
     if request.can_read_body and request.content_type == "application/json":
         try:
@@ -66,7 +66,7 @@ async def read(request: web.Request) -> Json:
 
 
 def respond(request: web.Request, outcome: BotApiResponse) -> web.StreamResponse:
-    """Answer, or break the connection."""
+    """Send the response, or break the connection."""
     if outcome.status == 0:
         if request.transport is not None:
             request.transport.abort()

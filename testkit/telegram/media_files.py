@@ -22,17 +22,17 @@ _SIZES = ((90, 67), (320, 240), (800, 600), (1280, 960))
 
 @dataclass(frozen=True, slots=True)
 class TelegramMedia:
-    """Something to attach.
+    """A file to send.
 
     Attributes:
         kind: ``photo``, ``voice``, ``audio``, ``video``, ``video_note``, ``animation``,
             ``document`` or ``sticker``.
-        data: What a download gives.
-        caption: Shown below it.
-        name: The file's name.
-        mime: Its type; empty takes the usual one of its kind.
-        size: The declared size in bytes; None takes the true one.
-        duration: Seconds.
+        data: Content of the file.
+        caption: Caption.
+        name: Name of the file.
+        mime: MIME type; empty takes the default of the kind.
+        size: Declared size in bytes; None takes the true size.
+        duration: Duration in seconds.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class TelegramMedia:
 
 
 def media_fields(world: TelegramWorld, media: TelegramMedia) -> Json:
-    """The fields of a message that carries a file, which is kept for download."""
+    """Store a file, and return the message fields that describe it."""
     folder, suffix, usual = _FOLDERS[media.kind]
     if media.kind == "photo":
         return {"photo": [_picture(world, media, width, high) for width, high in _SIZES]}
@@ -65,7 +65,7 @@ def media_fields(world: TelegramWorld, media: TelegramMedia) -> Json:
         case _:
             fields |= {"file_name": media.name, "mime_type": media.mime or usual}
     if media.kind == "animation":
-        # Both fields are set, for clients that know no animations.
+        # Both fields are set, for clients that do not know animations.
         known = {"file_id", "file_unique_id", "file_size", "mime_type"}
         document = {name: one for name, one in fields.items() if name in known}
         return {"animation": fields, "document": document}

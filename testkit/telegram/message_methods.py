@@ -1,6 +1,7 @@
-"""How bots show, change and remove messages on the Telegram test server.
+"""Bot API methods of the Telegram test server that send, edit and delete messages.
 
-Each method is a plain function of world, bot and parameters; it returns ``result`` or raises Refused.
+Each method is a function of world, bot and parameters; it returns ``result`` or raises
+``BotApiError``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _GENERAL = 1
 
 def _topic(room: ChatState, params: Params) -> int | None:
     topic = params.integer("message_thread_id")
-    # A supergroup without topics has threads of replies, which are named like topics.
+    # A supergroup without topics has reply threads, which use the same parameter.
     threads = room.messages if room.chat.type == "supergroup" and not room.chat.forum else {}
     if topic is not None and topic not in room.topics and topic not in threads:
         raise bad("message thread not found")
@@ -27,7 +28,7 @@ def _topic(room: ChatState, params: Params) -> int | None:
 
 
 def _target(room: ChatState, params: Params) -> tuple[int | None, Json]:
-    """The message that a call replies to, and the quote."""
+    """Return the message that a call replies to, and the quote's fields."""
     reply = params.json("reply_parameters") or {}
     target = reply.get("message_id", params.integer("reply_to_message_id"))
     lenient = reply.get("allow_sending_without_reply")
@@ -55,7 +56,7 @@ def _show(
     content: Json,
     now: MessageVersion,
 ) -> Json:
-    """Put a bot's message into a chat and into the books."""
+    """Add a bot's message to a chat and to the records."""
     room = world.room_for(bot, params.text("chat_id"))
     topic = _topic(room, params)
     target, fields = _target(room, params)
@@ -94,7 +95,7 @@ def _text(params: Params) -> tuple[str, list[Json]]:
 
 
 def send_media(kind: str) -> Callable[[TelegramWorld, BotAccount, Params], Json]:
-    """``sendDocument`` and the like; the file is kept, whether uploaded, known or a link."""
+    """Return the method for a kind of media; files may be uploads, file ids or URLs."""
 
     def send(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
         world.room_for(bot, params.text("chat_id"))
@@ -131,7 +132,7 @@ def send_media(kind: str) -> Callable[[TelegramWorld, BotAccount, Params], Json]
 def _own(
     world: TelegramWorld, bot: BotAccount, params: Params, missing: str
 ) -> tuple[ChatState, BotMessage]:
-    """A bot's own message, for changing it."""
+    """Return a bot's own message, to change it."""
     room = world.room_for(bot, params.text("chat_id"))
     number = params.integer("message_id")
     if number is None or number not in room.messages:
@@ -168,7 +169,7 @@ def _change(
 
 
 def edit_text(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
-    """``editMessageText``; without ``reply_markup`` the buttons go, as on the real server."""
+    """``editMessageText``; without ``reply_markup`` it removes the buttons, as the real server."""
     room, shown = _own(world, bot, params, "message to edit not found")
     if shown.kind != "text":
         raise bad("there is no text in the message to edit")
@@ -188,7 +189,7 @@ def edit_buttons(world: TelegramWorld, bot: BotAccount, params: Params) -> Json:
 
 
 def delete_message(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
-    """``deleteMessage``: a bot's own, and in private chats anybody's."""
+    """``deleteMessage``: a bot's own messages, and any message in private chats."""
     room = world.room_for(bot, params.text("chat_id"))
     number = params.integer("message_id")
     if number is None or number not in room.messages:
@@ -209,7 +210,7 @@ def chat_action(world: TelegramWorld, bot: BotAccount, params: Params) -> bool:
     room = world.room_for(bot, params.text("chat_id"))
     if params.text("action") not in rules.ACTIONS:
         raise bad("wrong parameter action in request")
-    # Here, and for no message, the General topic of a forum has a number.
+    # Only chat actions may address a forum's General topic by its id.
     forum = room.chat.forum and room.chat.type == "supergroup"
     general = forum and params.integer("message_thread_id") == _GENERAL
     topic = _GENERAL if general else _topic(room, params)

@@ -1,4 +1,4 @@
-"""The Telegram server for tests as a process of its own, which outlives bots that are killed."""
+"""Run the Telegram test server in a process of its own, which outlives killed bots."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class TelegramProcess:
     """The server in a process; an async context manager.
 
     Attributes:
-        url: The base for bots.
+        url: Base URL for bots.
         token: The first bot's token.
     """
 
     def __init__(self, books: Path | None = None, *options: str) -> None:
-        """Prepare to start it, its facts going to a file, with options of its command line."""
+        """Prepare to start it, with a file for records and further command-line options."""
         self.url = ""
         self.token = ""
         self._options = [*options, *([] if books is None else ["--books", str(books)])]
@@ -30,7 +30,7 @@ class TelegramProcess:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
-        """Start it and wait for its addresses."""
+        """Start the process and read its URLs."""
         command = [sys.executable, "-m", "testkit.telegram.server", *self._options]
         self._process = await anyio.open_process(command, stderr=None)
         text = b""
@@ -53,7 +53,7 @@ class TelegramProcess:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End it."""
+        """Kill the process."""
         await self._session.close()
         if self._process.returncode is None:
             self._process.kill()
@@ -62,10 +62,10 @@ class TelegramProcess:
             await self._process.aclose()
 
     async def do(self, act: str, **arguments: Any) -> Any:
-        """Do what the server's method of that name does; see ``telegram_control``.
+        """Call the server's method of this name; see ``testkit.telegram.control_api``.
 
         Raises:
-            RuntimeError: The server refused it; the text says why.
+            RuntimeError: The server refused the call; the text says why.
         """
         async with self._session.post(f"/control/{act}", json=arguments) as response:
             answer = await response.json()
@@ -74,13 +74,13 @@ class TelegramProcess:
         return answer["result"]
 
     async def records(self) -> dict[str, Any]:
-        """Everything that happened, as ``Books.as_json`` has it."""
+        """Return all records, as ``TelegramRecords.as_json`` makes them."""
         async with self._session.get("/control/books") as response:
             books: dict[str, Any] = await response.json()
         return books
 
     async def texts(self, chat: int) -> list[str]:
-        """What the bots' messages of a chat say now."""
+        """Return the current texts of the bots' messages in a chat."""
         shown = (await self.records())["shown"]
         return [
             one["versions"][-1]["text"]
@@ -89,10 +89,10 @@ class TelegramProcess:
         ]
 
     async def until(self, claim: Callable[[dict[str, Any]], Any], within: float = 60.0) -> None:
-        """Wait until something holds of the books.
+        """Wait until a predicate on the records holds.
 
         Raises:
-            TimeoutError: It did not come true in so many seconds; the message shows the texts.
+            TimeoutError: It did not hold in time; the message shows the texts.
         """
         books: dict[str, Any] = {}
         with anyio.move_on_after(within):

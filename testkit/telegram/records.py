@@ -1,6 +1,6 @@
-"""What the Telegram test server remembers: every message, call, update and download, with times.
+"""Records of the Telegram test server: messages, calls, updates and downloads, with times.
 
-Times are seconds of the machine's monotonic clock, so that processes of one machine can compare.
+Times are seconds of the machine's monotonic clock, comparable between processes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class MessageVersion:
-    """How a message looked from one moment on.
+    """The content of a message from a point in time on.
 
     Attributes:
-        at: When it began to look so.
-        text: The text or caption, without markup.
-        entities: Its entities as the bot sent them, offsets in UTF-16 units.
+        at: Time of this version.
+        text: Text or caption, without markup.
+        entities: Entities as the bot sent them, with offsets in UTF-16 units.
         buttons: Rows of inline buttons.
     """
 
@@ -34,18 +34,18 @@ class MessageVersion:
 
 @dataclass(slots=True)
 class BotMessage:
-    """A message of a bot, as people in the chat saw it.
+    """A message that a bot sent, as people in the chat see it.
 
     Attributes:
         bot: The bot's id.
         chat: The chat's id.
         id: The message's id.
-        topic: The ``message_thread_id`` that the bot gave.
-        reply_to: The message that it answers.
+        topic: ``message_thread_id`` given by the bot.
+        reply_to: Id of the message that it replies to.
         kind: ``text``, or the kind of media.
-        silent: Sent without a notification.
-        versions: The first text and each edit, in order; never empty.
-        deleted_at: When it was removed.
+        silent: Whether it was sent without a notification.
+        versions: First version and edits, in order; never empty.
+        deleted_at: Time of deletion.
     """
 
     bot: int
@@ -60,17 +60,17 @@ class BotMessage:
 
     @property
     def text(self) -> str:
-        """What it says now."""
+        """Current text."""
         return self.versions[-1].text
 
     @property
     def entities(self) -> tuple[Json, ...]:
-        """Its entities now."""
+        """Current entities."""
         return self.versions[-1].entities
 
     @property
     def buttons(self) -> tuple[tuple[Json, ...], ...]:
-        """Its rows of buttons now."""
+        """Current rows of buttons."""
         return self.versions[-1].buttons
 
     @property
@@ -85,14 +85,14 @@ class BotApiCall:
 
     Attributes:
         bot: The caller's id; 0 for an unknown token.
-        method: Its name as the documentation spells it, or as it was called where unknown.
-        chat: The chat that it names.
-        at: When it arrived.
-        status: The HTTP status of the answer; 0 where the connection was broken instead.
-        description: Why it was refused.
-        params: The parameters, files left out.
-        early: It came to a chat whose ``retry_after`` had not passed.
-        performed: The method was carried out, whatever the caller was told.
+        method: Name as documented, or as called if unknown.
+        chat: Id of the chat parameter.
+        at: Time of arrival.
+        status: HTTP status of the response; 0 if the connection was broken instead.
+        description: Error description.
+        params: Parameters without files.
+        early: Whether it came before the chat's ``retry_after`` had passed.
+        performed: Whether the method was performed, whatever the response.
     """
 
     bot: int
@@ -119,7 +119,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """A state of a message that streams into a private chat."""
+    """A state of a message draft that streams into a private chat."""
 
     bot: int
     chat: int
@@ -142,16 +142,16 @@ class CallbackAnswer:
 
 @dataclass(slots=True)
 class UpdateDelivery:
-    """An update on its way to a bot.
+    """An update for a bot.
 
     Attributes:
         bot: The bot's id.
         id: The update's id.
-        update: Its JSON.
-        queued_at: When it came to be.
-        handed_at: When it was given to the bot, each time.
-        confirmed_at: When a higher offset or the webhook's 200 confirmed it.
-        dropped: It was never queued, as the bot had not asked for its kind.
+        update: JSON of the update.
+        queued_at: Time of creation.
+        handed_at: Times at which it was given to the bot.
+        confirmed_at: Time at which a higher offset or the webhook's 200 confirmed it.
+        dropped: Whether it was not queued, because the bot does not receive its kind.
     """
 
     bot: int
@@ -175,12 +175,12 @@ class Download:
 
 @dataclass(slots=True)
 class TelegramRecords:
-    """All that happened; read it freely, ``note`` is the server's.
+    """All records of the server.
 
     Attributes:
-        file: Each fact is appended here as a line of JSON, if given.
-        changed: Called after each fact.
-        polling: The bots whose ``getUpdates`` is waiting now.
+        file: File to which each record is appended as a line of JSON.
+        changed: Called after each record.
+        polling: Bots whose ``getUpdates`` is waiting.
     """
 
     file: Path | None = None
@@ -198,12 +198,12 @@ class TelegramRecords:
     def messages(
         self, chat: int, *, topic: int | None = None, deleted: bool = False
     ) -> list[BotMessage]:
-        """The bots' messages of a chat, oldest first.
+        """Return the bots' messages in a chat, oldest first.
 
         Args:
             chat: The chat's id.
-            topic: Only those of this topic.
-            deleted: With those that were removed since.
+            topic: Id of a topic to filter by.
+            deleted: Whether to include deleted messages.
         """
         return [
             one
@@ -214,27 +214,27 @@ class TelegramRecords:
         ]
 
     def texts(self, chat: int, *, topic: int | None = None) -> list[str]:
-        """What the bots' messages of a chat say now."""
+        """Return the current texts of the bots' messages in a chat."""
         return [one.text for one in self.messages(chat, topic=topic)]
 
     def called(self, method: str, *, chat: int | None = None) -> list[BotApiCall]:
-        """The calls of a method."""
+        """Return the calls of a method."""
         return [
             one for one in self.calls if one.method == method and (chat is None or one.chat == chat)
         ]
 
     @property
     def rejected(self) -> list[BotApiCall]:
-        """The calls that were answered with an error, or not at all."""
+        """Calls that were answered with an error or not answered."""
         return [one for one in self.calls if one.status != 200]
 
     @property
     def unconfirmed(self) -> list[UpdateDelivery]:
-        """The updates that a bot was or will be given again."""
+        """Updates that a bot has not confirmed."""
         return [one for one in self.updates if one.confirmed_at is None and not one.dropped]
 
     def statistics(self) -> Json:
-        """Counts of everything, for a failing test's message."""
+        """Return counts of all records, for the message of a failing test."""
         return {
             "shown": len(self.shown),
             "edits": sum(len(one.edits) for one in self.shown),
@@ -247,13 +247,13 @@ class TelegramRecords:
         }
 
     def as_json(self) -> Json:
-        """Everything, as ``/control/books`` gives it."""
+        """Return all records, as ``/control/books`` serves them."""
         names = "shown calls actions drafts pressed updates downloads".split()
         facts = {name: [asdict(one) for one in getattr(self, name)] for name in names}
         return {**facts, "reactions": self.reactions, "polling": self.polling}
 
     def note(self, kind: str, fact: Any) -> None:
-        """Write a fact to the file and wake whoever waits."""
+        """Write a record to the file and signal the change."""
         if self.file is not None:
             content = fact if isinstance(fact, dict) else asdict(fact)
             line = json.dumps({"at": time.monotonic(), "fact": kind, **content}, default=repr)

@@ -1,6 +1,6 @@
-"""A Telegram for tests: the Bot API over a real socket, people to drive it, and exact books.
+"""A Telegram Bot API server for tests on a real socket, with user actions and exact records.
 
-The unmodified client of a bot runs against it, by polling or webhook::
+An unmodified bot client runs against it, by polling or webhook::
 
     async with TelegramServer() as telegram:
         ada = telegram.user(7, "Ada")
@@ -9,10 +9,11 @@ The unmodified client of a bot runs against it, by polling or webhook::
         await telegram.until_messages(chat, 1)
         assert telegram.records.texts(chat.id) == ["Hello!"]
 
-``telegram.url`` is the server's base (aiogram: ``TelegramAPIServer.from_base``), ``telegram.token``
-the bot's token, ``telegram.faults`` what goes wrong. Runs as a process too, so that bots can be
-killed while it lives: ``python -m testkit.telegram.server --port 0 --books FILE`` prints its
-address and then the address of its control API (see ``telegram_control``), a line each.
+``telegram.url`` is the server's base URL (aiogram: ``TelegramAPIServer.from_base``),
+``telegram.token`` the bot's token, and ``telegram.faults`` injects faults. It also runs as a
+process, so that bots can be killed while it lives: ``python -m testkit.telegram.server --port 0
+--books FILE`` prints its URL and then the URL of its control API (see
+``testkit.telegram.control_api``), one per line.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ class TelegramServer(TelegramUserActions):
     """The server; an async context manager.
 
     Attributes:
-        token: The first bot's.
-        port: Where it listens on loopback.
-        control_port: Where the control API listens, too, through outages.
-        faults: What goes wrong.
-        missing: Methods that it does not have, as an older server: they answer 404.
+        token: The first bot's token.
+        port: Port on loopback.
+        control_port: Second port for the control API, which stays open through outages.
+        faults: Faults of the server.
+        missing: Methods that answer 404, as on an older server.
 
     Args:
         token: The first bot's token.
-        port: 0 picks a free one.
-        books: A file that each fact is appended to as a line of JSON.
-        colliding_ids: Each chat counts its messages from 1, as real chats do.
-        control_port: Opens a second port; 0 picks a free one.
+        port: Port on loopback; 0 picks a free one.
+        books: File to which each record is appended as a line of JSON.
+        colliding_ids: Whether each chat numbers its messages from 1, as real chats do.
+        control_port: Second port for the control API; 0 picks a free one, None opens none.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class TelegramServer(TelegramUserActions):
 
     @property
     def url(self) -> str:
-        """The base of API and files, without a slash at the end."""
+        """Base URL of API and files, without a trailing slash."""
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
@@ -116,7 +117,7 @@ class TelegramServer(TelegramUserActions):
         await self._stack.aclose()
 
     async def down(self) -> None:
-        """Refuse connections and break those that are open, until ``up``."""
+        """Refuse new connections and break open ones, until ``up``."""
         assert self._site is not None, "the server is down already"
         await self._site.stop()
         self._site = None
@@ -128,7 +129,7 @@ class TelegramServer(TelegramUserActions):
         self._api.end_polls()
 
     async def up(self) -> None:
-        """Listen, at the port of before."""
+        """Listen again on the same port."""
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await self._site.start()
         self.port = self.port or self._runner.addresses[-1][1]
@@ -145,14 +146,14 @@ class TelegramServer(TelegramUserActions):
                 await self.up()
 
     async def until(self, claim: Callable[[TelegramRecords], Any], within: float = 60.0) -> None:
-        """Wait until something holds of the books.
+        """Wait until a predicate on the records holds.
 
         Args:
-            claim: Looked at after every fact.
-            within: Seconds.
+            claim: Checked after every record.
+            within: Timeout in seconds.
 
         Raises:
-            TimeoutError: It did not come true; the message says what did.
+            TimeoutError: It did not hold in time; the message shows statistics.
         """
         with anyio.move_on_after(within):
             while not claim(self.records):
@@ -163,12 +164,12 @@ class TelegramServer(TelegramUserActions):
     async def until_messages(
         self, chat: TelegramChat | int, count: int, within: float = 60.0
     ) -> None:
-        """Wait until the bots have shown so many messages in a chat."""
+        """Wait until the bots have sent this many messages to a chat."""
         number = chat.id if isinstance(chat, TelegramChat) else chat
         await self.until(lambda books: len(books.messages(number)) >= count, within)
 
     async def until_changed(self, within: float = 60.0) -> None:
-        """Wait for the next fact, at most so many seconds."""
+        """Wait for the next record, at most ``within`` seconds."""
         with anyio.move_on_after(within):
             await self._changed.wait()
 
@@ -196,7 +197,7 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Serve until the process ends; prints the address, then the control API's."""
+    """Serve until the process ends; print the URL, then the URL of the control API."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     parser.add_argument("--control-port", type=int, default=0, help="0 picks a free one")

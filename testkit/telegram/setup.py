@@ -1,4 +1,4 @@
-"""Who there is on the Telegram test server: people, bots, chats, and who is in which."""
+"""Set up people, bots, chats and memberships on the Telegram test server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from testkit.telegram.world import BotAccount, ChatState, TelegramChat, Telegram
 
 
 class TelegramSetup:
-    """Accounts and chats; the base of ``TelegramDriver``.
+    """Accounts and chats; the base of ``TelegramUserActions``.
 
-    A chat may be given as ``Chat`` or id, a user as ``User`` or id.
+    A chat may be given as ``TelegramChat`` or id, a user as ``TelegramUser`` or id.
     """
 
     def __init__(self, *, colliding_ids: bool = False) -> None:
@@ -23,13 +23,13 @@ class TelegramSetup:
     def bot(
         self, token: str, *, name: str = "Tape", username: str = "tape_bot", privacy: bool = False
     ) -> TelegramUser:
-        """Open a bot's account; its id is the part of the token before the colon.
+        """Create a bot's account; its id is the part of the token before the colon.
 
         Args:
-            token: Digits, a colon, anything.
-            name: Its name.
-            username: Its handle, without ``@``.
-            privacy: In groups it hears only commands, mentions and replies to itself.
+            token: Digits, a colon, any text.
+            name: Name of the bot.
+            username: Username without ``@``.
+            privacy: Whether it receives only commands, mentions and replies in groups.
         """
         user = TelegramUser(int(token.partition(":")[0]), name, username, is_bot=True)
         self.world.bots[token] = BotAccount(token, user, privacy)
@@ -42,7 +42,7 @@ class TelegramSetup:
         username: str | None = None,
         language: str = "en",
     ) -> TelegramUser:
-        """Make a person known."""
+        """Create a person."""
         person = TelegramUser(id, name, username, language_code=language)
         self.world.users[id] = person
         return person
@@ -65,12 +65,12 @@ class TelegramSetup:
         """Open a group.
 
         Args:
-            id: Negative; supergroups begin with -100.
-            title: Its name.
-            forum: It has topics.
-            basic: A group of the old kind instead of a supergroup.
-            bots: Who is in it from the start; None for every bot of now and later.
-            username: Its public handle.
+            id: Negative; ids of supergroups begin with -100.
+            title: Title of the group.
+            forum: Whether it has topics.
+            basic: Whether it is a basic group instead of a supergroup.
+            bots: Bots that are members at first; None for all bots, even later ones.
+            username: Public username.
         """
         kind = "group" if basic else "supergroup"
         chat = self._open(TelegramChat(id, kind, title, forum=forum, username=username))
@@ -81,7 +81,7 @@ class TelegramSetup:
         return chat
 
     def topic(self, chat: TelegramChat | int, name: str, user: TelegramUser | int) -> int:
-        """Open a topic of a forum; returns its ``message_thread_id``."""
+        """Open a topic of a forum; return its ``message_thread_id``."""
         room = self._room(chat)
         head = self.world.base(room, self._user(user), None)
         number: int = head["message_id"]
@@ -92,7 +92,7 @@ class TelegramSetup:
         return number
 
     def drop_topic(self, chat: TelegramChat | int, topic: int) -> None:
-        """Delete a topic; what bots send to it is refused."""
+        """Delete a topic; messages to it are refused from then on."""
         room = self._room(chat)
         del room.topics[topic]
         room.messages = {
@@ -102,19 +102,19 @@ class TelegramSetup:
         }
 
     def join(self, bot: TelegramUser, chat: TelegramChat | int, by: TelegramUser | int) -> None:
-        """Let a person bring a bot into a group."""
+        """Let a person add a bot to a group."""
         room, who = self._room(chat), self._user(by)
         move(self.world, room, self.world.bot_by_id(bot.id), "member", who.as_json())
         head = self.world.base(room, who, None) | {"new_chat_members": [bot.as_json()]}
         self._put(room, head, who.id)
 
     def kick(self, bot: TelegramUser, chat: TelegramChat | int, by: TelegramUser | int) -> None:
-        """Let a person throw a bot out of a group."""
+        """Let a person remove a bot from a group."""
         member = self.world.bot_by_id(bot.id)
         move(self.world, self._room(chat), member, "kicked", self._user(by).as_json())
 
     def block(self, chat: TelegramChat | int, *, blocked: bool = True) -> None:
-        """Let the person of a private chat stop the bots, or start them again."""
+        """Let the person of a private chat block or unblock the bots."""
         room = self._room(chat)
         assert room.chat.user is not None, "only private chats are blocked"
         for bot in list(self.world.bots.values()):
@@ -122,7 +122,7 @@ class TelegramSetup:
             move(self.world, room, bot, status, room.chat.user.as_json())
 
     def migrate(self, chat: TelegramChat | int, new: int) -> TelegramChat:
-        """Turn an old group into a supergroup with another id; bots are told in both."""
+        """Migrate a basic group to a supergroup with another id; bots get updates in both."""
         room = self._room(chat)
         fresh = self.group(new, room.chat.title or "")
         self._room(fresh).away = dict(room.away)
@@ -136,7 +136,7 @@ class TelegramSetup:
         return fresh
 
     def revoke(self, token: str, *, revoked: bool = True) -> None:
-        """Let a token answer 401 from now on."""
+        """Revoke a token: it answers 401 from now on."""
         self.world.bots[token].revoked = revoked
         self.world.bots[token].poll += 1
         self.world.bots[token].wake()

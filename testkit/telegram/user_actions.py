@@ -1,6 +1,6 @@
-"""What people do in Telegram, for tests to call: write, edit, press, react, send files.
+"""Actions of people on the Telegram test server: write, edit, press, react, send files.
 
-Each act becomes an update for the bots that would see it.
+Each action queues updates for the bots that would receive them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ANONYMOUS: Json = {
 
 
 class TelegramUserActions(TelegramSetup):
-    """People's doings; ``TelegramServer`` is one.
+    """Actions of people; the base of ``TelegramServer``.
 
-    A message of a bot may be given as ``Shown``; an id alone is enough unless ids collide, then
-    ``chat`` says which is meant.
+    A bot's message may be given as ``BotMessage`` or id; if ids collide, ``chat`` says which is
+    meant.
     """
 
     def say(
@@ -45,20 +45,20 @@ class TelegramUserActions(TelegramSetup):
         extra: Json | None = None,
         bot: TelegramUser | None = None,
     ) -> int:
-        """Let a person write; returns the message's id.
+        """Send a text as a person; return the message's id.
 
         Args:
-            chat: Where.
-            user: Who.
-            text: What, at most 4096 UTF-16 units, as Telegram's clients split longer ones.
-            topic: The ``message_thread_id``.
-            reply_to: The message that it answers.
-            entities: Instead of those that Telegram finds itself.
-            forward_from: The author of a forwarded text; a name alone for one who hides.
-            quote: The part of the answered message that is quoted.
-            anonymous: An admin writes as the group itself.
+            chat: The chat.
+            user: The person.
+            text: Text of 1 to 4096 UTF-16 units; real clients split longer ones.
+            topic: ``message_thread_id``.
+            reply_to: The message that it replies to.
+            entities: Entities instead of the detected ones.
+            forward_from: Author of a forwarded text; a name alone for a hidden user.
+            quote: Quoted part of the replied-to message.
+            anonymous: Whether an admin writes as the group itself.
             extra: Further fields of the message.
-            bot: Only this bot is told; the others see nothing.
+            bot: The only bot that gets the update; None sends it to all.
 
         Raises:
             ValueError: The text is empty or too long.
@@ -84,7 +84,7 @@ class TelegramUserActions(TelegramSetup):
         chat: TelegramChat | int | None = None,
         caption: bool = False,
     ) -> None:
-        """Let a person change a text of theirs."""
+        """Edit a person's text or caption."""
         room = self._room_of(message, chat)
         now = room.messages[message]
         field, marks = ("caption", "caption_entities") if caption else ("text", "entities")
@@ -97,7 +97,7 @@ class TelegramUserActions(TelegramSetup):
                 self.world.queue(bot, "edited_message", now)
 
     def remove(self, message: int | BotMessage, *, chat: TelegramChat | int | None = None) -> None:
-        """Let a person delete a message; bots are not told, as on the real server."""
+        """Delete a message as a person; bots get no update, as on the real server."""
         number = message.id if isinstance(message, BotMessage) else message
         room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
         del room.messages[number]
@@ -116,7 +116,7 @@ class TelegramUserActions(TelegramSetup):
         reply_to: int | BotMessage | None = None,
         extra: Json | None = None,
     ) -> int:
-        """Let a person send a file."""
+        """Send a file as a person."""
         content = media_fields(self.world, media)
         if media.caption:
             found = rules.detect(media.caption)
@@ -130,7 +130,7 @@ class TelegramUserActions(TelegramSetup):
         data: bytes | None = None,
         **more: Any,
     ) -> int:
-        """Let a person send a photo, which comes in several sizes; see ``Media`` for the rest."""
+        """Send a photo in several sizes; see ``TelegramMedia`` for the keyword arguments."""
         fields = _media(more) | ({} if data is None else {"data": data})
         picture = TelegramMedia("photo", **fields)
         return self.send(chat, user, picture, **more)
@@ -138,17 +138,17 @@ class TelegramUserActions(TelegramSetup):
     def voice(
         self, chat: TelegramChat | int, user: TelegramUser | int, data: bytes = b"OggS", **more: Any
     ) -> int:
-        """Let a person send a voice message."""
+        """Send a voice message."""
         return self.send(chat, user, TelegramMedia("voice", data, **_media(more)), **more)
 
     def audio(
         self, chat: TelegramChat | int, user: TelegramUser | int, data: bytes = b"ID3", **more: Any
     ) -> int:
-        """Let a person send a piece of music."""
+        """Send an audio file."""
         return self.send(chat, user, TelegramMedia("audio", data, **_media(more)), **more)
 
     def sticker(self, chat: TelegramChat | int, user: TelegramUser | int, **more: Any) -> int:
-        """Let a person send a sticker."""
+        """Send a sticker."""
         return self.send(chat, user, TelegramMedia("sticker", b"RIFF", **_media(more)), **more)
 
     def document(
@@ -160,7 +160,7 @@ class TelegramUserActions(TelegramSetup):
         data: bytes,
         **more: Any,
     ) -> int:
-        """Let a person send a file of any kind."""
+        """Send a document."""
         media = TelegramMedia("document", data, name=name, mime=mime, **_media(more))
         return self.send(chat, user, media, **more)
 
@@ -172,7 +172,7 @@ class TelegramUserActions(TelegramSetup):
         *,
         topic: int | None = None,
     ) -> list[int]:
-        """Let a person send several at once: a message each, with one ``media_group_id``."""
+        """Send an album: one message per file, with a common ``media_group_id``."""
         self._albums += 1
         group = {"media_group_id": f"136{self._albums:014d}"}
         return [self.send(chat, user, one, topic=topic, extra=group) for one in items]
@@ -180,12 +180,12 @@ class TelegramUserActions(TelegramSetup):
     def location(
         self, chat: TelegramChat | int, user: TelegramUser | int, latitude: float, longitude: float
     ) -> int:
-        """Let a person share a place."""
+        """Share a location."""
         content = {"location": {"latitude": latitude, "longitude": longitude}}
         return self.post(chat, user, content)
 
     def files(self, chat: TelegramChat | int) -> dict[str, bytes]:
-        """What the documents that bots have shown in a chat hold, by their names."""
+        """Return the content of the documents that bots sent to a chat, by file name."""
         number = chat.id if isinstance(chat, TelegramChat) else chat
         documents = [
             message["document"]
@@ -203,14 +203,14 @@ class TelegramUserActions(TelegramSetup):
         chat: TelegramChat | int | None = None,
         forged: bool = False,
     ) -> str:
-        """Let a person press a button of a bot's message; returns the callback query's id.
+        """Press a button of a bot's message; return the callback query's id.
 
         Args:
             message: The bot's message.
-            data: The button's ``callback_data``.
-            user: Who; by default the person of a private chat, else who spoke last.
-            chat: Where, if ids collide.
-            forged: The data stands on no button, as a changed client may send it.
+            data: ``callback_data`` of the button.
+            user: The person; by default the one of a private chat, else the last who wrote.
+            chat: The chat, if ids collide.
+            forged: Whether to allow data of no button, as a modified client may send.
 
         Raises:
             ValueError: No version of the message has such a button.
@@ -246,7 +246,7 @@ class TelegramUserActions(TelegramSetup):
         user: TelegramUser | int | None = None,
         chat: TelegramChat | int | None = None,
     ) -> None:
-        """Let a person react; None takes the reaction away."""
+        """Set a person's reaction; None removes it."""
         number = message.id if isinstance(message, BotMessage) else message
         room = self._room_of(number, message.chat if isinstance(message, BotMessage) else chat)
         person = self._user(user) if user is not None else list(room.members.values())[-1]
@@ -263,12 +263,12 @@ class TelegramUserActions(TelegramSetup):
             self.world.queue(bot, "message_reaction", content)
 
     def raw(self, content: Json, *, bot: TelegramUser | None = None) -> list[UpdateDelivery]:
-        """Queue an update as given, with a fresh ``update_id`` unless it brings one."""
+        """Queue an update as given, with a new ``update_id`` unless it has one."""
         bots = self.world.bots.values()
         return [self.world.raw(one, content) for one in bots if bot in (None, one.user)]
 
     def redeliver(self, delivery: UpdateDelivery) -> None:
-        """Give a bot an update once more, though it was confirmed, as webhooks may."""
+        """Deliver a confirmed update again, as webhooks may."""
         bot = self.world.bot_by_id(delivery.bot)
         bot.queue.insert(0, delivery)
         bot.wake()
@@ -283,7 +283,7 @@ class TelegramUserActions(TelegramSetup):
         reply_to: int | BotMessage | None = None,
         bot: TelegramUser | None = None,
     ) -> int:
-        """Let a person send a message with these fields of the Bot API's ``Message``."""
+        """Send a message with these fields of the Bot API's ``Message``."""
         room, person = self._room(chat), self._user(user)
         if topic is not None and topic not in room.topics:
             raise ValueError(f"chat {room.chat.id} has no topic {topic}; open it with topic()")
@@ -307,6 +307,6 @@ def _forwarded(author: TelegramUser | str | None) -> Json:
 
 
 def _media(more: dict[str, Any]) -> dict[str, Any]:
-    """Take the attributes of ``Media`` out of keyword arguments."""
+    """Remove the attributes of ``TelegramMedia`` from keyword arguments and return them."""
     names = "caption name mime size duration".split()
     return {name: more.pop(name) for name in names if name in more}

@@ -1,7 +1,7 @@
-"""The rules that Telegram holds bots to: https://core.telegram.org/bots/api.
+"""Telegram's rules for calls of bots: https://core.telegram.org/bots/api.
 
 Rule 1: lengths and offsets are counted in UTF-16 code units.
-Rule 2: a refusal's description is what the real server says, since clients match on it.
+Rule 2: error descriptions are those of the real server, since clients match on them.
 Rule 3: nothing here does I/O or keeps state.
 """
 
@@ -41,11 +41,11 @@ _FOUND = re.compile(
 
 
 class BotApiError(Exception):
-    """The API answers with an error.
+    """An error response of the Bot API.
 
     Attributes:
-        status: The HTTP status and ``error_code``.
-        description: Telegram's words.
+        status: HTTP status and ``error_code``.
+        description: Telegram's error description.
         parameters: ``retry_after`` or ``migrate_to_chat_id``.
     """
 
@@ -56,37 +56,37 @@ class BotApiError(Exception):
         self.parameters = parameters or {}
 
     def as_json(self) -> Json:
-        """The body on the wire."""
+        """Return the response body."""
         body: Json = {"ok": False, "error_code": self.status, "description": self.description}
         return body | ({"parameters": self.parameters} if self.parameters else {})
 
 
 def bad(reason: str) -> BotApiError:
-    """A 400 with Telegram's prefix."""
+    """Return an error 400 with Telegram's prefix."""
     return BotApiError(400, f"Bad Request: {reason}")
 
 
 def units(text: str) -> int:
-    """The length in UTF-16 code units."""
+    """Return the length in UTF-16 code units."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 class Params:
-    """The parameters of a call, whichever body they came in."""
+    """The parameters of a call, from query or body."""
 
     def __init__(self, values: Json) -> None:
         self.values = values
 
     def text(self, name: str) -> str:
-        """A parameter as text; empty where it is absent."""
+        """Return a parameter as text; empty if it is absent."""
         value = self.values.get(name)
         return "" if value is None else str(value)
 
     def integer(self, name: str) -> int | None:
-        """A whole number; None where it is absent.
+        """Return an integer parameter; None if it is absent.
 
         Raises:
-            Refused: It is no number.
+            BotApiError: It is not a number.
         """
         value = self.values.get(name)
         if value is None or value == "":
@@ -97,14 +97,14 @@ class Params:
             raise bad(f'invalid {name} specified: "{value}"') from exc
 
     def boolean(self, name: str) -> bool:
-        """A flag; forms write it as text."""
+        """Return a boolean parameter; forms send it as text."""
         return str(self.values.get(name, "")).lower() in {"true", "1", "yes"}
 
     def json(self, name: str) -> Any:
-        """A JSON-serialised parameter; None where it is absent.
+        """Return a JSON-serialised parameter; None if it is absent.
 
         Raises:
-            Refused: It is not JSON.
+            BotApiError: It is not valid JSON.
         """
         value = self.values.get(name)
         if not isinstance(value, str):
@@ -118,7 +118,7 @@ class Params:
 
 
 def detect(text: str) -> list[Json]:
-    """The entities that Telegram finds in a person's text: commands, mentions, links."""
+    """Return the entities that Telegram detects in a person's text: commands, mentions, links."""
     found = []
     for match in _FOUND.finditer(text):
         offset, length = units(text[: match.start()]), units(match.group())
@@ -127,16 +127,16 @@ def detect(text: str) -> list[Json]:
 
 
 def checked_text(params: Params, name: str, limit: int, too_long: str) -> tuple[str, list[Json]]:
-    """The text and entities of a call as Telegram would show them.
+    """Return the text and entities of a call as Telegram would show them.
 
     Args:
         params: The call's parameters.
         name: ``text`` or ``caption``.
-        limit: The most UTF-16 units after parsing.
-        too_long: The description where it is exceeded.
+        limit: Maximum UTF-16 units after parsing.
+        too_long: Error description if the limit is exceeded.
 
     Raises:
-        Refused: The text is too long, or its markup or entities are invalid.
+        BotApiError: The text is too long, or its markup or entities are invalid.
     """
     raw = params.text(name)
     entities = params.json("caption_entities" if name == "caption" else "entities")
@@ -173,7 +173,7 @@ def _check_entities(text: str, entities: Any) -> None:
 
 
 def _unmarked(text: str, mode: str) -> str:
-    """Check markup by teremok's rules and take it away from HTML; others stay as written."""
+    """Check markup with teremok's rules; remove it from HTML, keep other markup as written."""
     from teremok.validation import ApiRuleViolation, validate_html, validate_markdown
 
     try:
@@ -191,10 +191,10 @@ def _unmarked(text: str, mode: str) -> str:
 
 
 def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:
-    """The rows of an inline keyboard; none for another kind of markup.
+    """Return the rows of an inline keyboard; empty for other kinds of markup.
 
     Raises:
-        Refused: A button is invalid.
+        BotApiError: A button is invalid.
     """
     if not markup or not isinstance(markup, dict):
         return ()
@@ -214,10 +214,10 @@ def checked_buttons(markup: Any) -> tuple[tuple[Json, ...], ...]:
 
 
 def checked_toast(text: str) -> str:
-    """The text of an answer to a callback query.
+    """Return the text of an answer to a callback query.
 
     Raises:
-        Refused: It is too long.
+        BotApiError: It is too long.
     """
     if units(text) > _MAX_TOAST:
         raise bad("MESSAGE_TOO_LONG")
@@ -225,10 +225,10 @@ def checked_toast(text: str) -> str:
 
 
 def checked_commands(commands: Any) -> list[Json]:
-    """The commands of a menu.
+    """Return the commands of a menu.
 
     Raises:
-        Refused: A name or description is invalid, or there are too many.
+        BotApiError: A name or description is invalid, or there are too many.
     """
     if not isinstance(commands, list) or len(commands) > 100:
         raise bad("BOT_COMMANDS_TOO_MUCH")

@@ -1,6 +1,6 @@
-"""The world of the Telegram test server: people, bots, chats, messages, files and queued updates.
+"""The state of the Telegram test server: people, bots, chats, messages, files and queued updates.
 
-Everything here is synchronous and runs on one event loop.
+All functions are synchronous and run on one event loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from testkit.telegram.records import Json, TelegramRecords, UpdateDelivery
 from testkit.telegram.validation import BotApiError, bad
 
 _ASKED_FOR = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
-"""Kinds that a bot gets only by naming them: https://core.telegram.org/bots/api#getupdates."""
+"""Update kinds that a bot must request: https://core.telegram.org/bots/api#getupdates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class TelegramUser:
     language_code: str | None = None
 
     def as_json(self) -> Json:
-        """The Bot API's ``User``."""
+        """Return the Bot API's ``User``."""
         known = {"id": self.id, "is_bot": self.is_bot, "first_name": self.first_name}
         optional = {"username": self.username, "language_code": self.language_code}
         return known | {name: value for name, value in optional.items() if value}
@@ -49,7 +49,7 @@ class TelegramChat:
     username: str | None = None
 
     def as_json(self) -> Json:
-        """The Bot API's ``Chat``."""
+        """Return the Bot API's ``Chat``."""
         known: Json = {"id": self.id, "type": self.type}
         if self.user is not None:
             known |= {"first_name": self.user.first_name}
@@ -62,7 +62,7 @@ class TelegramChat:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file that bots may fetch; ``size`` is what Telegram declares."""
+    """A file that bots may download; ``size`` is the size that Telegram declares."""
 
     id: str
     unique: str
@@ -77,12 +77,12 @@ class ChatState:
 
     Attributes:
         chat: The chat.
-        away: The bots that are not in it, and why: ``left``, ``kicked`` or ``blocked``.
-        topics: The messages that opened topics, by ``message_thread_id``.
-        messages: Every message's JSON by id, as it is now.
-        moved_to: The supergroup that it became.
-        members: Who spoke here, the last one last.
-        last_bot: The bot that spoke last.
+        away: Bots that are not in the chat, with the reason: ``left``, ``kicked`` or ``blocked``.
+        topics: Messages that opened topics, by ``message_thread_id``.
+        messages: Current JSON of each message, by id.
+        moved_to: Id of the supergroup that the group was migrated to.
+        members: People who wrote here, the latest last.
+        last_bot: Id of the bot that wrote last.
     """
 
     chat: TelegramChat
@@ -99,15 +99,15 @@ class BotAccount:
     """A bot's account.
 
     Attributes:
-        token: Its secret.
-        user: What ``getMe`` says.
-        privacy: In groups it hears only commands, mentions and replies to itself.
-        revoked: Its token answers 401.
-        queue: Updates not yet confirmed, oldest first.
-        allowed: The kinds it asked for; None for the default.
-        webhook: What ``setWebhook`` was given; None without one.
-        poll: Set when the waiting ``getUpdates`` has to end, with the reason.
-        commands: Menus by scope and language.
+        token: The bot's token.
+        user: Result of ``getMe``.
+        privacy: Whether it receives only commands, mentions and replies in groups.
+        revoked: Whether its token answers 401.
+        queue: Unconfirmed updates, oldest first.
+        allowed: Requested update kinds; None for the default.
+        webhook: Parameters of ``setWebhook``; None without a webhook.
+        poll: Number of the current poll; a change ends a waiting ``getUpdates``.
+        commands: Command menus by scope and language.
         callbacks: Open callback queries.
     """
 
@@ -127,16 +127,16 @@ class BotAccount:
     changed: anyio.Event = field(default_factory=anyio.Event)
 
     def wake(self) -> None:
-        """Let whoever waits for this bot look again."""
+        """Wake the tasks that wait for this bot."""
         self.changed.set()
         self.changed = anyio.Event()
 
     def wants(self, kind: str) -> bool:
-        """Whether an update of this kind is queued for it."""
+        """Return whether the bot receives updates of this kind."""
         return kind not in _ASKED_FOR if not self.allowed else kind in self.allowed
 
     def confirm(self, below: int, books: TelegramRecords) -> None:
-        """Forget the updates with a smaller id."""
+        """Remove the updates with a smaller id from the queue."""
         while self.queue and self.queue[0].id < below:
             done = self.queue.pop(0)
             done.confirmed_at = time.monotonic()
@@ -144,12 +144,12 @@ class BotAccount:
 
 
 class TelegramWorld:
-    """Who and what there is.
+    """All accounts, chats and files.
 
     Args:
-        books: Where facts are written.
-        colliding_ids: Each chat counts its messages from 1, as real chats do; otherwise an id
-            names one message of one chat.
+        books: Receives the records.
+        colliding_ids: Whether each chat numbers its messages from 1, as real chats do; otherwise
+            message ids are unique across chats.
     """
 
     def __init__(self, books: TelegramRecords, *, colliding_ids: bool = False) -> None:
@@ -163,10 +163,10 @@ class TelegramWorld:
         self.callback_ids = itertools.count(4_000_000_000_000_001)
 
     def bot_of(self, token: str) -> BotAccount:
-        """The bot with this token.
+        """Return the bot with this token.
 
         Raises:
-            Refused: There is none, or the token was revoked.
+            BotApiError: There is none, or the token was revoked.
         """
         bot = self.bots.get(token)
         if bot is None or bot.revoked:
@@ -174,17 +174,21 @@ class TelegramWorld:
         return bot
 
     def bot_by_id(self, bot: int) -> BotAccount:
-        """The bot with this id; KeyError without one."""
+        """Return the bot with this id.
+
+        Raises:
+            KeyError: There is no such bot.
+        """
         for one in self.bots.values():
             if one.user.id == bot:
                 return one
         raise KeyError(f"no bot {bot} on this server")
 
     def room_for(self, bot: BotAccount, chat: str) -> ChatState:
-        """The chat that a bot names, if it may speak there.
+        """Return the chat that a call names, if the bot may write there.
 
         Raises:
-            Refused: There is no such chat, it moved, or the bot is not in it.
+            BotApiError: There is no such chat, it was migrated, or the bot is not in it.
         """
         room = None
         for one in self.rooms.values():
@@ -207,11 +211,11 @@ class TelegramWorld:
         return room
 
     def next_id(self, room: ChatState) -> int:
-        """The id of a room's next message."""
+        """Return the id of a chat's next message."""
         return max(room.messages, default=0) + 1 if self._colliding else next(self._numbers)
 
     def base(self, room: ChatState, sender: TelegramUser, topic: int | None) -> Json:
-        """A message's head: id, sender, chat, date and topic."""
+        """Return a message's common fields: id, sender, chat, date and topic."""
         head: Json = {
             "message_id": self.next_id(room),
             "from": sender.as_json(),
@@ -222,35 +226,35 @@ class TelegramWorld:
             head |= {"message_thread_id": topic, "is_topic_message": True}
             opened = room.topics[topic]
             if opened:
-                # Telegram makes each message of a topic a reply to the message that opened it.
+                # Telegram makes each message of a topic a reply to the topic's first message.
                 head |= {"reply_to_message": opened}
         return head
 
     def replied(self, room: ChatState, head: Json, target: int) -> Json:
-        """The fields of a reply, with the thread that a supergroup gives to replies."""
+        """Return the fields of a reply, with the thread id that supergroups add."""
         original = room.messages[target]
         bare = {name: value for name, value in original.items() if name != "reply_to_message"}
         fields: Json = {"reply_to_message": bare}
         if room.chat.type == "supergroup" and "is_topic_message" not in head:
-            # Also outside forums: only is_topic_message tells a topic from a thread of replies.
+            # This applies outside forums, too: only is_topic_message marks a topic.
             fields |= {"message_thread_id": original.get("message_thread_id", target)}
         return fields
 
     def queue(self, bot: BotAccount, kind: str, content: Json) -> UpdateDelivery:
-        """Queue an update for a bot, or drop it as Telegram does with kinds not asked for."""
+        """Queue an update for a bot; drop it if the bot does not receive its kind."""
         delivery = self._delivery(bot, {kind: copy.deepcopy(content)})
         delivery.dropped = not bot.wants(kind)
         self._enqueue(bot, delivery)
         return delivery
 
     def raw(self, bot: BotAccount, content: Json) -> UpdateDelivery:
-        """Queue an update as it is, whatever it is."""
+        """Queue an update unchanged and unfiltered."""
         delivery = self._delivery(bot, content)
         self._enqueue(bot, delivery)
         return delivery
 
     def _enqueue(self, bot: BotAccount, delivery: UpdateDelivery) -> None:
-        """Write an update down, and queue it unless it was dropped."""
+        """Record an update, and queue it unless it was dropped."""
         self.records.updates.append(delivery)
         if not delivery.dropped:
             bot.queue.append(delivery)
@@ -264,11 +268,11 @@ class TelegramWorld:
         )
 
     def present(self, room: ChatState) -> list[BotAccount]:
-        """The bots in a room."""
+        """Return the bots in a chat."""
         return [bot for bot in self.bots.values() if bot.user.id not in room.away]
 
     def hears(self, bot: BotAccount, room: ChatState, message: Json) -> bool:
-        """Whether a bot is given a person's message, by its privacy mode."""
+        """Return whether a bot receives a person's message in its privacy mode."""
         if not bot.privacy or room.chat.type == "private":
             return True
         text = str(message.get("text") or message.get("caption") or "")
@@ -280,7 +284,7 @@ class TelegramWorld:
         return f"@{name}" in text.lower() or reply.get("id") == bot.user.id
 
     def add_file(self, folder: str, suffix: str, data: bytes, size: int | None) -> StoredFile:
-        """Keep a file for bots to fetch."""
+        """Store a file for download by bots."""
         number = len(self.files)
         unique = f"AgAD{number:08x}"
         name = f"{folder}/file_{number}{suffix}"

@@ -1,1 +1,1 @@
-"""Slash commands, the same in every channel; a file for each."""
+"""Slash commands, the same in every channel; one module or package per command."""

@@ -1,4 +1,4 @@
-"""The commands that every program has."""
+"""The list of built-in commands, and the short ones: new, stop, retry, help, start, status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RETRY_COMMAND = Command(
 
 
 def builtin_commands(more: Iterable[Command] = ()) -> CommandRegistry:
-    """Return the registry, with what the program adds."""
+    """Return the registry of the built-in commands and ``more``."""
     return CommandRegistry(
         [
             NEW_COMMAND,

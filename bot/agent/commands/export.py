@@ -1,7 +1,7 @@
-"""``/memory export``: all that is remembered here, as one file to take away.
+"""``/memory export``: write the memory of a session to one archive file and send it.
 
-In a private chat a person takes away their own; in a group, whose memory is everybody's there, only an
-owner does. Where the file lies on the machine is told to an owner alone, in private.
+In a private chat a person exports their own memory; in a group, whose memory is shared, only an
+owner may. The file's path on the machine is shown only to an owner in private.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _KILOBYTE, _MEGABYTE = 1024, 1024 * 1024
 
 
 async def export(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 - a form
-    """Write the archive, and answer with it.
+    """Write the archive and reply with it.
 
     Raises:
-        TapeWriteError: The storage refused.
+        TapeWriteError: The storage failed.
     """
     asker = context.author
     owner = asker.role == "owner"

@@ -1,7 +1,7 @@
-"""``/memory forget``: erase facts and what was said, for good, after asking.
+"""``/memory forget``: permanently erase facts and messages, after confirmation.
 
-In a private chat a person may have all of it erased. In a group an owner may, too; a member what rests
-on their own words alone, and their own messages.
+In a private chat a person may have everything erased, and so may an owner in a group. A member of a
+group may erase facts that rest only on their own words, and their own messages.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ _MORE = "By now it would be more than I have shown. "
 
 
 async def forget(arguments: str, context: CommandContext) -> CommandReply:
-    """Show what would be forgotten, or erase what was shown.
+    """Show what would be erased, or erase what was shown.
 
     Args:
-        arguments: Numbers of facts, words, or ``yes`` and the id of an earlier request; behind it numbers of
-            the pieces that go, by default all. ``only`` shows what goes with these.
-        context: Of the command.
+        arguments: Numbers of facts, words, or ``yes`` and the id of an earlier request, optionally
+            followed by numbers of the pieces to erase (default: all). ``only`` shows a selection of
+            pieces.
+        context: The command's context.
 
     Raises:
-        MemoryRefused: It cannot be done now, or not by this person.
-        TapeError: The storage refused; asking again goes on from there.
+        MemoryRefused: It is not possible now, or this person may not do it.
+        TapeError: The storage failed; repeating the request continues from there.
     """
     if (hit := _PICKED.fullmatch(arguments.strip())) is not None:
         picked = [int(one) for one in re.findall(r"\d+", hit["numbers"] or "")]
@@ -90,13 +91,13 @@ async def _nothing(
             f"There is no fact {numbers}: `/memory` lists them. For words that are numbers, put them in "
             "quotation marks."
         )
-    # The request alone holds the words.
+    # Only the request itself contains the words.
     await context.drop_request(asked)
     return CommandReply(NOTHING_FOUND_TEXT)
 
 
 async def _some(request: int, picked: list[int], context: CommandContext) -> CommandReply:
-    """Show what goes if only some pieces of an earlier request are erased, and what is left."""
+    """Show what a selection of an earlier request's pieces would erase, and what stays."""
     asked = await find_pending_erasure(context.tape, request, context.zone.now())
     _check_asker(asked, context)
     survey = await context.preview_erasure(asked.query_for(picked), asked.request)
@@ -122,7 +123,7 @@ async def _confirmed(request: int, picked: list[int], context: CommandContext) -
         wanted, shown = asked.query_for(picked), asked.shown_for(picked)
     erased = await context.erase(wanted, asked.request, (shown.facts, shown.messages))
     if isinstance(erased, ErasurePreview):
-        # All of it is shown anew: pieces that were picked before may have other numbers now.
+        # Everything is shown again, since pieces picked before may have other numbers now.
         everything = await context.preview_erasure(asked.query, asked.request) if picked else erased
         note = request_event(everything, request, asked.askers)
         return _question(everything, request, context, note, before=_MORE)
@@ -138,7 +139,7 @@ def _question(
     picked: Sequence[int] = (),
     before: str = "",
 ) -> CommandReply:
-    """Return what would go, with how it is confirmed; a note keeps what the numbers of its pieces mean."""
+    """Return the confirmation question; ``note`` records what the numbers of its pieces mean."""
     return CommandReply(
         f"{before}{confirmation_text(survey, context.zone.timezone)}\n\n{confirmation_instructions(request, survey, picked)}",
         extra_entries=[note] if note is not None else [],

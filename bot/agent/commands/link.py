@@ -1,9 +1,9 @@
-"""``/link`` and ``/unlink``: one person on several channels.
+"""``/link`` and ``/unlink``: join and separate one person's memory on several channels.
 
-A code is shown in one private chat, given in another, and confirmed in both: whoever was talked into giving
-a stranger's code is told what that does before it does anything. It is on no tape as one
-that could be looked up: what was typed and shown stays in the records of the two chats, where it is worthless
-once it was claimed, or ten minutes old.
+A code is shown in one private chat, entered in another, and confirmed in both, so that a person
+tricked into passing on a stranger's code is warned before anything happens. Tapes store only the
+code's hash for lookup; the typed code stays in the records of the two chats, where it is worthless
+once claimed or after ten minutes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.memory.identity_linker import IdentityLinker, LinkRefusal
 logger = logging.getLogger(__name__)
 
 Send = Callable[[Answer], Awaitable[None]]
-"""Sends something to a chat. Raises ``BusError`` where it cannot."""
+"""Send an answer to a chat. Raises ``BusError`` on failure."""
 
 _GROUP = (
     "Ask me that in our private chat: it is about your own memory, which never comes into groups."
@@ -53,7 +53,7 @@ def link_commands(send: Send) -> list[Command]:
     """Return ``/link`` and ``/unlink``.
 
     Args:
-        send: Tells the other chats.
+        send: Sends an answer to the other chat.
     """
 
     async def run_link(arguments: str, context: CommandContext) -> CommandReply:
@@ -73,7 +73,8 @@ def link_commands(send: Send) -> list[Command]:
             return CommandReply(f"That is no code.\n\n{link.usage}")
         if agreed:
             return await _claim(code, context, send)
-        # It is looked up only then: a wrong one is no better known before.
+        # The code is looked up only after consent, so that this step does not reveal whether it
+        # exists.
         return CommandReply(_IS_IT_YOU, buttons=(Button("It is my own", f"/link {code} yes"),))
 
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
@@ -161,14 +162,14 @@ def _question(claim: LinkClaim) -> str:
 
 
 def _buttons(claim: LinkClaim) -> tuple[Button, ...]:
-    # They name the claim: pressed late, they answer no other.
+    # The buttons carry the claim's entry id, so that a late press answers no other claim.
     return (
         Button("Confirm", f"/link confirm {claim.entry}"),
         Button("Refuse", f"/link refuse {claim.entry}"),
     )
 
 
-# Parting.
+# Separating.
 
 
 async def _unlink(arguments: str, context: CommandContext, send: Send) -> CommandReply:
@@ -208,7 +209,7 @@ _ASKED = (
 )
 
 
-# Words.
+# Texts.
 
 
 def _party(context: CommandContext) -> LinkParty:
@@ -219,7 +220,7 @@ def _party(context: CommandContext) -> LinkParty:
 
 
 def _who(party: LinkParty) -> str:
-    # In code marks a name is shown as it is, whatever it tries.
+    # In a code span a name is shown literally, whatever Markdown it contains.
     channel = channel_of(party.identity)
     return f"`{party.name}` on {channel}" if party.name else f"`{party.identity}`"
 
@@ -236,7 +237,7 @@ def _listed(linking: IdentityLinker, me: LinkParty) -> str:
 
 
 def _told(outcome: BatchOutcome) -> str:
-    """Return what became of the facts that came."""
+    """Return a summary of the facts that were taken over."""
     told = outcome.with_verdict("approved", "known")
     came = sum(one.proposal.op in ("add", "reopen") for one in told)
     waits = len(outcome.with_verdict("pending"))
@@ -259,7 +260,7 @@ def _digest(code: str) -> str:
 async def _tell(
     send: Send, party: LinkParty, answer: str, text: str, buttons: tuple[Button, ...] = ()
 ) -> None:
-    """Tell another chat; what it must know it also learns by ``/link`` there."""
+    """Notify another chat; if that fails, ``/link`` there shows the same."""
     if not party.session:
         return
     try:

@@ -1,7 +1,7 @@
-"""``/login``: a code that opens the site in a browser.
+"""``/login``: create a code that logs in to the website.
 
-The code's SHA-256 alone is kept with the logins; what was shown stays in the chat, where it is worthless once it
-was used, or ten minutes old.
+Only the code's SHA-256 is stored with the logins. The code itself stays in the chat, where it is
+worthless after its first use or ten minutes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _NONE = "I cannot log you in from this chat. Send me `/login` in a private chat 
 
 @dataclass(frozen=True, slots=True)
 class LoginCode:
-    """A code as somebody is shown it.
+    """A login code to show.
 
     Attributes:
-        code: Good once, and for ten minutes.
-        address: Of the page that it is entered at.
+        code: The code; valid once, for ten minutes.
+        address: URL of the page where it is entered.
     """
 
     code: str
@@ -30,16 +30,14 @@ class LoginCode:
 
 
 CreateLoginCode = Callable[[str, str, str, str], Awaitable[LoginCode | None]]
-"""Given the channel, its id of somebody, their name and their chat's key, returns a code for them; None where
-they cannot have one. Raises ``TapebotError`` where it could not be recorded."""
+"""Create a code from the channel, the person's id on it, their name, and the chat's key.
+
+Returns None if the person cannot log in. Raises ``TapebotError`` if the code could not be recorded.
+"""
 
 
 def login_command(offer: CreateLoginCode) -> Command:
-    """Return the command.
-
-    Args:
-        offer: Makes codes.
-    """
+    """Return the command; ``offer`` creates codes."""
 
     async def run(arguments: str, context: CommandContext) -> CommandReply:  # noqa: ARG001 (none)
         asker, chat = context.author, context.tape.name

@@ -1,6 +1,6 @@
-"""Addresses by which platforms show a message. Pure.
+"""Build links to messages on their platform. Pure.
 
-Rule 1: an address is given only where it leads to the message; what only may is None.
+Rule 1: a link is returned only if it surely leads to the message; otherwise None.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import re
 from bot.bus import Address
 from bot.core.errors import InvalidInbound
 
-# An edit has its message's id before the dot; presses, reactions and typed commands name no message.
+# An edit's id starts with the message's id and a dot; presses, reactions and typed commands have no
+# message.
 _MESSAGE = re.compile(r"(\d+)(?:\.e\d+)?", re.ASCII)
 _SUPERGROUP = re.compile(r"-100(\d+)", re.ASCII)
 
 
 def message_url(tape: str, inbound: str, *, private: bool) -> str | None:
-    """Return the address of a message; None where there is none, or none that is known.
+    """Return the URL of a message; None if there is none, or none is known.
 
     Args:
-        tape: The session that it was written in.
-        inbound: The platform's id of it, as the bus knows it.
-        private: Nobody but the person and the bot was present.
+        tape: Name of the session's tape.
+        inbound: The platform's id of the message, as on the bus.
+        private: Whether the chat is private, with only the person and the bot.
     """
     found = _MESSAGE.fullmatch(inbound)
     try:
@@ -35,7 +36,7 @@ def message_url(tape: str, inbound: str, *, private: bool) -> str | None:
         return _telegram(address, found[1])
     if platform == "discord" and private and address.topic is None:
         return f"https://discord.com/channels/@me/{address.chat_id}/{found[1]}"
-    # A session's key does not name a Discord server, and without it there is no address.
+    # A session's key does not contain the Discord server's id, which the URL needs.
     return None
 
 

@@ -1,4 +1,4 @@
-"""Long texts in pages, with buttons to turn them. Pure."""
+"""Split long texts into pages with buttons to turn them. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Iterable
 from bot.bus import Button
 
 MAX_PAGE_CHARS = 1_500
-"""Characters of a page: fits one message of every platform, with what stands around it."""
+"""Maximum characters of a page: with its surroundings it fits one message on every platform."""
 
 _WORTH_FILLING = MAX_PAGE_CHARS // 4
 _NUMBER = re.compile(r"(?:^|\s)page (\d{1,4})\Z", re.ASCII)
 _LONGEST_BUTTON = 64
-"""Bytes of a command that every platform's buttons carry."""
+"""Maximum bytes of a button's command on every platform."""
 
 
 def split_page_number(text: str) -> tuple[str, int]:
-    """Return a text without the ``page N`` at its end, and that page, by default the first."""
+    """Split ``page N`` off the end of a text; return the rest and the number, by default 1."""
     text = text.strip()
     found = _NUMBER.search(text)
     return (text, 1) if found is None else (text[: found.start()].strip(), int(found[1]))
 
 
 def usable_buttons(buttons: Iterable[Button]) -> tuple[Button, ...]:
-    """Return the buttons whose commands every platform carries."""
+    """Return the buttons whose commands every platform accepts."""
     return tuple(
         one
         for one in buttons
@@ -36,9 +36,9 @@ def paginate(text: str, page: int, command: str) -> tuple[str, tuple[Button, ...
     """Return one page of a text, and the buttons to its neighbours.
 
     Args:
-        text: All of it; cut between lines, a line longer than a page where it must be.
-        page: Which, from 1; one that is not there becomes the nearest.
-        command: What shows a page when its number is put behind it.
+        text: The whole text; cut between lines, or within a line longer than a page.
+        page: Number of the page, from 1; clamped to the existing pages.
+        command: Command that shows a page when its number is appended.
     """
     pages = _pages(text)
     page = min(max(page, 1), len(pages))
@@ -58,7 +58,7 @@ def _pages(text: str) -> list[str]:
     for line in text.splitlines(keepends=True):
         rest = line
         while rest:
-            # Only a line that no page could hold is cut.
+            # Only a line longer than a page is cut.
             if len(rest) > room and not (len(rest) > MAX_PAGE_CHARS and room >= _WORTH_FILLING):
                 pages.append("")
                 room = MAX_PAGE_CHARS

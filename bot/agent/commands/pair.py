@@ -1,4 +1,4 @@
-"""``/pair``: who may use the bot, and letting others in."""
+"""``/pair``: list who may use the bot, approve people and group chats, and remove them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pair_command(door: AccessControl) -> Command:
     """Return the command, for owners only.
 
     Args:
-        door: Keeps the roster that it shows and changes.
+        door: Access control, which holds and changes the access list.
     """
 
     async def run(arguments: str, context: CommandContext) -> CommandReply:
@@ -59,7 +59,7 @@ async def _here(door: AccessControl, context: CommandContext) -> CommandReply:
             "use me."
         )
     address = Address.parse(context.tape.name)
-    # A topic of Telegram's is no place of its own; a thread of Discord's is, and its channel more.
+    # A Telegram topic has no access of its own; a Discord thread has, besides its channel.
     thread = address.topic if address.channel.startswith("discord") else None
     place = await door.allow_chat(f"{address.channel}:{thread or address.chat_id}")
     if place is None:

@@ -1,4 +1,4 @@
-"""Recognises slash commands in messages. Pure."""
+"""Parse slash commands in messages. Pure."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-# "/name", "/name@bot" and arguments; "/usr/bin is full" is no command.
+# Matches "/name" and "/name@bot" with arguments, but not "/usr/bin is full".
 _COMMAND = re.compile(r"/([a-z][a-z0-9_]*)(?:@\w+)?(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedCommand:
-    """A command's name, in lower case, and the text behind it."""
+    """A command's name, in lower case, and its arguments."""
 
     name: str
     arguments: str
 
 
 def parse_command(text: str) -> ParsedCommand | None:
-    """Return the command in a message; None where it is none."""
+    """Return the command in a message; None if it is not a command."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
         return None
@@ -28,6 +28,6 @@ def parse_command(text: str) -> ParsedCommand | None:
 
 
 def closest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like a mistyped one; None where none is."""
+    """Return the known name closest to a mistyped one; None if none is close."""
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return close[0] if close else None

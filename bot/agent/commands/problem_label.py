@@ -1,4 +1,4 @@
-"""Which problem an entry belongs to, as a person is told. Pure."""
+"""Label an entry with its problem when that is not the active one. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from bot.tape.search import problem_of
 
 
 def problem_labeller(fold: SessionFold) -> Callable[[TapeEntry], str]:
-    """Return what tells of an entry the problem, where that is not the one that is worked on.
-
-    Args:
-        fold: The session's state.
-    """
+    """Return a function that labels an entry with its problem; empty for the active one."""
 
     def told(entry: TapeEntry) -> str:
         problem_id = problem_of(entry)

@@ -1,10 +1,10 @@
-"""``/reference``: values that everything else goes by, under keys, in versions.
+"""``/reference``: values under keys, with versions, that every prompt includes.
 
-Who may do what:
+Permissions:
 
-Rule 1: in a private chat a person may do all to what is their own.
-Rule 2: in a group anybody may look; to set, roll back and remove is an owner's.
-Rule 3: what everybody reads is an owner's: share, unshare.
+Rule 1: in a private chat a person may do everything with their own values.
+Rule 2: in a group anybody may read; only an owner may set, roll back and remove.
+Rule 3: only an owner may share values with everybody, or unshare them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _label(one: SharedReference) -> str:
 
 
 def _told(value: Any) -> str:
-    """Return a value in words, on one line."""
+    """Return a value as text on one line."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return "; ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -127,7 +127,7 @@ def _heard(context: CommandContext) -> str:
 
 
 def _elsewhere(wanted: str, written: WriteResult) -> str:
-    """Return what became of a write that the gate sent elsewhere."""
+    """Return the reply to a write that the gate did not put into shared reference."""
     decision = written.decision
     if written.is_assumption:
         return f"Not {wanted}, but noted in the problem at hand: {decision.reason}."

@@ -1,8 +1,9 @@
-"""The command contract: what a command is given, and what it gives back.
+"""The command contract: definition, context, reply and registry of slash commands.
 
-A command is on the tape before it runs. It returns a text, and an edit of the memory zone where there is
-one; the session's worker writes the edit, the reply and the end of the turn in one append. Facts it
-changes itself, under a key made of the command's message: run again after a kill, it changes them once.
+A command is on the tape before it runs. It returns a text and, if needed, an edit of the memory
+zone; the session's worker writes the edit, the reply and the end of the turn in one append. A
+command changes facts itself, under an idempotency key made from its message: run again after a
+crash, it changes them only once.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from bot.tape.service import TapeService
 
 @dataclass(frozen=True, slots=True)
 class CommandReply:
-    """What a command answers.
+    """The reply of a command.
 
     Attributes:
-        text: Markdown; made from the new snapshot where there is a change.
-        zone_edit: An edit of the memory zone.
-        extra_entries: Entries written along with the change.
-        buttons: Shown below it where the platform has buttons.
-        replaces_message: It takes the place of the message whose button was pressed.
-        files: Sent with it; they lie in the folder for exports.
+        text: Markdown, or a function that makes it from the zone's new snapshot.
+        zone_edit: Edit of the memory zone.
+        extra_entries: Entries written together with the reply.
+        buttons: Buttons below the reply, if the platform has buttons.
+        replaces_message: Whether the reply replaces the message whose button was pressed.
+        files: Files sent with the reply, from the folder for exports.
     """
 
     text: str | Callable[[MemorySnapshot], str]
@@ -47,18 +48,18 @@ class CommandReply:
     files: tuple[OutgoingFile, ...] = ()
 
     def render(self, snapshot: MemorySnapshot) -> str:
-        """Return the text."""
+        """Return the text for a snapshot of the zone."""
         return self.text if isinstance(self.text, str) else self.text(snapshot)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandAuthor:
-    """Who gave a command, as far as commands may know.
+    """The person who sent a command, and where.
 
     Attributes:
-        role: What they may do.
-        private: Nobody else is present.
-        id: The platform's id of them.
+        role: The person's role.
+        private: Whether the chat is private, with nobody else present.
+        id: The platform's id of the person.
         inbound: The platform's id of the command's message.
     """
 
@@ -78,27 +79,27 @@ class CommandContext(Protocol):
 
     @property
     def fold(self) -> SessionFold:
-        """Its state."""
+        """The session's state."""
         ...
 
     @property
     def zone(self) -> MemoryZone:
-        """Its memory."""
+        """The session's memory zone."""
         ...
 
     @property
     def memory(self) -> LongTermMemory:
-        """What it believes."""
+        """The session's long-term memory."""
         ...
 
     @property
     def command_entry(self) -> TapeEntry:
-        """The command, as it is on the tape."""
+        """The command's entry on the tape."""
         ...
 
     @property
     def author(self) -> CommandAuthor:
-        """Who gave the command."""
+        """The person who sent the command."""
         ...
 
     @property
@@ -108,54 +109,54 @@ class CommandContext(Protocol):
 
     @property
     def commands(self) -> CommandRegistry:
-        """All commands."""
+        """The registry of all commands."""
         ...
 
     async def export_memory(self) -> ArchiveSummary:
-        """Write all that is remembered of the session into one file of the folder for exports.
+        """Write the session's memory to one archive file in the folder for exports.
 
-        Run again after a kill, a command gets the same file.
+        A command that is run again after a crash gets the same file.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The storage failed.
         """
         ...
 
     async def preview_erasure(
         self, wanted: ErasureQuery, request: TapeEntry | None = None
     ) -> ErasurePreview:
-        """Return what would be forgotten if the asker wanted it so; nothing is changed."""
+        """Return what an erasure would remove, with the author's rights; nothing is changed."""
         ...
 
     async def erase(
         self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult | ErasurePreview:
-        """Erase for good what an earlier request asks for, and the request.
+        """Permanently erase what an earlier request asks for, and the request itself.
 
         Args:
-            wanted: What it asks for.
-            request: Its entry on this tape.
-            shown: Numbers of the facts, and how many messages, that the asker has been shown.
+            wanted: The query of the request.
+            request: The request's entry on this tape.
+            shown: Numbers of the facts, and number of messages, that the author was shown.
 
         Returns:
-            What was forgotten; a survey where it would be much more, and nothing was erased.
+            The result; or a preview, with nothing erased, if it would now remove much more.
 
         Raises:
-            MemoryRefused: Something runs that knows the words; nothing was erased.
-            TapeError: The storage refused; asking again goes on from there.
+            MemoryRefused: A running task knows the words; nothing was erased.
+            TapeError: The storage failed; repeating the request continues from there.
         """
         ...
 
     async def drop_request(self, wanted: ErasureQuery) -> None:
-        """Erase the words of this command itself, where they found nothing else."""
+        """Erase the words of this command itself, if they match nothing else."""
         ...
 
     def model_line(self) -> str:
-        """Return the model's name, and what there is to say of it."""
+        """Return the model's name and details, for ``/status``."""
         ...
 
     def consolidation_line(self) -> str:
-        """Return how consolidation stands: last done, running, failed and why."""
+        """Return the state of consolidation: last run, running, or failed and why."""
         ...
 
 
@@ -168,16 +169,17 @@ class Command:
     """A slash command.
 
     Attributes:
-        name: Without the slash.
+        name: Name without the slash.
         summary: One line for lists.
-        forms: What may stand behind the name, with a line on each; none where there is only the
-            plain one.
-        run: Answers it. None for what the session's worker does itself (``/new``, ``/retry``, ``/stop``).
-        waits_for_turn: Says of arguments whether they may not be acted on while a turn runs.
-        owner_only: Members may not give it.
-        destructive: Says of arguments whether they take something from everybody in a group: there
-            it is the owner's.
-        hidden: In no list.
+        forms: Arguments that it accepts, each with a line of help; empty if it takes none.
+        run: Answers the command. None if the session's worker does (``/new``, ``/retry``,
+            ``/stop``).
+        waits_for_turn: Returns whether the command, with these arguments, must wait for a running
+            turn to end.
+        owner_only: Whether members may not use it.
+        destructive: Returns whether the command, with these arguments, affects everybody in a
+            group; there only owners may use it.
+        hidden: Whether lists omit it.
     """
 
     name: str
@@ -191,11 +193,11 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """Its forms, one a line, as Markdown."""
+        """The accepted arguments, one form per line, as Markdown."""
         return "\n".join(f"`/{self.name} {form}`: {line}" for form, line in self.forms)
 
     def refusal(self, arguments: str, asker: CommandAuthor) -> str | None:
-        """Return why somebody may not give this command; None where they may."""
+        """Return why this person may not use the command; None if they may."""
         if asker.role == "owner":
             return None
         if self.owner_only:
@@ -212,15 +214,15 @@ class CommandRegistry:
         self._commands = {command.name: command for command in commands}
 
     def get(self, name: str) -> Command | None:
-        """Return a command; None where there is none of this name."""
+        """Return a command; None if there is none with this name."""
         return self._commands.get(name)
 
     def visible_commands(self) -> list[Command]:
-        """Return what is not hidden, by name, for menus and completion."""
+        """Return the commands that are not hidden, by name, for menus and completion."""
         return [self._commands[n] for n in sorted(self._commands) if not self._commands[n].hidden]
 
     def help(self, asker: CommandAuthor) -> str:
-        """Return the list of the commands that somebody may give, as Markdown."""
+        """Return the list of the commands that this person may use, as Markdown."""
         lines = []
         for command in self.visible_commands():
             if command.owner_only and asker.role != "owner":

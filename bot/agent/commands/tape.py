@@ -1,4 +1,4 @@
-"""``/tape``: the state of the tape, its anchors, and searching it."""
+"""``/tape``: show the state of the tape and its anchors, and search it."""
 
 from __future__ import annotations
 

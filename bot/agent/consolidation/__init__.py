@@ -1,1 +1,1 @@
-"""Consolidation: what was said becomes history and long-term memory."""
+"""Consolidation: a model condenses messages into history entries and facts."""

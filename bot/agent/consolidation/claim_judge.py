@@ -1,7 +1,7 @@
-"""Asks a model whether people's own words carry claims about them.
+"""Ask a model whether quotes support a claim.
 
-The request holds claims and quotes alone: no conversation, no tools but the one that takes the answer, and nothing
-that anybody but the people quoted has said.
+The request holds only claims and quotes: no conversation, no tool but the one that takes the
+answer, and no text by anybody but the people quoted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 JUDGE_TOOL_NAME = "judge_claims"
 
 _MOST_CLAIMS = 40
-"""In one request."""
+"""Maximum number of claims in one request."""
 _LONGEST_REASON = 200
 _LONGEST_WORDS = 2_000
 _SYSTEM = """\
@@ -59,14 +59,14 @@ number, name or date than they say, or what is planned told as done, is not_supp
 
 @dataclass(frozen=True, slots=True)
 class ClaimQuestion:
-    """A claim to be judged.
+    """A claim to judge.
 
     Attributes:
         claim: A sentence for memory.
-        words: What people said, oldest first: each with who said it and when.
-        replaces: What is believed so far, where the claim takes its place.
-        earlier: What the same person had said before.
-        asked: What the assistant had asked just before; it may be what they answer, and says nothing by itself.
+        words: Quotes, oldest first, each with its speaker and time.
+        replaces: The fact that the claim replaces, if any.
+        earlier: Earlier words of the same person.
+        asked: The assistant's question just before; context for the answer, no evidence by itself.
     """
 
     claim: str
@@ -76,7 +76,7 @@ class ClaimQuestion:
     asked: str = ""
 
     def as_json(self, number: int, timezone: tzinfo) -> dict[str, Any]:
-        """Return it as the model reads it; what is empty is left out."""
+        """Return the question as JSON for the model; empty fields are left out."""
         said = [
             {
                 "who": one.who,
@@ -116,15 +116,15 @@ class _Unreadable(Exception):
 async def judge_claims(
     model: Model | None, questions: Sequence[ClaimQuestion | None], timezone: tzinfo
 ) -> tuple[list[Judgement | None], Usage]:
-    """Return what a model says of claims, in their order, and what that cost.
+    """Return a model's judgements of claims, in their order, and the usage.
 
     Args:
-        model: Judges; None judges nothing.
-        questions: The claims; None where there is nothing to judge.
-        timezone: The user's.
+        model: The judge; None judges nothing.
+        questions: The claims; None for an item that needs no judgement.
+        timezone: The user's time zone.
 
     Returns:
-        None stands for what was not asked, and for what the model failed to answer, which is in the log.
+        A judgement for each item; None if it was not asked or not answered. Failures are logged.
     """
     found: list[Judgement | None] = [None] * len(questions)
     asked = [(at, one) for at, one in enumerate(questions) if one is not None]
@@ -173,7 +173,7 @@ async def _ask(
 
 
 def _told_time(stamp: str, timezone: tzinfo) -> str:
-    """Return a time with its day of the week, which "on Friday" is counted from."""
+    """Return a time with its weekday, so that "on Friday" can be resolved."""
     shown = format_timestamp(stamp, timezone)
     return shown if shown == "?" else f"{date.fromisoformat(shown[:10]):%A} {shown}"
 
@@ -203,7 +203,7 @@ def _tool() -> ToolSpec:
 
 
 def _schema() -> dict[str, Any]:
-    """Return the JSON Schema of the answer, without references: grammars of small models need that."""
+    """Return the answer's JSON Schema, without references: small models' grammars need that."""
     ruled = {
         "type": "object",
         "properties": {

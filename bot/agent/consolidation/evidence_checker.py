@@ -1,11 +1,11 @@
-"""Checks what a model wants to learn against the messages that it cites. Pure.
+"""Verify each proposed fact against the messages it cites. Pure.
 
-Rule 1: a quote occurs in the message cited; what counts is the whole sentence around it.
-Rule 2: words that are not a person's own keep their true origin: the gate does not believe them.
-Rule 3: a claim holds no name, number, date or negation that the sentence does not.
-Rule 4: what it says in words of its own is for a judge to decide, where there is one; else rules do.
-Rule 5: where a claim does not hold, what the person stated is kept as they said it.
-Rule 6: in a group a fact says who said it.
+Rule 1: a quote must occur in the cited message; the whole sentence around it counts.
+Rule 2: words that are not a person's own keep their true origin, so the gate does not believe them.
+Rule 3: a claim has no name, number, date or negation that the sentence lacks.
+Rule 4: a judge decides on paraphrases; without one, rules decide.
+Rule 5: if a claim is not supported, the person's statement is kept in their own words.
+Rule 6: in a group a fact names its speaker.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from bot.memory.transcript import is_owner, sent_date, speaker_label
 from bot.tape.entries import TapeEntry
 
 _SHORT = 8
-"""Words of an answer that leaves out what it is about."""
+"""Maximum words of a short answer, which may omit its subject."""
 _ANSWER = 25
-"""Words of a message that may be the answer to a question."""
+"""Maximum words of a message that may answer a question."""
 _LOOKED_BACK = 2
 _LONGEST_AROUND = 600
 RETRACTION_PREFIX = "No longer true:"
-"""Begins what a judge is asked about the end of a fact."""
+"""Prefix of the claim that a judge is asked about the end of a fact."""
 _TEXTS = frozenset({"add", "supersede"})
 _ORDERS = "it tells the assistant what to do, and the words are not {whose}"
 
 
 @dataclass(frozen=True, slots=True)
 class _CitedSentence:
-    """A cited sentence: where it stands, and whose it is."""
+    """A cited sentence with its message and evidence."""
 
     entry: TapeEntry
     evidence: Evidence
@@ -63,13 +63,13 @@ class _CitedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CheckedOperation:
-    """An operation that was checked, and what a judge's word makes of it.
+    """A checked operation, and what each judgement would make of it.
 
     Attributes:
-        proposal: As it is until somebody judges.
-        question: What a judge is asked; None where nobody has to judge.
-        if_supported: As it is where the words carry it.
-        if_unsupported: As it is where they do not.
+        proposal: The proposal without a judgement.
+        question: The question for the judge; None if no judgement is needed.
+        if_supported: The proposal if the words support it.
+        if_unsupported: The proposal if they do not.
     """
 
     proposal: Proposal
@@ -78,7 +78,7 @@ class CheckedOperation:
     if_unsupported: Proposal | None = None
 
     def apply_judgement(self, judgement: Judgement | None) -> Proposal:
-        """Return the proposal after a judge's word on it; None: there was none."""
+        """Return the proposal after a judgement; None means that there was none."""
         if judgement is None or self.if_supported is None or self.if_unsupported is None:
             return self.proposal
         if judgement.is_supported:
@@ -101,9 +101,9 @@ class EvidenceChecker:
 
     Attributes:
         tape: The tape's name.
-        entries: The messages by number, from 1.
-        facts: That are believed, by number.
-        timezone: The user's: what "tomorrow" was.
+        entries: The messages; the model's numbers start at 1.
+        facts: Active facts by number.
+        timezone: The user's time zone, to resolve words such as "tomorrow".
     """
 
     tape: str
@@ -112,7 +112,7 @@ class EvidenceChecker:
     timezone: tzinfo
 
     def check_by_rules(self, operation: FactOperation) -> Proposal:
-        """Return an operation as a proposal, with what it rests on or why it does not hold."""
+        """Return an operation as a proposal, decided by rules alone."""
         text = " ".join((operation.text or "").split())
         subject, slot = (operation.subject or "").strip(), (operation.slot or "").strip()
         made = Proposal(operation.op, text, operation.fact, subject, slot=slot)
@@ -137,7 +137,7 @@ class EvidenceChecker:
         return self._ended(made, fact, own)
 
     def check(self, operation: FactOperation) -> CheckedOperation:
-        """Return an operation as a proposal, with what a judge is to be asked about it."""
+        """Return an operation as a proposal, with the question for the judge."""
         ruled = self.check_by_rules(operation)
         found, _ = self._cited_sentences(operation.evidence)
         own = [one for one in found if one.evidence.origin in ("person", "member")]
@@ -155,11 +155,11 @@ class EvidenceChecker:
         return CheckedOperation(ruled, self._question(claim, own), held, failed)
 
     def question_for_fact(self, fact: Fact, before: str) -> ClaimQuestion:
-        """Return what a judge is asked of a fact that is believed already.
+        """Return the question for the judge about an existing fact.
 
         Args:
             fact: The fact.
-            before: The text of the fact whose place it took; empty where there was none.
+            before: Text of the fact that it replaced; empty if there was none.
         """
         known = {one.id: one for one in self.entries}
         found = [
@@ -174,7 +174,7 @@ class EvidenceChecker:
     def _to_judge(
         self, ruled: Proposal, own: Sequence[_CitedSentence], fact: Fact | None
     ) -> CheckedOperation:
-        """Return a new fact with what is to be judged of it, as far as its names and numbers were said."""
+        """Return a new fact with a question for the judge, if its names and numbers were said."""
         claim, last = ruled.text, own[-1].entry
         by_rules = not ruled.objection and not ruled.fallback_text
         if by_rules and any(is_verbatim(claim, one.sentence) for one in own):
@@ -225,7 +225,7 @@ class EvidenceChecker:
         return None
 
     def _foreign(self, made: Proposal, found: Sequence[_CitedSentence]) -> Proposal:
-        """Return a proposal that rests on no person's own words."""
+        """Return a proposal that rests on nobody's own words."""
         evidence = tuple(one.evidence for one in found)
         whole = " ".join([made.text, *(one.sentence for one in found)])
         suspect = _ORDERS.format(whose="a person's own") if contains_instructions(whole) else ""
@@ -241,7 +241,7 @@ class EvidenceChecker:
         return self._attributed(_resting_on(made, carriers), carriers)
 
     def _fallen_back(self, made: Proposal, own: Sequence[_CitedSentence], why: str) -> Proposal:
-        """Return what a person stated in place of a claim that does not hold; else why it does not."""
+        """Return the person's statement in place of an unsupported claim; else an objection."""
         carriers = _statements(own)
         if not carriers:
             return replace(made, objection=why)
@@ -249,7 +249,7 @@ class EvidenceChecker:
         return self._attributed(_resting_on(made, carriers), carriers)
 
     def _attributed(self, made: Proposal, carriers: Sequence[_CitedSentence]) -> Proposal:
-        """Return a proposal of a group with who said it, and as suspect where it gives orders."""
+        """Return a proposal with its speaker in a group; mark instructions for review."""
         suspect = ""
         if carriers[0].evidence.origin == "member":
             who = carriers[0].evidence.who
@@ -267,12 +267,14 @@ class EvidenceChecker:
     def _carriers(
         self, claim: str, own: Sequence[_CitedSentence], known: str = ""
     ) -> tuple[Sequence[_CitedSentence], str]:
-        """Return the sentences that carry a claim: one of them, or all that one person said of it.
+        """Return the sentences that support a claim, or the reason why none do.
+
+        Tried are single sentences, and all that one person said about the claim.
 
         Args:
             claim: The claim.
-            own: The sentences that are cited.
-            known: The text of the fact whose place it is to take.
+            own: The cited sentences.
+            known: Text of the fact that the claim replaces.
         """
         tries: list[Sequence[_CitedSentence]] = [[one] for one in own]
         related = [one for one in own if word_overlap(claim, one.sentence) > 0]
@@ -292,16 +294,16 @@ class EvidenceChecker:
             )
             if lacking is None:
                 return tried, ""
-            # The reason of the try with most to go by is told.
+            # Report the reason of the last try, which had the most context.
             why = lacking
         return (), why
 
     def _before(self, found: _CitedSentence) -> str:
-        """Return what the person had said right before a short answer, which tells what it is about."""
+        """Return the person's words before a short answer, which give its subject."""
         return "" if len(found.sentence.split()) > _SHORT else self._earlier(found)
 
     def _earlier(self, found: _CitedSentence) -> str:
-        """Return what the person had said in the messages before this one."""
+        """Return the person's words in the messages before this one."""
         said = [
             sender_text(one)
             for one in self.entries
@@ -312,7 +314,7 @@ class EvidenceChecker:
         return " ".join(said[-_LOOKED_BACK:])
 
     def _asked(self, entry: TapeEntry) -> str:
-        """Return what the assistant asked right before a message, which tells what a short answer is about."""
+        """Return the assistant's questions right before a short message, which give its subject."""
         if len(sender_text(entry).split()) > _ANSWER:
             return ""
         before = [one for one in self.entries if one.id < entry.id and one.kind == "message"][-1:]
@@ -323,7 +325,7 @@ class EvidenceChecker:
         return " ".join(asked)
 
     def _in_own_words(self, made: Proposal, own: Sequence[_CitedSentence], why: str) -> Proposal:
-        """Return what a person said in place of what was made of it; it ends a fact only if it says so."""
+        """Return a quote in place of the claim; it ends a fact only if the quote says so."""
         words = _joined(own)
         made = replace(made, fallback_text=f'said: "{words}"', unsupported_reason=why, slot="")
         fact = self.facts.get(made.fact or 0)
@@ -337,7 +339,7 @@ class EvidenceChecker:
         return made
 
     def _ended(self, made: Proposal, fact: Fact, own: Sequence[_CitedSentence]) -> Proposal:
-        """Return the end of a fact, resting on the sentences that end it."""
+        """Return the end of a fact, with the sentence that ends it."""
         why: str | None = None
         for one in own:
             why = retraction_refusal(fact.text, one.sentence, sent_date(one.entry, self.timezone))
@@ -347,19 +349,19 @@ class EvidenceChecker:
 
 
 def _of_one(found: Sequence[_CitedSentence], claim: str) -> list[_CitedSentence]:
-    """Return what one person said: whoever a claim names, else whoever is cited last."""
+    """Return the sentences of one person: the one whom the claim names, else the last cited."""
     named = [one for one in found if (who := speaker_label(one.entry)) and who in claim]
     return [one for one in found if one.evidence.sender == (named or found)[-1].evidence.sender]
 
 
 def _around(found: _CitedSentence) -> str:
-    """Return what somebody said around a quoted sentence: all of it, unless that is long."""
+    """Return the whole message around a quoted sentence, unless it is long."""
     whole = sender_text(found.entry)
     return whole if len(whole) <= _LONGEST_AROUND else found.sentence
 
 
 def _statements(found: Sequence[_CitedSentence]) -> list[_CitedSentence]:
-    """Return what one person states, as far as it can be kept as a fact; nothing where it cannot."""
+    """Return one person's statements that can be kept as a fact; empty if there are none."""
     meant = [one for one in found if not any(map(is_retraction, split_sentences(one.sentence)))]
     parts = [replace(one, sentence=said) for one in meant for said in split_sentences(one.sentence)]
     stated = [

@@ -1,10 +1,10 @@
-"""When to consolidate, and up to where. Pure.
+"""Decide when to consolidate, and up to which entry. Pure.
 
-Rule 1: due at ``window`` unconsolidated messages, or past a bound on their tokens, or when a boundary
-    has put messages out of view that were not consolidated.
+Rule 1: due at ``window`` unconsolidated messages, or above a limit of tokens, or when a boundary
+    moved unconsolidated messages out of view.
 Rule 2: the newest half stays in view, and always the newest turn.
-Rule 3: what was said of another problem before it was left counts, a few messages excepted.
-Rule 4: a range ends where a user's turn begins, so that no turn is torn.
+Rule 3: messages of a problem that was left count as out of view, unless they are few.
+Rule 4: a range ends where a user's turn begins, so that no turn is split.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class EntryRange:
-    """Entries to consolidate, both ends included."""
+    """A range of entry ids to consolidate, both ends included."""
 
     first: int
     last: int
 
     @property
     def text(self) -> str:
-        """Both ends, for people."""
+        """Both ends as text."""
         return f"{self.first} to {self.last}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationPolicy:
-    """Bounds of what may stay unconsolidated.
+    """Limits of what may stay unconsolidated.
 
     Attributes:
-        window: Messages.
-        tokens: Their estimated tokens.
-        prompt_tokens: The size of a prompt, as the provider counts, past which it is time.
+        window: Number of messages.
+        tokens: Estimated tokens of those messages.
+        prompt_tokens: Prompt size in tokens, as the provider counts, above which consolidation is
+            due.
     """
 
     window: int
@@ -52,7 +53,7 @@ class ConsolidationPolicy:
     prompt_tokens: int
 
     def due(self, fold: SessionFold) -> EntryRange | None:
-        """Return the range to consolidate now; None where it is not time, or nothing can be."""
+        """Return the range to consolidate now; None if none is due or possible."""
         first = fold.window.consolidated_through + 1
         if (left := _left_behind(fold)) is not None:
             return EntryRange(first, left)
@@ -72,7 +73,7 @@ class ConsolidationPolicy:
         return EntryRange(first, last) if last is not None and last >= first else None
 
     def _prompt_outgrown(self, fold: SessionFold) -> bool:
-        """True where the prompt is near its bound and history, not what is fixed, makes it so."""
+        """Return whether the prompt is near its limit because of history, not of its fixed part."""
         counted = fold.turns.last_prompt_tokens
         fixed = max(0, counted - fold.window.tokens)
         weighty = fold.window.unconsolidated_tokens * 4 >= self.tokens
@@ -94,14 +95,14 @@ def _left_behind(fold: SessionFold) -> int | None:
         for entry in [*window.entries, *window.queued.values()]
     )
     left = window.unconsolidated - in_view
-    # To and fro between problems must not cost a call each time: their messages are not lost to view.
+    # Switching back and forth must not cost a call each time: the messages come back into view.
     if left <= 0 or (switched_problem(boundary) is not None and left < _FEW):
         return None
     return first_kept - 1 if first_kept - 1 > window.consolidated_through else None
 
 
 def _half(window: WindowFold, messages: int, tokens: int) -> int | None:
-    """Return the last id of the older part of the view; None where there is no place to cut."""
+    """Return the last id of the older half of the view; None if there is no place to cut."""
     left_messages = window.messages - window.resume_plan.messages
     left_tokens = window.tokens - window.resume_plan.tokens
     last = None

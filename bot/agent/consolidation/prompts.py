@@ -1,4 +1,4 @@
-"""What the model is asked to consolidate, and the form of its answer. Pure."""
+"""The consolidation prompt, and the schema of its answer. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ at Statkraft.", "subject": "work", "slot": "user: employer", "evidence": [{"mess
 
 
 class Citation(BaseModel):
-    """Words of a message."""
+    """A quote of a message."""
 
     message: int = Field(description="The number of the message.")
     quote: str = Field(description="Its words, exactly.")
@@ -65,7 +65,7 @@ class FactOperation(BaseModel):
 
 
 class SaveMemory(BaseModel):
-    """The arguments of ``save_memory``."""
+    """Arguments of ``save_memory``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -87,7 +87,7 @@ def save_memory_tool() -> ToolSpec:
 
 
 def save_memory_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the answer, without references: grammars of small models need that."""
+    """Return the answer's JSON Schema, without references: small models' grammars need that."""
     text = {"type": ["string", "null"]}
     cited = {
         "type": "object",
@@ -136,10 +136,11 @@ def consolidation_messages(
     """Return the request's messages.
 
     Args:
-        facts: That are believed.
-        lines: The conversation, a line a message; they are numbered from 1.
-        by_grammar: The model answers with JSON instead of a tool call, and gets an example.
-        refused: Why the answer before this one could not be used.
+        facts: The active facts.
+        lines: The conversation, one line per message; they get numbers from 1.
+        by_grammar: Whether the model answers with JSON instead of a tool call; it then gets an
+            example.
+        refused: Reason why the previous answer could not be used.
     """
     ask = (
         f"Answer with one JSON object.\n\n{_EXAMPLE}"
@@ -166,7 +167,7 @@ def _listed(fact: Fact) -> str:
 
 
 def _shown(facts: Sequence[Fact], conversation: str) -> list[Fact]:
-    """Return the facts that the model needs to see, by number: all, where they are not too many."""
+    """Return the facts to show, by number; those related to the conversation if not all fit."""
     spoken = set(stemmed_words(conversation))
     ranked = sorted(
         facts,

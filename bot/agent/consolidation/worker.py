@@ -1,8 +1,8 @@
-"""Runs one consolidation: reads a fixed range, asks the model, checks its answer, records it.
+"""Run one consolidation: read a fixed range, ask the model, check its answer, record it.
 
-Nothing is written before the answer has been checked. Then the facts change, under a key made of the
-range; and history, zone and cursor are one append. A kill between the two is mended by doing it again.
-A result whose range has meanwhile been consolidated is dropped.
+Nothing is written before the answer has been checked. Then the facts change, under an idempotency
+key made from the range; history, zone and cursor follow in one append. After a crash between the
+two, the consolidation is repeated. A result whose range was consolidated meanwhile is dropped.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class ConsolidationResult:
     """A checked result.
 
     Attributes:
-        range: What it covers.
+        range: Entries that it covers.
         history: The history entry.
-        proposals: What is to change of the facts, each with what it rests on or why it does not hold.
-        messages: How many the range holds.
-        tokens: What they cost.
-        since: Local time of the first thing said in the range.
-        until: Of the last.
-        usage: Of the call.
-        cleared: When memory had last been cleared, as an entry id.
-        facts: The scope whose facts the model was shown.
-        emptied: When that had last been cleared, as an entry id.
-        problem: The one that was worked on in the range.
-        model: The name of the model; empty where none was asked.
+        proposals: Changes of facts, each with its evidence or an objection.
+        messages: Number of messages in the range.
+        tokens: Estimated tokens of the range.
+        since: Local time of the first message in the range.
+        until: Local time of the last one.
+        usage: Usage of the model calls.
+        cleared: Id of the entry that last cleared the chat's memory.
+        facts: Name of the scope whose facts the model was shown.
+        emptied: Id of the entry that last cleared that scope.
+        problem: Id of the problem that was active in the range.
+        model: Name of the model; empty if none was asked.
     """
 
     range: EntryRange
@@ -99,17 +99,18 @@ async def consolidate(
     """Consolidate a range, or as much of its beginning as fits the model.
 
     Args:
-        model: Does it.
-        memory: The session's. What was said before it was cleared, or while it was paused, is not
-            learned.
+        model: The model that consolidates.
+        memory: The session's long-term memory. Nothing is learned from messages before it was
+            cleared, or while it was paused.
         wanted: The range.
-        portion_tokens: How much conversation fits one request; less is tried where it does not.
-        timezone: The user's.
-        judging: Says whether people's words carry what is to be learned; None leaves that to rules.
+        portion_tokens: Maximum tokens of conversation in one request; halved if the model rejects
+            it.
+        timezone: The user's time zone.
+        judging: Judge of whether quotes support a fact; None leaves that to rules.
 
     Raises:
         ConsolidationFailed: The answer cannot be used; the text says why.
-        ModelError: There was no answer.
+        ModelError: The model gave no answer.
     """
     entries = await memory.tape.read_entries(wanted.first, wanted.last)
     while True:
@@ -179,12 +180,12 @@ async def _consolidate_portion(
 async def make_proposals(
     checker: EvidenceChecker, operations: Sequence[FactOperation], judging: Model | None
 ) -> tuple[tuple[Proposal, ...], Usage]:
-    """Return a model's operations as proposals, checked and judged, and what the judge cost.
+    """Return a model's operations as checked and judged proposals, and the judge's usage.
 
     Args:
-        checker: Checks them.
-        operations: What the model wants.
-        judging: The judge; None leaves all to the checker's rules.
+        checker: Checks the operations.
+        operations: Operations that the model requests.
+        judging: The judge; None leaves everything to the checker's rules.
     """
     if judging is None:
         return tuple(map(checker.check_by_rules, operations)), Usage()
@@ -197,16 +198,16 @@ async def make_proposals(
 
 
 async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> bool:
-    """Change the facts; write history, zone and cursor. False where the range was done already."""
+    """Change the facts and write history, zone and cursor; False if the range was done already."""
     fold, zone, wanted = memory.fold, memory.zone, result.range
     if wanted.first != fold.window.consolidated_through + 1:
         logger.info("Memory consolidation: entries %s came too late, and are dropped", wanted.text)
         return False
-    # Another process may have parted them while the model was at it.
+    # Another process may have separated identities while the model worked.
     await memory.update_identities()
     home = memory.home
     if result.facts != home.name:
-        # The numbers in it are of other facts; the range stays open, and is done again.
+        # Its fact numbers refer to another scope; the range stays open and is consolidated again.
         logger.info(
             "facts of %s belong elsewhere now; its consolidation is dropped", memory.tape.name
         )
@@ -240,7 +241,7 @@ async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> 
         }
         return [history, *zone_part, anchor(MEMORY_CONSOLIDATED, state)]
 
-    # Before the zone is written: it stays in the prompt as it is then.
+    # Before the zone is written, since the prompt keeps that state.
     await memory.bus.semantic.decay_all()
     cursor = fold.window.consolidated_through
     await zone.edit(memory.with_current_facts, compose)
@@ -251,7 +252,7 @@ async def _apply(memory: LongTermMemory, batch: ProposalBatch) -> None:
     try:
         await memory.apply(batch)
     except MemoryRefused as error:
-        # What it would end stays; what is new is believed all the same.
+        # Facts that it would end stay; new facts are saved all the same.
         kept = tuple(
             replace(one, objection=str(error)) if one.op == "retire" else one
             for one in batch.proposals
@@ -260,13 +261,13 @@ async def _apply(memory: LongTermMemory, batch: ProposalBatch) -> None:
 
 
 def failed_attempts(failure: TapeEntry | None) -> int:
-    """Return how often the next range has failed in a row."""
+    """Return how many times in a row the next range has failed."""
     found = failure.data.get("attempt") if failure is not None else 0
     return found if type(found) is int else 0
 
 
 def _without_orders(history: str) -> str:
-    """Return a history entry without what gives orders: it is told to the model again after ``/new``."""
+    """Return a history entry without instructions, since it enters the prompt after ``/new``."""
     kept = [one.strip() for one in split_sentences(history) if not contains_instructions(one)]
     return " ".join(kept) or "What was said is on the tape."
 
@@ -274,12 +275,12 @@ def _without_orders(history: str) -> str:
 def _to_learn_from(
     heard: Sequence[TapeEntry], cleared: int, emptied: datetime | None
 ) -> list[TapeEntry]:
-    """Return what may be learned from: nothing from before a clearing, or said while paused.
+    """Return the entries to learn from: after the last clearing, and not said while paused.
 
     Args:
-        heard: What was said.
+        heard: Visible entries of the range.
         cleared: Id of the entry that last cleared memory in this chat.
-        emptied: When that was last done in any chat of the same scope.
+        emptied: Time when memory was last cleared in any chat of the same scope.
     """
     found = []
     paused = False
@@ -303,7 +304,7 @@ async def _ask(
         tools=() if by_grammar else (save_memory_tool(),),
         tool_choice="auto" if by_grammar else SAVE_MEMORY_TOOL_NAME,
         json_schema=save_memory_schema() if by_grammar else None,
-        # A small model that loops within the grammar must come to an end.
+        # A small model that loops within the grammar must be stopped.
         max_tokens=1_500 if by_grammar else None,
         purpose="consolidation",
     )
@@ -339,9 +340,9 @@ def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:
 
 
 def _portion(entries: list[TapeEntry], tokens: int, window: WindowFold) -> list[TapeEntry]:
-    """Return the turns at the beginning that fit; always one, however long it is.
+    """Return the first turns that fit; always at least one, however long.
 
-    All of them are of one problem: what is told of it is told to nobody who works on another.
+    All of them belong to one problem, so that its content does not leak into others.
     """
     counted = {entry.id for entry in visible_entries(entries, window)}
     used = 0

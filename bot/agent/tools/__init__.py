@@ -1,1 +1,1 @@
-"""What the model may do."""
+"""Tools that the model can call."""

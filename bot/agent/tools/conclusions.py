@@ -1,7 +1,7 @@
-"""Conclusions of ``memory.save``: what follows from what happened, with the entries that it is drawn from.
+"""Save conclusions, heuristics and policies with the entries they cite.
 
-Rule 1: the model names evidence by the numbers of entries; what that is worth, the gate computes.
-Rule 2: what belongs to a problem that is not worked on is no evidence here.
+Rule 1: the model cites evidence by entry number; the gate computes what it is worth.
+Rule 2: entries of other problems than the active one are not accepted as evidence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bot.memory.bus.write_result import WriteResult
 from bot.tape.search import problem_of
 
 _CONFIDENCE = 0.7
-"""Of what is concluded: less than what was said."""
+"""Confidence of a conclusion: lower than that of a statement."""
 
 _POLICY = re.compile(
     r"(?:when|if) (?P<if>[^,;]{1,500})[,;] *(?:then )?(?P<then>.{1,500})", re.IGNORECASE
@@ -28,12 +28,13 @@ _UNSET = datetime.fromtimestamp(0, UTC)
 
 
 async def conclude(change: MemoryChange, number: int, context: ToolContext) -> tuple[bool, str]:
-    """Keep a conclusion, heuristic or policy; return whether it was kept, and what the model is told.
+    """Save a conclusion, heuristic or policy; return whether it was saved, and a reply.
 
     Args:
-        change: Names its kind, its text and its entries; without entries, it rests on what is being answered.
-        number: Its place among those of one call.
-        context: Of the call.
+        change: Holds its kind, text and entries; without entries it rests on the messages being
+            answered.
+        number: Its index among the conclusions of one call.
+        context: Context of the call.
     """
     try:
         evidence = change.entries or [one.id for one in context.answered_messages]
@@ -66,10 +67,10 @@ def _content(change: MemoryChange) -> dict[str, Any]:
 
 
 async def _read(evidence: list[int], context: ToolContext) -> list[int]:
-    """Return evidence that may be named here.
+    """Return the entries if all of them may be cited here.
 
     Raises:
-        MemoryRefused: An entry is not there, or of another problem.
+        MemoryRefused: An entry does not exist or belongs to another problem.
     """
     for number in evidence:
         entry = next(iter(await context.tape.read_entries(number, number)), None)
@@ -83,7 +84,7 @@ async def _read(evidence: list[int], context: ToolContext) -> list[int]:
 
 
 def _told(written: WriteResult) -> str:
-    """Return what became of it."""
+    """Return the outcome as a text for the model."""
     if written:
         return f"Kept as {written.id}; it fades unless new evidence confirms it."
     return f"Not kept: {written.explanation}"

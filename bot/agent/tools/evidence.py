@@ -1,9 +1,10 @@
-"""What the texts of a save rest on: people's words in view, or the facts that the same call changes.
+"""Find the messages or facts that support a text the model wants to save.
 
-Rule 1: the first of these that carries a text is cited: a sentence of one message, the facts that are merged, split
-    or reworded, all that is being answered.
-Rule 2: of a text with words that only other people's texts in view have, one sentence or the facts must carry all.
-Rule 3: names, numbers and dates are always checked; the rest is left to the judge where there is one.
+Rule 1: the first of these that supports a text is cited: a sentence of one message, the facts that
+    are merged, split or reworded, all messages being answered.
+Rule 2: a text with words that occur only in other people's texts must be supported by one sentence
+    or the facts.
+Rule 3: names, numbers and dates are always checked; the rest is left to the judge if there is one.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ from bot.memory.transcript import is_owner, sent_date, speaker_label
 from bot.tape.entries import TapeEntry
 
 _LOOKED_AT = 60
-"""Messages in view that are looked through, newest first."""
+"""Maximum number of messages in view to search, newest first."""
 _CARRIED = 0.5
-"""Share of a text's words that others' text must have to be where it is from."""
+"""Share of a text's words that must occur in another text to count as taken from it."""
 PART_SEPARATOR = re.compile(r"[;.](?=\s|$)|\n")
-"""What stands between the parts of a text that say something each."""
+"""Separator between the clauses of a text that can be checked one by one."""
 _KEPT = 0.6
-"""Share of a fact's words that the texts which take its place must have."""
+"""Share of a fact's words that its replacement texts must contain."""
 _EARLIER = 3
-"""Messages before those that are answered which a text may rest on as well."""
+"""Maximum number of earlier messages that a text may also rest on."""
 _NAMED = 4
-"""Words that a refusal names."""
+"""Maximum number of words that a refusal quotes."""
 _OWN_TOOLS = frozenset(
     ("memory_save", "memory_daily", "memory_show", "memory_clear", "memory_forget", "skill_read")
 )
@@ -58,16 +59,19 @@ _OWN_TOOLS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AvailableEvidence:
-    """What texts may rest on.
+    """The messages and facts that texts of a call may rest on.
 
     Attributes:
-        tape: That holds it.
-        timezone: The user's.
+        tape: Name of the tape.
+        timezone: The user's time zone.
         answered_messages: The messages that the turn answers.
-        own_messages: People's own messages, newest first, those that the turn answers before all others.
-        quoted_texts: Texts in view that are no person's own, each as evidence.
-        quoted_only_words: Words that stand in those alone, and in nothing that a person said or that is believed.
-        has_judge: Somebody judges later what rules cannot tell.
+        own_messages: People's own messages, newest first, starting with those that the turn
+            answers.
+        quoted_texts: Texts in view that are nobody's own words (quotes, files, tool results), with
+            their evidence.
+        quoted_only_words: Word stems that occur only in those texts, in no person's own words and
+            no active fact.
+        has_judge: Whether a judge checks later what rules cannot decide.
         changed_facts: The facts that the same call changes or ends.
     """
 
@@ -82,21 +86,21 @@ class AvailableEvidence:
 
     @property
     def changed_facts_text(self) -> str:
-        """What those facts say."""
+        """The text of the changed facts."""
         return " ".join(as_sentence(one.text) for one in self.changed_facts)
 
     @property
     def answered_text(self) -> str:
-        """What the people say whom the turn answers."""
+        """The words of the people that the turn answers."""
         return " ".join(sender_text(one) for one in self.answered_messages if may_learn_from(one))
 
     @property
     def stated_text(self) -> str:
-        """What of that they state: no questions, suppositions or jokes."""
+        """The statements among them, without questions, suppositions and jokes."""
         return " ".join(filter(is_statement, split_sentences(self.answered_text)))
 
     def may_be_translation(self, text: str) -> bool:
-        """Say whether a judge may find that what is stated now says a text, with no word of it: in another language."""
+        """Return whether a judge should check if the text translates a statement."""
         return (
             self.has_judge and bool(self.stated_text) and not word_overlap(text, self.answered_text)
         )
@@ -104,13 +108,13 @@ class AvailableEvidence:
 
 @dataclass(frozen=True, slots=True)
 class _Support:
-    """What a text rests on.
+    """The evidence for a text.
 
     Attributes:
-        evidence: Where it was said.
-        why: Why nothing carries it; empty where something does.
-        unverified: A judge is still to say whether it does.
-        merged: It rests on the facts that the call changes or ends, and on no other words.
+        evidence: The supporting quotes.
+        why: Reason why nothing supports the text; empty if something does.
+        unverified: Whether a judge must still confirm the support.
+        merged: Whether it rests only on the facts that the call changes or ends.
     """
 
     evidence: tuple[Evidence, ...] = ()
@@ -120,7 +124,7 @@ class _Support:
 
 
 def collect_evidence(context: ToolContext) -> AvailableEvidence:
-    """Return what the texts of a call may rest on, but for facts that it changes."""
+    """Return the evidence available to a call, without the facts that it changes."""
     earlier = context.memory.fold.window.conversation()[-_LOOKED_AT:]
     newest = [*reversed(context.answered_messages), *reversed(earlier)]
     own = [one for one in newest if one.kind == "message" and may_learn_from(one)]
@@ -143,7 +147,7 @@ def collect_evidence(context: ToolContext) -> AvailableEvidence:
 def propose(
     op: ProposalOperation, text: str, grounds: AvailableEvidence, fact: int | None = None
 ) -> Proposal:
-    """Return a text as a proposal, with what it rests on, or why it does not hold or must wait."""
+    """Return a text as a proposal, with its evidence, an objection or a reason for review."""
     rest = _find_support(text, grounds)
     evidence = rest.evidence
     foreign = [one for other, one in grounds.quoted_texts if word_overlap(text, other) >= _CARRIED]
@@ -174,13 +178,13 @@ def _may_order(entry: TapeEntry) -> bool:
 
 
 def _attributed(text: str, evidence: Sequence[Evidence]) -> str:
-    """Return a text of a group with who said it: "I" is whoever speaks."""
+    """Return a text from a group with its speaker, since "I" needs a name there."""
     who = evidence[0].who if evidence and evidence[0].origin == "member" else ""
     return text if not who or who in text else f"{who}: {text}"
 
 
 def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
-    """Return what a text rests on: one message, the facts that it is made from, or what is being answered."""
+    """Return what supports a text: one message, the changed facts, or the answered messages."""
     for entry in grounds.own_messages:
         said_then = sent_date(entry, grounds.timezone)
         sentence = best_supporting_sentences(
@@ -193,13 +197,14 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
     said = grounds.answered_text
     from_others = not grounds.quoted_only_words.isdisjoint(stemmed_words(text))
     if grounds.changed_facts and (not word_overlap(text, said) or from_others):
-        # Nothing of it was said now: the facts are put in order; or it was said in another language.
+        # Nothing of it was said now: either the facts are reorganised, or it was said in another
+        # language.
         ordered = _on_facts(text, grounds)
         if ordered or from_others or not grounds.may_be_translation(text):
             return ordered or _Support(why=_unsaid(text, grounds))
     if not asking or from_others:
         return _Support(why=_unsaid(text, grounds))
-    # In other words, or in another language: names, numbers and dates must be there all the same.
+    # A paraphrase or a translation: names, numbers and dates must still match.
     names = tuple(speaker_label(one) for one in asking)
     when, known = sent_date(asking[-1], grounds.timezone), grounds.changed_facts_text
     told = [one for one in asking if word_overlap(text, sender_text(one)) > 0] or asking
@@ -221,7 +226,7 @@ def _find_support(text: str, grounds: AvailableEvidence) -> _Support:
 
 
 def _unsaid(text: str, grounds: AvailableEvidence) -> str:
-    """Return why nothing carries a text, naming the first words that nobody said who may."""
+    """Return why nothing supports a text, quoting the first words that no user said."""
     said = {word for one in map(sender_text, grounds.own_messages) for word in stemmed_words(one)}
     said.update(stemmed_words(grounds.changed_facts_text))
     odd = [one for one in text.split() if (made := stemmed_words(one)) and said.isdisjoint(made)]
@@ -230,7 +235,7 @@ def _unsaid(text: str, grounds: AvailableEvidence) -> str:
 
 
 def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
-    """Return how facts that are merged, split or reworded carry a text; None where it says more than they do."""
+    """Return how merged, split or reworded facts support a text; None if it says more."""
     known = grounds.changed_facts_text
     parts = [one for one in PART_SEPARATOR.split(text) if one.strip()]
     held = word_overlap(text, known) == 1.0 and (
@@ -257,7 +262,7 @@ def _on_facts(text: str, grounds: AvailableEvidence) -> _Support | None:
 
 
 def _said_beside(text: str, known: str, grounds: AvailableEvidence) -> tuple[TapeEntry, ...]:
-    """Return the person's newest messages in view that say what a text adds to what is known, oldest first."""
+    """Return the newest own messages that say what a text adds to what is known, oldest first."""
     wanted = set(stemmed_words(text)) - set(stemmed_words(known))
     found: list[TapeEntry] = []
     for one in grounds.own_messages:
@@ -269,7 +274,7 @@ def _said_beside(text: str, known: str, grounds: AvailableEvidence) -> tuple[Tap
 
 
 def _carries(fact: str, text: str) -> bool:
-    """Say whether what facts say carries a text by the rules, and both deny or neither does."""
+    """Return whether facts support a text by the rules, with the same negation."""
     denies = [any(one.negated for one in parse_clauses(said)) for said in (fact, text)]
     return denies[0] == denies[1] and unsupported_reason(text, as_sentence(fact)) is None
 
@@ -280,7 +285,7 @@ def as_sentence(text: str) -> str:
 
 
 def dropped_content(fact: Fact, heir: str) -> str:
-    """Return what of a fact a text does not say that takes its place; empty where it says all of it."""
+    """Return what a replacement text drops of a fact; empty if nothing."""
     if (literal := missing_detail(fact.text, heir, None, loose=True)) is not None:
         return f"of fact {fact.id} it drops something that the user said: {literal}"
     if word_overlap(fact.text, heir) < _KEPT:
@@ -289,7 +294,7 @@ def dropped_content(fact: Fact, heir: str) -> str:
 
 
 def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidence]]:
-    """Return the texts among entries that are no person's own, each as evidence."""
+    """Return the texts among entries that are nobody's own words, each with its evidence."""
     found = []
     for entry in entries:
         if entry.kind == "tool_result" and entry.payload.get("name") not in _OWN_TOOLS:
@@ -300,7 +305,7 @@ def _foreign(entries: Sequence[TapeEntry], tape: str) -> list[tuple[str, Evidenc
 
 
 def propose_end(fact: Fact, grounds: AvailableEvidence) -> Proposal:
-    """Return the end of a fact: who is answered said that it has ended, or another text is to say what it said."""
+    """Return a proposal to end a fact: a message ends it, or another text must replace it."""
     entry, _ = find_ending_message(fact, grounds)
     if entry is not None:
         return Proposal("retire", fact=fact.id, evidence=(cite(grounds.tape, entry),))
@@ -308,7 +313,7 @@ def propose_end(fact: Fact, grounds: AvailableEvidence) -> Proposal:
 
 
 def find_ending_message(fact: Fact, grounds: AvailableEvidence) -> tuple[TapeEntry | None, str]:
-    """Return the message that is answered which says that a fact has ended, or None and why none does."""
+    """Return the answered message that says that a fact has ended, or None and the reason."""
     why = "the user said nothing of it"
     for entry in filter(may_learn_from, grounds.answered_messages):
         found = retraction_refusal(fact.text, sender_text(entry))

@@ -1,4 +1,4 @@
-"""``memory.forget``: finds what the user wants forgotten, and asks; it erases nothing itself."""
+"""``memory.forget``: find what the user wants forgotten and ask for confirmation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
         )
     senders = {sender_id(one) for one in context.answered_messages}
     identities = {identity_at(context.tape.name, one) for one in senders if one}
-    # What several people ask at once none of them asks alone.
+    # A request of several people together counts as nobody's own.
     who = frozenset(identities if len(senders) == 1 else ())
     owner = bool(context.answered_messages) and all(map(is_owner, context.answered_messages))
     surveyor = CandidateCollector(
@@ -59,7 +59,7 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     survey = await surveyor.collect(asked, request, inbound_ids(context.answered_messages))
     if survey.is_empty:
         return ToolOutcome(_NOTHING)
-    # What was said of other problems goes, too, and is counted; its words are not for the model.
+    # Messages of other problems are erased and counted too, but the model must not see their words.
     listed = zip(survey.listed_messages, survey.message_locations, strict=True)
     here = [(one, place) for one, place in listed if problem_of(one) == context.problem]
     shown, places = tuple(one for one, _ in here), tuple(place for _, place in here)
@@ -82,7 +82,7 @@ def _call(context: ToolContext) -> TapeEntry | None:
 
 
 def _asked_already(request: TapeEntry, context: ToolContext) -> bool:
-    """Say whether the turn has asked of something else: an entry is one request, and the newest one counts."""
+    """Return whether the turn asks something else already: an entry holds one request."""
     named = [
         one for one in request.calls if str(one.get("name")).replace(".", "_") == FORGET_TOOL_NAME
     ]

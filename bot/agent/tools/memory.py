@@ -1,4 +1,4 @@
-"""The memory tools that write: save, daily, clear; and the one that shows."""
+"""The tools ``memory.save``, ``memory.daily``, ``memory.show`` and ``memory.clear``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DailyArguments(_Arguments):
 async def _save(arguments: SaveArguments, context: ToolContext) -> ToolOutcome:
     context.check_learning()
     memory = context.memory
-    # What refuses the call refuses all of it: its conclusions are kept last.
+    # A refused batch refuses the whole call, so conclusions are saved after it.
     batch = make_batch(arguments.changes, context)
     outcome = await memory.apply(batch) if batch.proposals else None
     drawn = [one for one in arguments.changes if one.op in CONCLUSION_OPS]
@@ -97,12 +97,12 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
 
 
 def describe(snapshot: MemorySnapshot, facts: list[Fact], timezone: tzinfo | None) -> str:
-    """Return all of memory for a model: also the facts that the prompt has no room for.
+    """Return all of memory for the model, including facts that did not fit the prompt.
 
     Args:
-        snapshot: The zone.
-        facts: All that are believed.
-        timezone: The user's, for dates.
+        snapshot: The memory zone.
+        facts: All active facts.
+        timezone: The user's time zone, for dates.
     """
     lines = [
         numbered_fact_line(one.id, one.text, format_timestamp_day(one.valid_from, timezone))

@@ -1,6 +1,6 @@
-"""``problem.note``: the working set of the problem at hand, and switching between problems.
+"""``problem.note``: edit the active problem's working set, and switch between problems.
 
-What is switched is switched when the turn has ended.
+A switch takes effect when the turn has ended.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def _list(context: ToolContext) -> ToolOutcome:
     active = context.memory.fold.problem
     noted = await bus.working_sets.compile(active, pending={fact.id for fact in pending})
     shown = [
-        # Of the one at hand all notes stand below.
+        # The active problem's notes are listed in full below.
         _shown(one, summarised=not noted or one.problem_id != active)
         for one in found
         if one.state != "completed"
@@ -82,7 +82,7 @@ async def _list(context: ToolContext) -> ToolOutcome:
 
 
 def _shown(problem: Problem, *, summarised: bool) -> Problem:
-    """Return what is told of a problem to one who works on another: its exported summary, in short."""
+    """Return a problem as shown while another is active: only its summary, shortened."""
     summary = "; ".join(problem_summary(problem).splitlines())[:_SUMMARY] if summarised else ""
     return replace(
         problem, working_set=None, resumable_entry_ids=(), resumable_size=(0, 0), summary=summary
@@ -109,11 +109,11 @@ async def _open(name: str, context: ToolContext) -> ToolOutcome:
 
 
 async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext) -> ToolOutcome:
-    """Note something of a kind, or drop the note of this text where there is none."""
+    """Add a note of a kind; without a kind, drop the note with this text."""
     if context.memory.paused:
         raise MemoryRefused("the user paused memory: nothing is noted until `/memory resume`")
     if kind is not None:
-        # A draft's name may tell what its text is.
+        # A draft's name may be part of its meaning.
         _check_text(f"{why}: {text}" if kind == "draft" else f"{text}\n{why}", context, kind)
 
     def edit(working: WorkingSet) -> dict[str, Any]:
@@ -150,7 +150,7 @@ async def _put_aside(
 
 
 def _check_text(text: str, context: ToolContext, kind: str = "") -> None:
-    """Refuse what is not to stand in every prompt: secrets, and orders that are not the user's."""
+    """Refuse secrets and instructions that are not the user's: notes are in every prompt."""
     if (what := detect_secret(text)) is not None:
         raise MemoryRefused(f"it looks like {what}")
     check_instructions(text, context.memory.fold.window.conversation(), drafted=kind == "draft")

@@ -1,6 +1,7 @@
-"""``memory.recall``: looks things up in memory, notes, history and on the tape.
+"""``memory.recall``: search memory, notes, history and the tape.
 
-What it tells the model is of the problem that is worked on; commands, which answer a person, tell all.
+It returns only results of the active problem to the model; commands, which answer a person, search
+all.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from bot.memory.recall import recall_passages, recallable_facts, render_passages
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 
 RunTask = Callable[[str, ToolContext], Awaitable[ToolOutcome]]
-"""Works on instructions in a sub-task, and returns the result with what is to be on the tape of it."""
+"""Run instructions in a sub-task; return the result and the entries that record it."""
 
 LONGEST_INSTRUCTIONS = 8_000
-"""Characters."""
+"""Maximum characters of a sub-task's instructions."""
 
 _LIMIT = 8
 _MOST_PHASES = 10
@@ -69,7 +70,7 @@ async def _recall(arguments: RecallArguments, context: ToolContext) -> ToolOutco
             senders=frozenset({arguments.who}) if arguments.who else None,
             problem=context.problem,
             since=context.zone.now() - timedelta(days=arguments.days) if within else None,
-            # The message that asks holds no answer.
+            # The message that asks cannot contain the answer.
             last=context.turn_start - 1,
             limit=_LIMIT,
         )
@@ -97,10 +98,10 @@ RECALL_TOOL = Tool(_NAME, _DESCRIPTION, RecallArguments, _recall)
 
 
 def recall_tool(run: RunTask) -> Tool[TaskArguments]:
-    """Return the tool for a conversation, which may have a sub-task look at length.
+    """Return the recall tool with the option to run the search as a sub-task.
 
     Args:
-        run: Works on a sub-task.
+        run: Runs a sub-task.
     """
 
     async def answer(arguments: TaskArguments, context: ToolContext) -> ToolOutcome:

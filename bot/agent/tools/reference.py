@@ -1,4 +1,4 @@
-"""``memory.refer``: reads shared reference, and sets it where the gate lets what the user said carry it."""
+"""``memory.refer``: read a shared reference value, or set it if the user's words support it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ReferArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
     key: str = Field(min_length=1, max_length=64)
-    # Told as text, which every provider takes; what models give otherwise is taken as well.
+    # The schema says string, which every provider accepts; other JSON values are accepted as well.
     value: Annotated[Any, WithJsonSchema({"type": "string"})] = Field(
         None, description="to set; lists and objects as JSON"
     )
@@ -58,7 +58,7 @@ async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome
 
 
 def _grounds(key: str, value: Any, context: ToolContext) -> str:
-    """Return the id of the message that a value rests on: of those answered, the one that says most of it."""
+    """Return the id of the answered message that shares most words with the value."""
     wanted = {word for text in (key, *texts_in_value(value)) for word in stemmed_words(text)}
     best = max(
         context.answered_messages,
@@ -79,7 +79,7 @@ async def _read(key: str, context: ToolContext) -> str:
 
 
 def _told(key: str, written: WriteResult) -> str:
-    """Return what became of a write."""
+    """Return the outcome of a write as a text for the model."""
     if written:
         return f"{key} is set (version {written.id})."
     can = "" if written.is_assumption else f" The user can: `/reference set {key} …`."

@@ -1,7 +1,7 @@
-"""The tool registry: names, argument models, and how a call is answered.
+"""The tool registry: tool definitions, their JSON Schemas, and running calls.
 
-A tool that changes memory, or the tape, returns what is to be written; whoever runs it writes that and
-the tool's result in one append, so that neither a kill nor a retry can make it happen twice.
+A tool that changes memory or the tape returns the entries to write. The caller writes them and the
+tool's result in one append, so that neither a crash nor a retry applies a change twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 
 MAX_RESULT = 20_000
-"""Characters of a tool's result that reach the tape and the model."""
+"""Maximum number of characters of a tool's result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +33,21 @@ class ToolContext:
     """What a tool may use: its session's tape and memory, nothing of other sessions.
 
     Attributes:
-        tape: The session's.
-        zone: Its memory zone.
-        memory: Its long-term memory.
+        tape: The session's tape.
+        zone: The session's memory zone.
+        memory: The session's long-term memory.
         memory_seen: Memory as the model saw it when it made the call.
-        may_clear: Those who are answered may take from everybody here: it is their own chat, or they
-            own the bot.
+        may_clear: Whether the people answered may change or remove memory: it is their private
+            chat, or they own the bot.
         turn: The running turn's id.
         view_start: Id of the first entry in view.
         turn_start: Id of the entry at which the running turn begins.
-        call_key: What makes the call unique on this tape.
+        call_key: Key that identifies the call on this tape.
         answered_messages: The messages that the turn answers.
-        vectors: Find messages by meaning; None where nothing does.
-        has_judge: Somebody judges later what is saved now.
-        problem: The one that is worked on: of what was said, done and noted of others nothing is for
-            the model.
-        record_usage: Told what the tool's own model calls consume.
+        vectors: Index for semantic search; None searches by words alone.
+        has_judge: Whether a judge checks later what is saved now.
+        problem: Id of the active problem; the model sees nothing that belongs to others.
+        record_usage: Called with the usage of the tool's own model calls.
     """
 
     tape: TapeService
@@ -67,7 +66,7 @@ class ToolContext:
     record_usage: Callable[[Usage], None] = lambda _: None
 
     def check_learning(self) -> None:
-        """See that something may be learned now.
+        """Check that memory is not paused.
 
         Raises:
             MemoryRefused: Memory is paused.
@@ -78,15 +77,15 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What a tool answers.
+    """The result of a tool call.
 
     Attributes:
-        content: The text for the model; made from the new snapshot where there is a change.
+        content: Text for the model, or a function that makes it from the zone's new snapshot.
         status: ``ok`` or ``error``.
-        zone_edit: An edit of the memory zone, to be written together with the result.
-        extra_entries: Entries, to be written together with the result.
-        buttons: Labels and commands. Where there are any, the content behind its first paragraph is a question to the
-            user, which is shown below the turn's answer with these.
+        zone_edit: Edit of the memory zone, written together with the result.
+        extra_entries: Entries that are written together with the result.
+        buttons: Labels and commands. If there are any, the content after its first paragraph is a
+            question to the user; it is shown with these buttons below the turn's answer.
     """
 
     content: str | Callable[[MemorySnapshot], str]
@@ -96,7 +95,7 @@ class ToolOutcome:
     buttons: tuple[tuple[str, str], ...] = ()
 
     def text(self, snapshot: MemorySnapshot) -> str:
-        """Return the content, cut to what is kept."""
+        """Return the content, cut to ``MAX_RESULT`` characters."""
         content = self.content if isinstance(self.content, str) else self.content(snapshot)
         if len(content) > MAX_RESULT:
             return f"{content[:MAX_RESULT]}\n… ({len(content) - MAX_RESULT} characters left out)"
@@ -104,7 +103,7 @@ class ToolOutcome:
 
 
 def question_results(entries: Iterable[TapeEntry], turn: str) -> list[TapeEntry]:
-    """Return the results of a turn's tools, among entries, that ask the user something with buttons."""
+    """Return those of a turn's tool results that ask the user a question with buttons."""
     return [
         one
         for one in entries
@@ -117,11 +116,11 @@ ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What there is now for tools to work on.
+    """Conditions that decide which tools are offered.
 
     Attributes:
-        problems: Problems beside the general one that are not completed.
-        skills: Skills that can be read.
+        problems: Whether there are uncompleted problems besides the general one.
+        skills: Whether there are skills to read.
     """
 
     problems: bool = False
@@ -139,11 +138,11 @@ class Tool(Generic[ArgumentsT]):
     """A tool.
 
     Attributes:
-        name: As people and prompts know it: ``memory.save``.
-        description: For the model.
-        arguments: Validates what the model wrote.
-        run: Does it; raises ``TapebotError`` with a text that the model can act on.
-        applies: Says whether it is offered with what there is now; it is answered in any case.
+        name: Name in prompts and documentation, such as ``memory.save``.
+        description: Description for the model.
+        arguments: Pydantic model that validates the arguments.
+        run: Runs a call; raises ``TapebotError`` with a text that the model can act on.
+        applies: Whether the tool is offered; a call is answered in any case.
     """
 
     name: str
@@ -154,17 +153,17 @@ class Tool(Generic[ArgumentsT]):
 
     @property
     def wire_name(self) -> str:
-        """The name as providers allow it."""
+        """The name with the characters that providers allow."""
         return self.name.replace(".", "_")
 
     def spec(self) -> ToolSpec:
-        """Return it as the model sees it."""
+        """Return the tool as the model sees it."""
         return ToolSpec(self.wire_name, self.description, deepcopy(_schema(self.arguments)))
 
 
 @cache
 def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
-    # Worked out once: each sub-task has a registry of its own.
+    # Cached because each sub-task creates its own registry.
     schema = arguments.model_json_schema()
     trim_schema(schema)
     inlined: dict[str, Any] = _without_references(schema, schema.pop("$defs", {}))
@@ -184,7 +183,7 @@ _BOUNDS = (
 
 
 def trim_schema(schema: dict[str, Any]) -> None:
-    """Leave out of a JSON Schema what validation does anyway: each prompt pays for it."""
+    """Remove from a JSON Schema what validation checks anyway, to save prompt tokens."""
     for noise in ("title", "description", "additionalProperties"):
         schema.pop(noise, None)
     for name, field in schema.get("properties", {}).items():
@@ -196,7 +195,7 @@ def trim_schema(schema: dict[str, Any]) -> None:
 
 
 def _without_references(schema: Any, known: dict[str, Any]) -> Any:
-    """Return a schema with its parts in their places: some providers take no references."""
+    """Return a schema with references replaced by definitions: some providers reject them."""
     if isinstance(schema, list):
         return [_without_references(one, known) for one in schema]
     if not isinstance(schema, dict):
@@ -207,26 +206,26 @@ def _without_references(schema: Any, known: dict[str, Any]) -> Any:
 
 
 class ToolRegistry:
-    """All tools of a program."""
+    """The tools that the model may call."""
 
     def __init__(self, tools: Iterable[Tool[Any]] = ()) -> None:
         self._tools = {tool.wire_name: tool for tool in tools}
-        # Sorted once: their order is part of the prompt's prefix.
+        # Sorted once: a stable order keeps the prompt's prefix cacheable.
         self._specs = [
             (self._tools[name], self._tools[name].spec()) for name in sorted(self._tools)
         ]
 
     def available_specs(self, available: Availability) -> list[ToolSpec]:
-        """Return the tools that are of use now, as the model sees them."""
+        """Return the specs of the tools that apply now."""
         return [spec for tool, spec in self._specs if tool.applies(available)]
 
     def find_wire_name(self, name: str) -> str | None:
-        """Return the wire name of the tool that a call names; None where there is none."""
+        """Return the wire name of the tool that a call names; None if there is none."""
         wire = name.replace(".", "_")
         return wire if wire in self._tools else None
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutcome:
-        """Run one call. What is wrong with it comes back as an error that the model can mend."""
+        """Run one call; return errors as a result that the model can correct."""
         tool = self._tools.get(call.name.replace(".", "_"))
         if tool is None:
             known = ", ".join(sorted(self._tools)) or "none"

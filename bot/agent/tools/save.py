@@ -1,12 +1,12 @@
-"""``memory.save``: single changes of long-term memory, each with what it rests on.
+"""Turn the changes of ``memory.save`` into proposals, check daily notes, report the outcome.
 
-Rule 1: a text rests on what ``grounds.py`` finds for it.
-Rule 2: what is changed without new words of the person keeps all that the facts said.
-Rule 3: where other people's text is in view (quoted, a file, a tool's result), a text that it carries
-    and no person's words do waits for a person.
-Rule 4: where there is a judge, a text that puts something in words of its own is saved if its names, numbers and
-    dates were said, and is judged afterwards; else rules decide at once.
-Rule 5: a daily note is in the prompt as well: what would not be believed is not noted.
+Rule 1: a text rests on the evidence that ``evidence.py`` finds for it.
+Rule 2: a change without new words of the person must keep everything that the old facts said.
+Rule 3: a text that is supported only by other people's text in view (quoted, a file, a tool's
+    result) waits for a person's decision.
+Rule 4: with a judge, a paraphrase is saved if its names, numbers and dates were said, and is judged
+    later; without a judge, rules decide at once.
+Rule 5: a daily note also enters the prompt, so it must pass the same rules as a fact.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from bot.memory.stemming import stemmed_words
 CONCLUSION_OPS = ("conclusion", "heuristic", "policy")
 
 _MOST_CHANGES = 50
-"""In one call: each is compared with all that was said, while everybody waits."""
+"""Maximum changes in one call: each is compared with the messages in view while the user waits."""
 _NEW = 2
-"""Words that are stated now, by which a change says something new; of a short text half its words are enough."""
+"""Newly stated words that make a change informative; for a short text, half of its words."""
 _SHOWN = 160
-"""Characters of a text that an answer repeats."""
+"""Maximum characters of a text repeated in a reply."""
 _NEAREST = 8
-"""Facts that are compared with one that ends."""
+"""Number of facts that an ending fact is compared with."""
 
 
 class MemoryChange(BaseModel):
-    """A change of long-term memory, as a model asks for it."""
+    """A change of long-term memory, as the model requests it."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=trim_schema)
 
@@ -72,14 +72,14 @@ class MemoryChange(BaseModel):
 
 
 def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> ProposalBatch:
-    """Return the batch that makes changes of facts; conclusions are left out.
+    """Return the batch of proposals for changes of facts; conclusions are left out.
 
     Args:
-        changes: Of one call.
-        context: Of the call.
+        changes: The changes of one call.
+        context: Context of the call.
 
     Raises:
-        MemoryRefused: There are too many, or the facts are not for this person to change.
+        MemoryRefused: There are too many changes, or this person may not change the facts.
     """
     _check_number(len(changes))
     wanted = [one for one in changes if one.op not in CONCLUSION_OPS]
@@ -100,7 +100,7 @@ def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> Proposa
 
 
 def _changed(change: MemoryChange, fact: Fact | None, grounds: AvailableEvidence) -> Proposal:
-    """Return one change as a proposal, with what it rests on or why it does not hold."""
+    """Return one change as a proposal, with its evidence or an objection."""
     text = " ".join(change.text.split()).lstrip("-*• ")
     if change.op == "add":
         return replace(propose("add", text, grounds), slot=change.slot)
@@ -120,13 +120,13 @@ def _kept(
     stay: Sequence[str],
     grounds: AvailableEvidence,
 ) -> list[Proposal]:
-    """Return proposals with word against those that drop what a fact said, which nobody said anything new of.
+    """Return the proposals with an objection to each that drops content of a fact without reason.
 
     Args:
         made: The proposals of one call.
-        facts: All that are believed, by number.
-        stay: Texts of those that the call does not touch.
-        grounds: What they rest on.
+        facts: All active facts, by number.
+        stay: Texts of the facts that the call does not touch.
+        grounds: Evidence available to the call.
     """
     made = list(made)
     words = [(one, frozenset(stemmed_words(one))) for one in stay]
@@ -136,7 +136,7 @@ def _kept(
         if one.op == "retire" and one.merged and _is_carried(facts.get(one.fact or 0), words)
     }
     while True:
-        # What says from now on what a fact said: the new texts that hold, together, or one that stays.
+        # The replacement text: the accepted new texts together.
         new = " ".join(
             as_sentence(one.text) for one in made if one.op != "retire" and _is_accepted(one)
         )
@@ -150,9 +150,9 @@ def _kept(
 
 
 def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) -> bool:
-    """Say whether one of the texts, each with its words, says all that a fact does.
+    """Return whether one of the texts, each with its words, says all that a fact does.
 
-    Only those with most of its words are compared: of many facts that would hold everybody up.
+    Only those that share most words are compared, for speed.
     """
     if fact is None:
         return False
@@ -162,22 +162,24 @@ def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) 
 
 
 def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: AvailableEvidence) -> Proposal:
-    """Return a proposal with word against it if it drops what a fact said, and the text in its place does not say."""
+    """Return a proposal, with an objection if its replacement text drops content of the fact."""
     if fact is None or not _is_accepted(made):
         return made
     if made.op == "retire" and made.merged and (not heir or dropped_content(fact, heir)):
         return replace(made, objection=find_ending_message(fact, grounds)[1])
     if made.op != "supersede" or _adds_information(made.text, grounds):
         return made
-    # What is dropped must have been spoken of: asking for a fact, or for order among facts, takes nothing from it.
+    # Dropped content must have been mentioned: asking about a fact, or for tidier facts, removes
+    # nothing.
     why = dropped_content(fact, f"{heir} {grounds.answered_text}")
     return replace(made, objection=why) if why else made
 
 
 def _adds_information(text: str, grounds: AvailableEvidence) -> bool:
-    """Say whether a text says what the facts do not that are changed: a literal, or some words that are stated now.
+    """Return whether a text says more than the facts that are changed.
 
-    What is stated in another language shares no word with it: that is for the judge to say.
+    That is a new literal, or enough words that are stated now. A statement in another language
+    shares no words with the text; the judge decides on that.
     """
     if missing_detail(
         text, grounds.changed_facts_text, None, loose=True
@@ -194,10 +196,10 @@ def _is_accepted(made: Proposal) -> bool:
 
 
 def check_daily_note(note: str, context: ToolContext) -> str:
-    """Return a daily note, in a group with who said it, by the rules for texts of memory.
+    """Return a daily note that passes the rules for facts; in a group with the speaker's name.
 
     Raises:
-        MemoryRefused: A line of it does not hold; nothing is noted.
+        MemoryRefused: A line is not supported; nothing is noted.
     """
     lines: list[str] = []
     _check_number(len(memory_lines(note)))
@@ -218,7 +220,7 @@ def check_daily_note(note: str, context: ToolContext) -> str:
 
 
 def _by_parts(line: str, grounds: AvailableEvidence) -> Proposal:
-    """Return a line as a proposal: as a whole, or where each of its parts holds by itself."""
+    """Return a line as one proposal, checked as a whole or part by part."""
     whole = propose("add", line, grounds)
     parts = [one for one in PART_SEPARATOR.split(line) if one.strip()]
     if _is_accepted(whole) or len(parts) < 2:
@@ -236,7 +238,7 @@ def _check_number(new: int) -> None:
 
 
 def outcome_text(outcome: BatchOutcome, version: int) -> str:
-    """Return what the model is told of its save."""
+    """Return the text that reports a save to the model."""
     done = [
         one for one in outcome.decisions if one.verdict == "approved" or _ended_here(one, outcome)
     ]
@@ -260,7 +262,7 @@ _RETRY_HINT = (
 
 
 def _ended_here(decided: ProposalDecision, outcome: BatchOutcome) -> bool:
-    """Say whether a fact that was to end was ended by another change of the same call."""
+    """Return whether a fact that was to end was ended by another change of the same call."""
     fact = decided.fact
     ends = decided.proposal.op == "retire" and decided.verdict == "known" and fact is not None
     return ends and fact is not None and fact.batch == outcome.entry
@@ -276,18 +278,18 @@ def _done(decided: ProposalDecision) -> str:
 
 
 def _short(text: str) -> str:
-    """Return a text as long as an answer repeats it."""
+    """Return a text shortened for a reply."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rpartition(' ')[0]}…"
 
 
 def is_settled(outcome: BatchOutcome) -> bool:
-    """Say whether something of a save is believed now, or was before, or nothing was asked."""
+    """Return whether a save has an approved or already known fact, or no decisions at all."""
     fine = [one for one in outcome.with_verdict("approved", "known") if not is_pending(one)]
     return bool(fine) or not outcome.decisions
 
 
 def is_pending(decided: ProposalDecision) -> bool:
-    """Say whether what is known already waits for a person."""
+    """Return whether the fact is already known but waits for a person's decision."""
     fact = decided.fact
     return decided.verdict == "known" and fact is not None and fact.status == "pending"
 

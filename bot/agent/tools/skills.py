@@ -1,4 +1,4 @@
-"""The tool that reads a skill's text on demand."""
+"""``skill.read``: read a skill's text on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SkillArguments(BaseModel):
 
 
 def skill_tool(read: Callable[[str], Awaitable[str | None]]) -> Tool[SkillArguments]:
-    """Return the tool, given what reads a skill by name."""
+    """Return the tool; ``read`` returns a skill's text by name."""
 
     async def run(arguments: SkillArguments, _: ToolContext) -> ToolOutcome:
         text = await read(arguments.name)

@@ -1,4 +1,4 @@
-"""Looking through a tape, and ``tape.handoff``, which begins a new phase on it."""
+"""Search a tape and list its anchors, and ``tape.handoff``, which begins a new phase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.tape.search import MAX_HITS, Hit, SearchQuery, problem_of
 from bot.tape.service import TapeInfo, TapeService
 from bot.tape.store import Anchor, anchor_from_entry
 
-# What anchors say, `tape.anchors` finds; most of it tells again what was said.
+# Anchors are searched separately; most of their text repeats messages.
 _KINDS = frozenset({"message", "tool_result", "event"})
 _LOOKED_UP = re.compile(r"(?:memory|tape|task)[._]")
 _RESERVED = ("session/", "memory/", "auto_handoff/", "problem/")
@@ -42,16 +42,16 @@ class HandoffArguments(BaseModel):
 
 
 async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit]:
-    """Search a tape for what was said and done; what only repeats the tape is left out.
+    """Search a tape for messages and actions; leave out results that only repeat the tape.
 
     Args:
-        tape: The session's.
-        query: What to look for; without kinds, in messages, tools' results and history.
+        tape: The session's tape.
+        query: The search; without kinds, messages, tool results and history are searched.
 
     Raises:
-        InvalidSearch: It cannot be answered as it is asked.
+        InvalidSearch: The query is not valid.
     """
-    # Some of what is found will be left out.
+    # Request more hits than needed, since some are left out.
     wide = min(query.limit * 3, MAX_HITS)
     hits = await tape.search(replace(query, kinds=query.kinds or _KINDS, limit=wide, neighbours=1))
     found = [hit for hit in hits if hit.direct and _is_own(hit.entry)][: query.limit]
@@ -70,12 +70,12 @@ async def search_tape_entries(tape: TapeService, query: SearchQuery) -> list[Hit
 def render_hits(
     hits: Iterable[Hit], timezone: tzinfo | None, mark: Callable[[TapeEntry], str] = lambda _: ""
 ) -> str:
-    """Return hits as records, each with what was said before and after it; every entry once.
+    """Return hits as records with the entries before and after; every entry appears once.
 
     Args:
-        hits: What was found.
-        timezone: The user's.
-        mark: Returns what is told of an entry beside who it is from.
+        hits: Search hits.
+        timezone: The user's time zone.
+        mark: Returns a label to add to an entry's author.
     """
     hits = list(hits)
     shown = {hit.entry.id for hit in hits}
@@ -93,13 +93,13 @@ def render_hits(
 async def find_anchors(
     tape: TapeService, topic: str, limit: int, problem: str | None = None
 ) -> list[Anchor]:
-    """Return the anchors that fit a topic best, best first; without one, the newest first.
+    """Return the anchors that match a topic, best first; without a topic, newest first.
 
     Args:
-        tape: The session's.
-        topic: What about.
-        limit: Anchors at most.
-        problem: Only those of this problem; None for all.
+        tape: The session's tape.
+        topic: Search words; may be empty.
+        limit: Maximum number of anchors.
+        problem: Id of the problem to search in; None searches all.
     """
     if topic.strip():
         about = SearchQuery(topic, kinds=frozenset({"anchor"}), problem=problem, limit=limit * 2)
@@ -117,14 +117,14 @@ async def find_anchors(
 
 
 async def _is_of(tape: TapeService, one: Anchor, problem: str | None) -> bool:
-    """Say whether an anchor belongs to a problem: only its entry tells."""
+    """Return whether an anchor belongs to a problem, which only its entry records."""
     if problem is None:
         return True
     return [problem_of(entry) for entry in await tape.read_entries(one.at, one.at)] == [problem]
 
 
 def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
-    """Return anchors as records, one a line."""
+    """Return anchors as records, one per line."""
     lines = []
     for one in anchors:
         points = f", at #{one.entry_id}" if one.entry_id != one.at else ""
@@ -140,7 +140,7 @@ def render_anchors(anchors: Sequence[Anchor], timezone: tzinfo | None) -> str:
 
 
 def render_info(info: TapeInfo) -> str:
-    """Return the state of a tape, as a list."""
+    """Return the state of a tape as a Markdown list."""
     boundary = info.boundary
     lines = [
         f"- Tape: `{info.name}`" + (f" ({info.title})" if info.title else ""),
@@ -167,7 +167,7 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
     told = "\n".join([arguments.summary, *arguments.next_steps])
     if (what := detect_secret(f"{name}\n{told}")) is not None:
         raise MemoryRefused(f"it looks like {what}")
-    # It is in the system prompt from then on; what comes next is told as steps to take.
+    # The text enters the system prompt, with next steps written as instructions.
     check_instructions(f"{name}\n{told}", context.memory.fold.window.conversation(), drafted=True)
     state = {
         "summary": arguments.summary,
@@ -175,7 +175,7 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
         "source": [context.view_start, max(context.view_start, context.turn_start - 1)],
         "owner": "assistant",
         "reason": "asked for by name",
-        # The running turn is not torn.
+        # The running turn stays in view as a whole.
         "keep_from": context.turn_start,
     }
     return ToolOutcome(
@@ -185,7 +185,7 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
 
 
 def _is_own(entry: TapeEntry) -> bool:
-    """True for what is told here first: no bookkeeping, and no result that tells the tape again."""
+    """Return whether an entry is original: no bookkeeping, and no result that repeats the tape."""
     if entry.kind == "tool_result":
         return not _LOOKED_UP.match(str(entry.payload.get("name")))
     return entry.kind != "event" or entry.name == HISTORY_EVENT

@@ -1,1 +1,1 @@
-"""Ways to make a model's context of a tape."""
+"""Context builders: strategies for rendering a tape as a model's context."""

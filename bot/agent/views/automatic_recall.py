@@ -1,10 +1,12 @@
-"""Recall that nobody asked for: what the tape, the facts and the notes say on the newest message.
+"""Search memory for the newest message and add the best passages to the prompt.
 
-Rule 1: it is for a message that asks, or speaks of the past; models that live on it get it for any that says something.
-Rule 2: people's own words are recalled; the assistant's only where they are asked for.
-Rule 3: few passages, and none that fits much worse than the best: the bounds were fitted by ``tapebot eval recall``.
-Rule 4: it costs nothing where the model sees all there is: nothing was said before the view, and no fact and no
-    line of memory is missing in the prompt.
+Rule 1: it runs for a message that asks a question or refers to the past; for models that depend on
+    it, for any message with search words.
+Rule 2: passages are people's own words; the assistant's only if the message asks for them.
+Rule 3: there are few passages, and none far below the best: ``tapebot eval recall`` was used to
+    choose the limits.
+Rule 4: it costs nothing if the prompt already shows everything: no earlier messages, and no fact or
+    line of memory missing from the prompt.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from bot.tape.service import TapeService
 MOST_PASSAGES = 3
 CANDIDATES = 12
 MIN_SCORE = 0.2
-"""Share of the question's words that a passage must have, by weight."""
+"""Weighted share of the question's words that a passage must contain."""
 _OF_BEST = 0.5
 MIN_RECALL_BUDGET = 600
-"""For builders and models that live on it, where no more is set."""
+"""Minimum token budget for builders and models that depend on automatic recall."""
 
 _LOOKED_BACK = 200
-"""Entries before the view among which something that was said is looked for."""
+"""Number of entries before the view in which earlier messages are searched."""
 
 UNLIMITED_DAYS = 3_650
 _ASKS = re.compile(
@@ -76,13 +78,13 @@ _EMPTY = frozenset(
 
 @dataclass(slots=True)
 class AutomaticRecall:
-    """What was recalled for the newest message: looked up once, the same for all steps of a turn.
+    """Passages recalled for the newest message: searched once, the same for all steps of a turn.
 
     Attributes:
-        message_id: Id of that message.
-        lines: What is in the tail for it.
-        earlier_check: Where the view began when it was last looked at, of which problem, and whether anything
-            was said of that before.
+        message_id: Id of the newest message.
+        lines: Records for the tail of the prompt.
+        earlier_check: Key and result of the last check for earlier messages: start of the view,
+            problem, and whether the problem has messages before the view.
     """
 
     message_id: int = 0
@@ -102,20 +104,21 @@ class AutomaticRecall:
         facts: Callable[[], Sequence[RecallableFact]],
         vectors: VectorIndex | None = None,
     ) -> list[str]:
-        """Return the records for the newest message; empty where nothing fits it.
+        """Return the records for the newest message; empty if nothing matches.
 
-        Of the tape they hold only what belongs to the problem that is worked on.
+        From the tape they contain only entries of the active problem.
 
         Args:
-            tape: The session's.
-            fold: Its state: what is in view is not recalled.
-            zone: Its memory.
-            clock: Tells the time.
-            prompt: The system prompt: what it says is not recalled.
-            room: Tokens that they may take.
-            lives_on_it: The model looks nothing up itself.
-            facts: Gives those of the scopes that the session may read.
-            vectors: Of the tapes; None finds by words alone.
+            tape: The session's tape.
+            fold: The session's state; messages in view are not recalled.
+            zone: The session's memory zone.
+            clock: Source of the current time.
+            prompt: The system prompt; what it contains is not recalled.
+            room: Token budget.
+            lives_on_it: Whether the model depends on automatic recall, because it does not search
+                itself.
+            facts: Returns the facts of the scopes that the session may read.
+            vectors: Index of the tapes for semantic search; None searches by words alone.
         """
         spoken = fold.window.conversation()
         newest = next((e for e in reversed(spoken) if e.payload.get("role") == "user"), None)
@@ -142,7 +145,7 @@ class AutomaticRecall:
                     vectors=vectors,
                     problem=fold.search_problem,
                 )
-            # What an edit stands in the place of is not told beside it.
+            # A message that an edit replaced is not recalled beside the edit.
             shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
             seen = shown | set(fold.window.queued)
             left = [one for one in found if one.entry not in seen]
@@ -151,7 +154,7 @@ class AutomaticRecall:
         return self.lines
 
     async def _said_before(self, tape: TapeService, fold: SessionFold) -> bool:
-        """Say whether anything was said of the problem before the view; looked up once for each cut."""
+        """Return whether the problem has messages before the view; checked once for each cut."""
         cut, problem = fold.window.first_id, fold.problem
         if self.earlier_check[:2] != (cut, problem):
             self.earlier_check = (cut, problem, await _says_something(tape, cut, problem))
@@ -159,7 +162,7 @@ class AutomaticRecall:
 
 
 async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
-    """Say whether a message of a problem stands before this id; where none is near, it may."""
+    """Return whether the problem has a message before this id; True if none is near."""
     async with aclosing(tape.read_back(before)) as entries:
         async for entry in entries:
             own = entry.kind == "message" and problem_of(entry) == problem
@@ -169,22 +172,22 @@ async def _says_something(tape: TapeService, before: int, problem: str) -> bool:
 
 
 def has_no_search_words(text: str) -> bool:
-    """Say whether a message gives nothing to look for: no words of its own, or one or two empty."""
+    """Return whether a message has nothing to search for, such as a greeting or an "ok"."""
     words = _WORDS.findall(text.lower())
     return not stemmed_words(text) or (len(words) <= 2 and _EMPTY.issuperset(words))
 
 
 def asks_about_past(text: str) -> bool:
-    """Say whether a message asks something, or speaks of what was before."""
+    """Return whether a message asks a question or refers to the past."""
     return _ASKS.search(text) is not None or _LOOKS_BACK.search(text) is not None
 
 
 def select_passages(found: Sequence[RecalledPassage], asked: str) -> list[RecalledPassage]:
-    """Return of what was found, best first, what is worth its place in a prompt.
+    """Return the passages that score well enough for the prompt.
 
     Args:
-        found: Passages that are not in view.
-        asked: The message that they are for.
+        found: Passages that are not in view, best first.
+        asked: The message that they were searched for.
     """
     by_assistant = _ASKS_ASSISTANT.search(asked) is not None
     fitting = [one for one in found if by_assistant or one.who != "tapebot"]
@@ -196,7 +199,7 @@ def select_passages(found: Sequence[RecalledPassage], asked: str) -> list[Recall
 def _has_memory_outside_prompt(
     fold: SessionFold, told: str, facts: Sequence[RecallableFact]
 ) -> bool:
-    """Say whether there is a fact or a line of memory that the prompt does not tell."""
+    """Return whether a fact or a line of memory is missing from the prompt."""
     return any(line not in told for line in _known(fold, facts))
 
 
@@ -209,14 +212,14 @@ def _known(fold: SessionFold, facts: Sequence[RecallableFact]) -> Iterator[str]:
 
 
 def _prompt_and_tail(fold: SessionFold, prompt: str) -> str:
-    """Return what the prompt tells, the saves since it was made included: they are in the tail."""
+    """Return the prompt's text and the saves since it was built, which are in the tail."""
     saved = fold.zone.snapshot
     changed = (note.content for note in saved.dailies if note not in fold.prompt_snapshot.dailies)
     return "\n".join([prompt, saved.long_term, saved.shared, saved.reference, *changed])
 
 
 def _memory_outside_prompt(memory: MemorySnapshot, told: str) -> MemorySnapshot:
-    """Return of memory what the prompt does not tell."""
+    """Return the part of memory that the prompt does not contain."""
 
     def left(text: str) -> str:
         return "\n".join(line for line in memory_lines(text) if line not in told)
@@ -232,7 +235,7 @@ def _memory_outside_prompt(memory: MemorySnapshot, told: str) -> MemorySnapshot:
 
 
 def _chosen(found: Sequence[RecalledPassage], told: str, room: int) -> list[str]:
-    """Return passages as one record."""
+    """Return the passages that fit the budget as one record; empty if none fits."""
     lines: list[str] = []
     for passage in found:
         if passage.text in told and not _is_said(passage):
@@ -246,5 +249,8 @@ def _chosen(found: Sequence[RecalledPassage], told: str, room: int) -> list[str]
 
 
 def _is_said(passage: RecalledPassage) -> bool:
-    """True for what somebody said: that memory holds the same words does not show who said them."""
+    """Return whether the passage quotes a message.
+
+    Such a passage is shown even if memory holds the same words: memory does not say who said them.
+    """
     return passage.entry is not None and passage.who != "history"

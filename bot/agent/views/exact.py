@@ -1,12 +1,13 @@
-"""The context as the tape has it: each entry is one message, without anything around it. Pure.
+"""The exact context builder: each entry becomes one message, with nothing added. Pure.
 
-Rule 1: an anchor is an assistant message that names it and its state; the last boundary's stands first.
-Rule 2: a message is its role and its words. What came with it (a quote, files) stands behind them.
-Rule 3: a result answers the call that it names; one that names none of those that wait answers the
-    first of them.
-Rule 4: an anchor stands before the next thing that is said or called, never at the end: no provider
-    answers an answer, and none lets anything stand between calls and their results.
-Rule 5: as everywhere, calls have their results, and no text can pass for a block of the prompt.
+Rule 1: an anchor is an assistant message with its name and state; the last boundary comes first.
+Rule 2: a message is its role and its words. Quotes and attachments follow them.
+Rule 3: a result answers the call that it names; a result that names no pending call answers the
+    first pending one.
+Rule 4: an anchor comes before the next message or call, never at the end: providers do not answer
+    an assistant message, and accept nothing between calls and their results.
+Rule 5: as in every builder, calls have their results, and text cannot imitate a block of the
+    prompt.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def exact_context(
     """Render a window's entries with the anchors among them.
 
     Args:
-        window: What is in view.
-        rendered: Messages that were rendered before.
-        anchors: Of the view: the last boundary, and the others by id.
+        window: The entries in view.
+        rendered: Cache of rendered messages.
+        anchors: Anchors in view: the last boundary first, the others by id.
     """
     spoken = window.conversation()
     results = _by_position(spoken)
@@ -70,9 +71,9 @@ def exact_context(
 
 
 def anchors_in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[TapeEntry]:
-    """Return the last boundary, and of these anchors those that stand in the view, by id.
+    """Return the last boundary, and those of the given anchors that are in view, by id.
 
-    Those of another problem than the one that is worked on do not.
+    Anchors of other problems than the active one are left out.
     """
     begins = [fold.boundary] if fold.boundary is not None else []
     return begins + [
@@ -86,11 +87,11 @@ def anchors_in_view(fold: SessionFold, anchors: Iterable[TapeEntry]) -> list[Tap
 
 
 class AnchorReader:
-    """Reads the anchors of a session's view, each once.
+    """Reads the anchors of a session's view, each entry once.
 
     Args:
-        tape: The session's.
-        fold: Its state.
+        tape: The session's tape.
+        fold: The session's state.
     """
 
     def __init__(self, tape: TapeService, fold: SessionFold) -> None:
@@ -100,7 +101,7 @@ class AnchorReader:
         self._found: list[TapeEntry] = []
 
     async def read(self) -> list[TapeEntry]:
-        """Return the anchors in view; costs what is new since the last time."""
+        """Return the anchors in view; reads only entries that are new since the last call."""
         first, last = max(self._read + 1, self._fold.window.first_id), self._fold.version
         while first <= last:
             through = min(last, first + _CHUNK - 1)
@@ -137,7 +138,7 @@ def _calls(entry: TapeEntry, results: ToolResults) -> list[ChatMessage]:
 
 
 def _by_position(spoken: Sequence[TapeEntry]) -> ToolResults:
-    """Return results by the entry and the id of their call."""
+    """Return results by the entry id and the id of their call."""
     results: ToolResults = {}
     pending: list[tuple[int, str]] = []
     for entry in spoken:

@@ -1,4 +1,4 @@
-"""Context builders by name: tapebot's own, and those of installed packages."""
+"""Look up context builders by name: tapebot's own, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.agent.views.exact import exact_context
 from bot.core.errors import SettingsError
 
 BUILDER_ENTRY_POINT_GROUP = "tapebot.context_builders"
-"""Packages name their ``ContextBuilder`` objects in this group."""
+"""Entry point group in which packages register ``ContextBuilder`` objects."""
 
 DEFAULT_BUILDER = ContextBuilder("default", default_context)
 
@@ -31,10 +31,10 @@ def builder_names() -> list[str]:
 
 
 def context_builder(name: str) -> ContextBuilder:
-    """Return the builder of this name.
+    """Return the builder with this name.
 
     Raises:
-        SettingsError: There is none, or its package cannot be used.
+        SettingsError: There is no such builder, or its package cannot be loaded.
     """
     if name in _OWN:
         return _OWN[name]

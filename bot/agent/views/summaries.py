@@ -1,4 +1,4 @@
-"""Summaries of what lies before the view: the newest history entries of this phase and problem."""
+"""Read summaries of what lies before the view: the newest history entries of phase and problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_SUMMARIES = 5
 MAX_SUMMARY_TOKENS = 1_500
 
 _SCANNED = 5_000
-"""Entries before the last consolidation among which they are looked for."""
+"""Number of entries before the last consolidation in which summaries are searched."""
 
 _BEGIN = frozenset({SESSION_START, SESSION_NEW})
 
@@ -23,12 +23,12 @@ _BEGIN = frozenset({SESSION_START, SESSION_NEW})
 class SummaryReader:
     """Finds the history entries that a prompt shows.
 
-    They are the same until the next consolidation or boundary, after a restart too, so that the
-    prompt keeps its prefix. What was said before memory was cleared is not told again.
+    They stay the same until the next consolidation or boundary, even after a restart, so that the
+    prompt keeps its cached prefix. History before memory was cleared is not shown.
 
     Args:
-        tape: The session's.
-        fold: Its state.
+        tape: The session's tape.
+        fold: The session's state.
     """
 
     def __init__(self, tape: TapeService, fold: SessionFold) -> None:

@@ -1,1 +1,1 @@
-"""Who may see the site: logins, sessions, and what a request must bring."""
+"""Control access to the site: logins, API tokens, CSRF and origin checks, and limits."""

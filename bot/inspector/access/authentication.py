@@ -1,6 +1,6 @@
-"""Who is logged in on a request.
+"""Authenticate requests by login cookie or API token, and count them against rate limits.
 
-Rule 1: a login says who somebody is; what they may do is asked of the door for every request.
+Rule 1: a login proves identity only; the role is looked up again for every request.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _FORGED = (
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who calls, before it is sure that nobody forged it; ``csrf`` is None for a token."""
+    """An authenticated caller, before the check for forgery; ``csrf`` is None for a token."""
 
     visitor: WebUser
     csrf: str | None
 
 
 class Authenticator:
-    """Says who calls. See ``bot.inspector.dependencies``.
+    """Authenticate requests. Routes use it through ``bot.inspector.dependencies``.
 
     Args:
-        ledger: Knows logins and tokens.
-        entrance: What requests must bring.
-        access: The door.
-        clock: Counts requests, and dates the use of logins.
+        ledger: Looks up logins and tokens.
+        entrance: Reads login cookies and checks a request's origin.
+        access: Decides what a user may do.
+        clock: Times the rate limits, and dates the use of logins.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Authenticator:
         self._rates = RateLimiter()
 
     async def visitor(self, connection: HTTPConnection) -> WebUser | None:
-        """Return who is logged in on a connection; None for nobody, and for what may be forged.
+        """Return the user logged in on a connection; None for nobody, or if it may be forged.
 
         Raises:
-            TapebotError: It is not known at the moment.
+            TapebotError: Access cannot be determined at the moment.
         """
         caller = await self._caller(connection)
         if caller is None or await self._forged(connection, caller):
@@ -80,12 +80,13 @@ class Authenticator:
         return caller.visitor
 
     async def authenticate(self, connection: HTTPConnection) -> WebUser:
-        """Return who calls, with ``state.csrf`` set on the connection, and count the request.
+        """Return the caller, count the request, and set ``state.csrf`` on the connection.
 
         Raises:
-            Refusal: 401 where nobody is logged in, 403 where the request may be forged, 429 where there
-                are too many.
-            TapebotError: It is not known at the moment.
+            HttpError: 401 if nobody is logged in, 403 if the request may be forged, 429 if there
+                are
+                too many requests.
+            TapebotError: Access cannot be determined at the moment.
         """
         caller = await self._caller(connection)
         if caller is None:
@@ -102,10 +103,10 @@ class Authenticator:
         return caller.visitor
 
     async def role(self, visitor: str, name: str) -> Role | None:
-        """Return what a visitor may do now, as the door says; None where they may do nothing.
+        """Return a user's current role, as access control decides it; None without access.
 
         Raises:
-            BusError: It is not known at the moment.
+            BusError: Access cannot be determined at the moment.
         """
         if visitor == LOCAL:
             return "owner"
@@ -113,7 +114,7 @@ class Authenticator:
         if address is None:
             return None
         sender = Sender(address.chat_id, name)
-        # Without a text it is nobody's try at anything, and nobody is told anything.
+        # A request without text is no attempt to get access, so no notices are sent.
         return (
             await self._access.authorize(AccessRequest(address, sender, private=True, text=None))
         ).role
@@ -146,7 +147,7 @@ class Authenticator:
             logger.warning("a login's use could not be noted, it may end sooner: %s", error)
 
     async def _forged(self, connection: HTTPConnection, caller: _Caller) -> bool:
-        """Say whether another site may have made a browser send this."""
+        """Return whether another site may have made a browser send this request."""
         if caller.csrf is None:
             return False
         if connection.scope["type"] == "websocket":
@@ -159,7 +160,7 @@ class Authenticator:
 
 
 def too_many(text: str, wait: float) -> HttpError:
-    """Return a refusal that says when to come again; the wait is in seconds."""
+    """Return a 429 error with ``Retry-After``; ``wait`` is in seconds."""
     seconds = max(1, ceil(wait))
     headers = {"Retry-After": str(seconds)}
     return HttpError(429, "too_many", f"{text}; try again in {seconds} s", headers)

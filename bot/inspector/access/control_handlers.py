@@ -1,4 +1,4 @@
-"""What ``tapebot web`` asks of the running bot: links that log in, and tokens."""
+"""Handle the control requests of ``tapebot web``: login links and API tokens."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
-    """Return what answers on the control socket, by what ``do`` says.
+    """Return the handlers for the control socket, by the request's ``do`` field.
 
     Args:
-        logins: Who is logged in.
-        name: Of whoever runs the program on this machine, as shown.
+        logins: Creates login links, and holds the tokens.
+        name: Display name of the user who runs the program on this machine.
     """
 
     async def link(_: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -49,7 +49,7 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
 
 
 def _told(handler: Handler) -> Handler:
-    """Return a handler whose refusals are told as the program's own errors are."""
+    """Wrap a handler so that an ``HttpError`` is raised as a ``TapebotError``."""
 
     async def answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -1,8 +1,8 @@
-"""Visitors and who they are elsewhere. Pure.
+"""Convert between users of the site and their identities on other channels. Pure.
 
-Rule 1: ``local`` is whoever runs the program on this machine: the person of ``console:local``.
-Rule 2: any other visitor is an identity of another channel: ``telegram.42`` is ``telegram:42``. No channel's name
-    has a dot, so two identities are never one visitor.
+Rule 1: ``local`` is the user who runs the program on this machine: ``console:local``.
+Rule 2: any other user is an identity of another channel: ``telegram.42`` is ``telegram:42``. No
+    channel's name has a dot, so two identities never share a user id.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CONSOLE = "console"
 
 
 def visitor_id(channel: str, sender: str) -> str | None:
-    """Return the visitor that an identity is; None where it can be none."""
+    """Return the site's user id of an identity; None if it cannot have one."""
     if channel == WEB_CHANNEL:
         return sender if channel_address(sender) is not None else None
     if channel == CONSOLE:
@@ -25,14 +25,14 @@ def visitor_id(channel: str, sender: str) -> str | None:
 
 
 def channel_address(visitor: str) -> Address | None:
-    """Return who a visitor is elsewhere, as channel and id there; None where it is none."""
+    """Return a user's address on their own channel; None if the id has none."""
     if visitor == LOCAL:
         return Address(CONSOLE, LOCAL)
     channel, dot, sender = visitor.partition(".")
     if not dot or channel in (WEB_CHANNEL, CONSOLE):
         return None
     try:
-        # It is their chat's id on the web as well, so it must be fit for that.
+        # The user id is also their chat id on the web channel, so it must be valid there.
         Address(WEB_CHANNEL, visitor)
         return Address(channel, sender)
     except InvalidInbound:

@@ -1,7 +1,8 @@
-"""Bounds of what browsers may hold: requests at once, sockets at once, time, and the bodies of forms and JSON.
+"""ASGI middleware that limits concurrent requests and WebSockets, request time and body size.
 
-A slow client holds one slot for a bounded time, and a short one until it has said what it wants; beyond the slots requests wait a little, and are then told to
-come again. Files that are sent are bounded where they are taken.
+A slow client holds one slot for a bounded time only, and must send its form or JSON quickly. When
+all slots are taken, a request waits briefly and is then refused with 503. Uploads are limited by
+the upload route.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 REQUESTS = 64
 SOCKETS = 128
 LARGEST = 256_000
-"""Bytes of a form or of JSON: the framework reads them whole, before anybody was asked who they are."""
+"""Bytes of a form or JSON body; the framework reads these whole, before authentication."""
 
 _WAIT = 10.0
 _LONGEST = 300.0
-"""Seconds that a request may take: a file over a phone's connection comes slowly."""
+"""Seconds that a request may take; an upload over a mobile connection is slow."""
 
 _BODY = 15.0
-"""Seconds in which a form or JSON must be there."""
+"""Seconds within which a form or JSON body must arrive."""
 
 UPLOADS = "/chat/uploads"
-"""Where files are sent to: this alone is read as it comes, and bounded there."""
+"""Path of uploads; their bodies are streamed, and limited by the route."""
 
 
 class SiteLimitMiddleware:
-    """Stands before the application and keeps its bounds.
+    """Limit concurrent requests and sockets, request time and body size.
 
     Args:
         app: The application.
@@ -39,7 +40,7 @@ class SiteLimitMiddleware:
         self._sockets = anyio.Semaphore(SOCKETS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or one socket for as long as it is open."""
+        """Handle one request, or one WebSocket for as long as it is open."""
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
         elif scope["type"] != "http":
@@ -83,7 +84,7 @@ class SiteLimitMiddleware:
 
 
 def _in_time(scope: Scope, receive: Receive) -> Receive:
-    """Return what brings a body, and says that the client is gone where it is not there in time."""
+    """Wrap ``receive`` so that a body that is not there in time becomes a disconnect."""
     if scope["path"] == UPLOADS:
         return receive
     until, whole = anyio.current_time() + _BODY, False
@@ -106,7 +107,7 @@ def _busy(detail: str) -> JSONResponse:
 
 
 def _too_long(scope: Scope) -> tuple[dict[str, str], int] | None:
-    """Return the refusal of a body that would be read whole and is too long, or of unknown length."""
+    """Return the error body and status for a body that is too long or of unknown length."""
     headers = dict(scope["headers"])
     if scope["path"] == UPLOADS:
         return None

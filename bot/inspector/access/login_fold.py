@@ -1,9 +1,10 @@
-"""Logins and tokens, folded from the tape ``workspace:web``. Pure.
+"""Fold logins, one-time logins and API tokens from the tape ``workspace:web``. Pure.
 
 Rule 1: no secret is on the tape, only its SHA-256.
-Rule 2: an offer is used once; what opens by one that is gone opens nothing.
-Rule 3: a login lasts 30 days from its last use, an offer ten minutes; a clock that was put back prolongs neither.
-Rule 4: what is kept is bounded, for a visitor and in all; the least lately used goes first.
+Rule 2: a one-time login is used once; a login that names a used or dropped one is ignored.
+Rule 3: a login lasts 30 days from its last use, a one-time login ten minutes; setting the clock
+    back prolongs neither.
+Rule 4: their number is bounded, per user and in all; the least recently used are dropped first.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ LOGIN_OFFERED, LOGIN_OPENED, LOGIN_USED, LOGIN_ENDED = (
 TOKEN_MADE, TOKEN_ENDED = "token.made", "token.ended"
 
 ONE_TIME_LOGIN_LIFETIME = timedelta(minutes=10)
-"""How long a link or a code is good."""
+"""How long a login link or code is valid."""
 
 LOGIN_LIFETIME = timedelta(days=30)
 """How long a login lasts from its last use."""
 
 MOST_LOGINS = 50
-"""Logins that one visitor may have."""
+"""Logins per user."""
 
 ALL_LOGINS = 5_000
 MAX_ONE_TIME_LOGINS_PER_VISITOR = 5
@@ -41,14 +42,14 @@ MOST_TOKENS = 100
 
 @dataclass(frozen=True, slots=True)
 class OneTimeLogin:
-    """A link or a code that was given to somebody.
+    """A login link or code.
 
     Attributes:
         digest: SHA-256 of its secret, hexadecimal.
-        visitor: Whom it logs in (``Visitor.id``).
-        name: As shown.
-        chat: Key of their private chat with the bot; empty where none is known.
-        at: When.
+        visitor: Id of the user it logs in (``WebUser.id``).
+        name: The user's display name.
+        chat: Key of the user's private chat with the bot; empty if unknown.
+        at: When it was made.
     """
 
     digest: str
@@ -58,21 +59,21 @@ class OneTimeLogin:
     at: datetime
 
     def good(self, now: datetime) -> bool:
-        """Say whether it may be used."""
+        """Return whether it is still valid."""
         return abs(now - self.at) < ONE_TIME_LOGIN_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Somebody who is logged in with one browser.
+    """A login of one user in one browser.
 
     Attributes:
-        entry: Id of its event; its number for people.
+        entry: Id of its event on the tape; shown to people as its number.
         digest: SHA-256 of the cookie's value, hexadecimal.
-        visitor: Who.
-        name: As shown.
-        at: Since when.
-        used: When last, to a day.
+        visitor: The user's id.
+        name: The user's display name.
+        at: When it began.
+        used: When it was last used, to a day.
     """
 
     entry: int
@@ -83,19 +84,19 @@ class Login:
     used: datetime
 
     def good(self, now: datetime) -> bool:
-        """Say whether it still holds."""
+        """Return whether it is still valid."""
         return abs(now - self.used) < LOGIN_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """What a program calls the API with.
+    """A token with which a program calls the API.
 
     Attributes:
-        name: What its owner calls it.
-        digest: SHA-256 of it, hexadecimal.
-        visitor: Who made it: it is good for as long as they own the bot.
-        at: When.
+        name: The name that its owner chose.
+        digest: SHA-256 of the token, hexadecimal.
+        visitor: Id of the user who made it; it is valid while they own the bot.
+        at: When it was made.
     """
 
     name: str
@@ -106,12 +107,12 @@ class ApiToken:
 
 @dataclass(slots=True)
 class LoginFold:
-    """Who is logged in.
+    """The state of logins and tokens, folded from their tape.
 
     Attributes:
         version: Id of the last entry applied.
         one_time_logins: By digest, oldest first.
-        logins: By digest, the least lately used first.
+        logins: By digest, the least recently used first.
         tokens: By name, oldest first.
     """
 
@@ -122,30 +123,30 @@ class LoginFold:
     _of: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def one_time_login(self, digest: str, now: datetime) -> OneTimeLogin | None:
-        """Return an offer that may be used."""
+        """Return the valid one-time login of a digest, if there is one."""
         found = self.one_time_logins.get(digest)
         return found if found is not None and found.good(now) else None
 
     def login(self, digest: str, now: datetime) -> Login | None:
-        """Return a login that holds."""
+        """Return the valid login of a digest, if there is one."""
         found = self.logins.get(digest)
         return found if found is not None and found.good(now) else None
 
     def token(self, digest: str) -> ApiToken | None:
-        """Return a token that was not taken back."""
-        # All are compared, so that the time taken tells nothing.
+        """Return the token of a digest, if there is one and it was not revoked."""
+        # All are compared, so that the time taken reveals nothing.
         same = [one for one in self.tokens.values() if compare_digest(one.digest, digest)]
         return same[0] if same else None
 
     def logins_of(self, visitor: str, now: datetime) -> list[Login]:
-        """Return a visitor's logins that hold, the latest used first."""
+        """Return a user's valid logins, the most recently used first."""
         mine = [self.logins[digest] for digest in self._of.get(visitor, ())]
         return [one for one in reversed(mine) if one.good(now)]
 
     # Folding.
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in; what has another form than ours changes nothing."""
+        """Apply one entry; ignore entries of an unknown form."""
         self.version = max(self.version, entry.id)
         if entry.kind != "event":
             return
@@ -222,7 +223,7 @@ class LoginFold:
 
 
 def login_entry(event_name: str, now: datetime, /, **data: Any) -> TapeEntry:
-    """Return what happened as an event: ``{..., at}``."""
+    """Return an event entry with the data ``{..., at}``."""
     return event(event_name, {**data, "at": format_time(now)})
 
 

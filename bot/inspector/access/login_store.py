@@ -1,7 +1,7 @@
-"""The book of logins and the only way to write in it.
+"""Create, read and end logins and API tokens on the tape ``workspace:web``.
 
-Each step is a compare-and-set on the tape ``workspace:web``: several processes may write, and what one of them
-ended is ended in all with the next request.
+Each step is a compare-and-set: several processes may write, and what one of them ends is ended in
+all of them with the next request.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ T = TypeVar("T")
 
 
 class LoginStore:
-    """Logins, offers and tokens.
+    """Store logins, one-time logins and API tokens on a tape.
 
     Args:
-        store: Where the tape lives; it is made by the first entry.
-        clock: Dates what happens.
+        store: The store of the tape, which the first write creates.
+        clock: Dates the events.
 
     Attributes:
-        fold: As far as the tape was read.
+        fold: The state as of the last entry read.
     """
 
     def __init__(self, store: TapeStore, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class LoginStore:
         self._opening = anyio.Lock()
 
     async def refresh(self) -> LoginFold:
-        """Return the book with what is new on the tape."""
+        """Read new entries of the tape, and return the fold."""
         async with self._opening:
             try:
                 if await self._tape.store.version(LOGINS_TAPE) != self.fold.version:
@@ -74,25 +74,27 @@ class LoginStore:
     # Logins.
 
     async def add_one_time_login(self, secret: str, visitor: str, name: str, chat: str) -> None:
-        """Note a link or a code that somebody was given.
+        """Record a login link or code.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
         told = {"digest": sha256_hex(secret), "as": visitor, "name": shown_name(name), "chat": chat}
         await self._write(lambda: ([login_entry(LOGIN_OFFERED, self._clock.now(), **told)], None))
 
     async def find_one_time_login(self, secret: str) -> OneTimeLogin | None:
-        """Return the offer of a secret; None where there is none that may be used."""
+        """Return the valid one-time login of a secret; None without one."""
         return (await self.refresh()).one_time_login(sha256_hex(secret), self._clock.now())
 
     async def create_login(
         self, visitor: str, name: str, offer: OneTimeLogin | None = None
     ) -> str | None:
-        """Log somebody in; return the cookie's value, None where the offer was used meanwhile.
+        """Log a user in; return the cookie's value.
+
+        Returns None if the given one-time login is no longer valid.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
         secret = secrets.token_urlsafe(32)
         by = None if offer is None else offer.digest
@@ -107,14 +109,14 @@ class LoginStore:
         return secret if await self._write(compose) else None
 
     async def login(self, secret: str) -> Login | None:
-        """Return the login of a cookie's value; None where there is none that holds."""
+        """Return the valid login of a cookie's value; None if there is none."""
         return (await self.refresh()).login(sha256_hex(secret), self._clock.now())
 
     async def touch(self, login: Login) -> None:
-        """Note that a login is in use.
+        """Record that a login is in use.
 
         Raises:
-            TapeWriteError: The storage refused; it only ends sooner.
+            TapeWriteError: The store refused the write; the login only ends sooner.
         """
 
         def compose() -> tuple[list[TapeEntry], None]:
@@ -123,14 +125,14 @@ class LoginStore:
         await self._write(compose)
 
     async def end_logins(self, wanted: Callable[[Login], bool], *, offers: str = "") -> int:
-        """End logins; return how many there were.
+        """End logins, and return how many there were.
 
         Args:
-            wanted: Says which.
-            offers: A visitor whose links and codes that were not used yet end, too.
+            wanted: Returns whether a login is to end.
+            offers: A user id whose unused links and codes end, too.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
 
         def compose() -> tuple[list[TapeEntry], int]:
@@ -144,21 +146,21 @@ class LoginStore:
         return await self._write(compose)
 
     async def logins_of(self, visitor: str) -> list[Login]:
-        """Return a visitor's logins, the latest used first."""
+        """Return a user's logins, the most recently used first."""
         return (await self.refresh()).logins_of(visitor, self._clock.now())
 
     # Tokens.
 
     async def make_token(self, visitor: str, name: str) -> str:
-        """Return a token for programs; it is kept nowhere.
+        """Create an API token and return it; only its digest is stored.
 
         Args:
-            visitor: Whose; it is good for as long as they own the bot.
-            name: What they call it.
+            visitor: The user's id; the token is valid while they own the bot.
+            name: The token's name.
 
         Raises:
-            Refusal: 422 where the name is none or is taken, 409 where there are too many.
-            TapeWriteError: The storage refused.
+            HttpError: 422 if the name is invalid or taken, 409 if there are too many tokens.
+            TapeWriteError: The store refused the write.
         """
         name = name.strip()
         if not _TOKEN_NAME.fullmatch(name):
@@ -180,10 +182,10 @@ class LoginStore:
         return secret
 
     async def end_token(self, name: str) -> bool:
-        """Take a token back, at once; say whether there was one of this name.
+        """Revoke a token at once; return whether there was one of this name.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
 
         def compose() -> tuple[list[TapeEntry], bool]:
@@ -194,7 +196,7 @@ class LoginStore:
         return await self._write(compose)
 
     async def token(self, secret: str) -> ApiToken | None:
-        """Return the token that this is; None where there is none."""
+        """Return the token with this secret; None if there is none."""
         return (await self.refresh()).token(sha256_hex(secret))
 
     async def tokens(self) -> list[ApiToken]:
@@ -212,5 +214,5 @@ class LoginStore:
 
 
 def sha256_hex(secret: str) -> str:
-    """Return what is kept of a secret: its SHA-256, hexadecimal."""
+    """Return the SHA-256 of a secret, hexadecimal; only this is stored."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,7 @@
-"""How somebody comes to be logged in.
+"""Log users in by link, code or known identity, and join their memory across channels.
 
-Rule 1: a link or a code is used up by a form that is sent, and not by an address that is looked at: programs
-    that show what a link leads to look at it before the person does.
+Rule 1: a link or code is redeemed by submitting a form, never by opening a URL: programs that make
+    link previews open it before the person does.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ NOT_ALLOWED = "You may not use this bot any more. Ask one of its owners to let y
 
 @dataclass(frozen=True, slots=True)
 class NewLogin:
-    """A login as it begins.
+    """A login that was just created.
 
     Attributes:
         secret: The cookie's value.
-        csrf: What its requests bring in ``X-CSRF-Token`` where they change something.
-        visitor: Who it is.
+        csrf: The CSRF token, sent in ``X-CSRF-Token`` with requests that change something.
+        visitor: The user.
     """
 
     secret: str
@@ -54,20 +54,20 @@ class NewLogin:
 
 
 class LoginService:
-    """Links, codes, and the logins that they open.
+    """Create login links and codes, and the logins that they open.
 
     Args:
-        store: Where the tape of logins lives; it is made by the first login.
-        access: The door.
+        store: The store of the tape of logins, which the first login creates.
+        access: Decides what a user may do.
         clock: Dates logins.
-        url: The address that people use.
-        scopes: Whose memory a visitor's is joined with; None for nobody's.
+        url: The site's public URL.
+        scopes: Links the user's identities, so that they share one memory; None for no linking.
 
     Attributes:
-        login_store: Keeps them.
-        origin: What requests must bring.
-        authenticator: Who is logged in on a request.
-        cookie: Name of the cookie.
+        login_store: Stores logins and tokens.
+        origin: Checks hosts and origins, and reads and sets cookies.
+        authenticator: Authenticates requests.
+        cookie: Name of the login cookie.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class LoginService:
         self._wrong = WrongCodes()
 
     async def create_login_link(self, visitor: str, name: str) -> str:
-        """Return an address that logs somebody in, once, within ten minutes.
+        """Return a URL that logs a user in, once, within ten minutes.
 
-        Its secret stands behind ``#``: browsers send that to nobody, and it is in no log.
+        The secret is in the URL's fragment: browsers do not send that, so it is in no log.
 
         Args:
-            visitor: Their id (``Visitor.id``).
-            name: As shown.
+            visitor: The user's id (``WebUser.id``).
+            name: Their display name.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
         secret = secrets.token_urlsafe(32)
         await self.login_store.add_one_time_login(secret, visitor, name, "")
@@ -105,16 +105,16 @@ class LoginService:
     async def create_login_code(
         self, channel: str, sender: str, name: str, chat: str
     ) -> LoginCode | None:
-        """Return a code that logs somebody in who asked for it on a channel; None where it cannot.
+        """Return a login code for a sender on another channel; None if they cannot have a login.
 
         Args:
-            channel: The channel.
-            sender: Its id of them.
-            name: As shown.
+            channel: The channel's name.
+            sender: The sender's id on that channel.
+            name: Their display name.
             chat: Key of their private chat there.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
         visitor = visitor_id(channel, sender)
         if visitor is None:
@@ -126,10 +126,11 @@ class LoginService:
         return LoginCode(code, f"{self.origin.url}/login")
 
     async def log_in_with_code(self, code: str) -> NewLogin:
-        """Log in whoever was given a code.
+        """Redeem a login code.
 
         Raises:
-            Refusal: 403 where it is not good, or they may not use the bot; 429 where many were wrong.
+            HttpError: 403 if the code is not valid or the user has no access; 429 after many wrong
+                codes.
         """
         if (
             is_code(code, CLAIM_CODE_LENGTH)
@@ -145,10 +146,10 @@ class LoginService:
         raise HttpError(403, "login_gone", INVALID_LOGIN)
 
     async def log_in_with_link(self, secret: str) -> NewLogin:
-        """Log in whoever was given a link.
+        """Redeem the secret of a login link.
 
         Raises:
-            Refusal: 403 where it is not good, or they may not use the bot.
+            HttpError: 403 if the secret is not valid or the user has no access.
         """
         opened = await self._redeem(secret)
         if opened is None:
@@ -165,18 +166,18 @@ class LoginService:
         return opened
 
     async def log_in(self, visitor: str, name: str) -> NewLogin:
-        """Log somebody in who is known to be that person.
+        """Log in a user whose identity is already proven.
 
         Raises:
-            Refusal: 403 where they may not use the bot.
-            TapeWriteError: The storage refused.
+            HttpError: 403 if the user has no access.
+            TapeWriteError: The store refused the write.
         """
         opened = await self._open(visitor, name, None)
         assert opened is not None
         return opened
 
     async def _open(self, visitor: str, name: str, offer: OneTimeLogin | None) -> NewLogin | None:
-        """Open a login; None where the offer was used meanwhile."""
+        """Create a login; return None if the one-time login was used meanwhile."""
         role = await self.authenticator.role(visitor, name)
         if role is None:
             raise HttpError(403, "stranger", NOT_ALLOWED)
@@ -193,14 +194,14 @@ class LoginService:
         try:
             await link_identity(self._scopes, self._clock, who, name, chat=offer.chat, key=key)
         except TapebotError as error:
-            # They are logged in all the same; the next login joins.
+            # The login stands; the next one links the identities.
             logger.warning("the memory of %s could not be joined with the site's: %s", who, error)
 
     async def close(self, connection: HTTPConnection) -> None:
-        """End the login that a connection has, if any.
+        """End the login of a connection, if it has one.
 
         Raises:
-            TapeWriteError: The storage refused.
+            TapeWriteError: The store refused the write.
         """
         secret = self.origin.login_cookie(connection)
         if secret is not None:
@@ -215,21 +216,21 @@ def _plain(code: str) -> str:
 async def link_identity(
     scopes: ScopeRegistry, clock: Clock, visitor: str, name: str, *, chat: str, key: str
 ) -> bool:
-    """Join a visitor with their identity, the first time that they are seen; say whether that was done.
+    """Link a web user with their own channel's identity on first sight; return whether it was done.
 
-    Whoever parted the two again stays apart; a link that is under way is left alone, and the next login
-    joins.
+    Identities that were unlinked stay apart. A link that is in progress is left alone; the next
+    login tries again.
 
     Args:
-        scopes: Whose linking knows who is who.
-        clock: Says what is under way.
-        visitor: Their id (``Visitor.id``).
-        name: As shown.
-        chat: Key of their private chat on the other channel; empty where it is not known.
-        key: Of the login: done again, it joins once.
+        scopes: Holds the identity linker.
+        clock: Decides whether a pending offer is still valid.
+        visitor: The user's id (``WebUser.id``).
+        name: Their display name.
+        chat: Key of their private chat on the other channel; empty if unknown.
+        key: Idempotency key of the login.
 
     Raises:
-        TapeError: The storage refused; what was decided is carried out later.
+        TapeError: The store refused the write; what was decided is carried out later.
     """
     address = channel_address(visitor)
     if address is None:

@@ -1,4 +1,4 @@
-"""What stands before the application: whom it is asked as, how much at once, and the headers of every answer."""
+"""ASGI middleware that rejects wrong hosts and adds security headers to every response."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-"""What pages may load: nothing of another host, and no program or style inside a page."""
+"""Content Security Policy of pages: nothing from other hosts, no inline script or style."""
 
 _ALWAYS = {
     "Content-Security-Policy": CSP,
@@ -32,11 +32,11 @@ _BROKEN = "Something inside tapebot went wrong; it is in the log."
 
 
 class SecurityMiddleware:
-    """Stands before the application, and refuses what asks for another host.
+    """Check the Host header, apply the site's limits, and add security headers.
 
     Args:
         app: The application.
-        url: The address that people use.
+        url: The site's public URL.
     """
 
     def __init__(self, app: ASGIApp, url: str) -> None:
@@ -44,7 +44,7 @@ class SecurityMiddleware:
         self._entrance = SiteOrigin(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request or WebSocket."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -69,7 +69,7 @@ class SecurityMiddleware:
         try:
             await self._app(scope, receive, noting)
         except Exception:
-            # What the framework says of it itself has none of our headers, and no word for people.
+            # The framework's own error response lacks our headers and a readable text.
             if scope["type"] == "http" and not begun:
                 refusal = error_response(Request(scope), HttpError(500, "broken", _BROKEN))
                 await refusal(scope, receive, send)
@@ -85,10 +85,10 @@ class SecurityMiddleware:
 
     def _add(self, path: str, headers: MutableHeaders) -> None:
         for name, value in _ALWAYS.items():
-            # A route that allows less says so itself.
+            # A route may set a stricter value itself.
             headers.setdefault(name, value)
         page = headers.get("content-type", "").startswith("text/html")
-        # Of forms on pages that send no referrer at all, browsers hide the origin as well.
+        # With no-referrer, browsers also hide the Origin of forms.
         headers.setdefault("Referrer-Policy", "same-origin" if page else "no-referrer")
         if not path.startswith(_STATIC):
             headers.setdefault("Cache-Control", "no-store")

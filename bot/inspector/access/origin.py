@@ -1,9 +1,10 @@
-"""What a request must bring before it is anybody's: its host, its origin, its cookie, its CSRF token.
+"""Check a request's Host and Origin, read and set its login cookie, and check its CSRF token.
 
-Rule 1: only the addresses that people use are answered, whatever name leads here: a page of a foreign name
-    that was made to point at this machine must not read ours.
-Rule 2: where a browser says where a request comes from, that is this site and this port.
-Rule 3: the CSRF token is made of the cookie's secret; whoever cannot read the cookie cannot make it.
+Rule 1: only requests for the site's own host are answered: a page of another name that is made to
+    resolve to this machine (DNS rebinding) must not read the site.
+Rule 2: where a browser states a request's origin, it must be this site and this port.
+Rule 3: the CSRF token is derived from the cookie's secret; only a client that can read the cookie
+    can make it.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing."""
+"""HTTP methods that change nothing."""
 
 FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _PORTS = {"http": 80, "https": 443}
 _LONGEST = 200
-"""Characters of a cookie's value, a token or a CSRF token; nothing longer is one."""
+"""Characters of a cookie's value, an API token or a CSRF token; longer ones are invalid."""
 
 _YEAR = 365 * 86_400
-"""Seconds that a browser keeps the cookie; how long a login lasts is decided here, by its last use."""
+"""Seconds that a browser keeps the cookie; the server ends a login by its last use."""
 
 
 class SiteOrigin:
-    """The site's address, and what follows from it.
+    """The site's public URL, with the host, origin and cookie rules that follow from it.
 
     Args:
-        url: The address that people use.
+        url: The site's public URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -43,11 +44,11 @@ class SiteOrigin:
         self.secure = parts.scheme == "https"
         self._host = _host_and_port(parts.netloc.lower(), parts.scheme)
         port = self._host[1] if self._host else 0
-        # Cookies know no ports: without its own in the name one site would log out the next.
+        # Cookies ignore ports: without the port in its name, one site would log out another.
         self.cookie = "__Host-tapebot" if self.secure else f"tapebot-{port}"
 
     def matches_host(self, scope: Scope) -> bool:
-        """Say whether a request asks for this site by a name that is its own."""
+        """Return whether a request's Host header names this site."""
         names = [value for key, value in scope["headers"] if key == b"host"]
         if len(names) != 1:
             return False
@@ -59,9 +60,10 @@ class SiteOrigin:
         return here is not None and here[0] in _LOOPBACK and here[1] == server[1]
 
     def is_same_origin(self, connection: HTTPConnection) -> bool:
-        """Say whether a request comes from this site, as far as a browser says so.
+        """Return whether a request comes from this site, as far as a browser states it.
 
-        Programs say nothing; browsers always do where something is changed, and for WebSockets.
+        Programs state nothing; browsers always do for requests that change something and for
+        WebSockets.
         """
         origin = connection.headers.get("origin")
         if origin is not None:
@@ -70,13 +72,13 @@ class SiteOrigin:
         return connection.headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
     def login_cookie(self, connection: HTTPConnection) -> str | None:
-        """Return the value of the login's cookie; None where there is none."""
+        """Return the value of the login cookie; None if there is none."""
         value = connection.cookies.get(self.cookie, "")
         return value if 0 < len(value) <= _LONGEST else None
 
     def set_login_cookie(self, response: Response, secret: str) -> None:
-        """Give a browser the cookie of a login."""
-        # Lax and not Strict: a link in a chat leads to the page, and not to the login.
+        """Set the login cookie on a response."""
+        # Lax, not Strict: a link in a chat must open the page, not the login form.
         response.set_cookie(
             self.cookie,
             secret,
@@ -88,13 +90,13 @@ class SiteOrigin:
         )
 
     def delete_login_cookie(self, response: Response) -> None:
-        """Take the cookie from a browser."""
+        """Delete the login cookie in the browser."""
         response.delete_cookie(
             self.cookie, path="/", secure=self.secure, httponly=True, samesite="lax"
         )
 
     def _scheme(self, host: str) -> str:
-        """Return the scheme by which people reach a host of ours: a proxy's, or our own."""
+        """Return the scheme that clients use for a host: the proxy's, or the server's own."""
         known = _host_and_port(host, "https" if self.secure else "http") == self._host
         return "https" if self.secure and known else "http"
 
@@ -105,7 +107,7 @@ def csrf_token(secret: str) -> str:
 
 
 async def has_csrf_token(connection: HTTPConnection, expected: str) -> bool:
-    """Say whether a request brings the token: in ``X-CSRF-Token``, or in the field ``csrf`` of a form."""
+    """Return whether a request has the token, in ``X-CSRF-Token`` or the form field ``csrf``."""
     given = connection.headers.get("x-csrf-token")
     if given is None and isinstance(connection, Request):
         given = (await fields(connection)).get("csrf")
@@ -113,10 +115,10 @@ async def has_csrf_token(connection: HTTPConnection, expected: str) -> bool:
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """Return the fields of a plain form, the first of each name; none where it is no such form."""
+    """Return the fields of a URL-encoded form, the first of each name; empty for other bodies."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     length = request.headers.get("content-length", "")
-    # Where files are sent to, longer bodies come this far; in pieces they may be of any length.
+    # Uploads get here with longer bodies; a chunked body may have any length.
     in_pieces = "transfer-encoding" in request.headers
     if kind != FORM_CONTENT_TYPE or in_pieces or not length.isdecimal() or len(length) > 6:
         return {}
@@ -129,7 +131,7 @@ async def fields(request: Request) -> dict[str, str]:
 
 
 def bearer(connection: HTTPConnection) -> str | None:
-    """Return the token that a program brings; empty where it is none, None where there is no such header."""
+    """Return the bearer token; empty if malformed, None without an Authorization header."""
     given = connection.headers.get("authorization")
     if given is None:
         return None
@@ -139,7 +141,7 @@ def bearer(connection: HTTPConnection) -> str | None:
 
 
 def local_path(text: str | None) -> str:
-    """Return a path of this site to go on to; ``/`` where a text is anything else."""
+    """Return a text if it is a path of this site, else ``/``; a guard for redirects."""
     text = text or ""
     fit = text.startswith("/") and text.isascii() and text.isprintable() and len(text) <= 2_000
     # Browsers read a backslash as a slash, and two slashes as another host.

@@ -1,8 +1,8 @@
-"""How much one visitor may ask, and how many wrong codes there may be. Kept in memory, and bounded.
+"""Rate limits of requests per user, and of wrong login codes. In memory, and bounded.
 
-Rule 1: a code is 58 bits, so the right one is taken however many were wrong: a bound on all together
-    would let strangers keep the owner out.
-Rule 2: a wrong one costs a second, and after a few of them nothing but a refusal.
+Rule 1: a code has 58 bits, so the right one is accepted however many were wrong: a limit on all
+    attempts would let strangers keep the owner out.
+Rule 2: each wrong code costs a second; after a few, further wrong ones are refused at once.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 READS = 600
-"""Requests a minute of one visitor that only read: a timeline that is scrolled makes many small ones."""
+"""Requests per minute and user that only read; scrolling a timeline makes many small ones."""
 
 CHANGES = 300
-"""Requests a minute of one visitor that change something."""
+"""Requests per minute and user that change something."""
 
 MOST_WRONG = 5
 WRONG_WITHIN = 900.0
 """Seconds for which a wrong code counts."""
 
 _VISITORS = 2_000
-"""Visitors that are counted at once; who came least lately is forgotten first."""
+"""Users that are counted at once; the least recently seen is dropped first."""
 
 
 class RateLimiter:
-    """Requests of visitors: each may make a minute's worth at once, and goes on as time passes."""
+    """A token bucket per user: a minute's requests at once, refilled as time passes."""
 
     def __init__(self) -> None:
         self._left: OrderedDict[tuple[str, bool], tuple[float, float]] = OrderedDict()
@@ -33,12 +33,12 @@ class RateLimiter:
         """Count a request.
 
         Args:
-            visitor: Whose.
-            now: Seconds that never run backwards.
-            changes: It changes something.
+            visitor: The user's id.
+            now: Seconds of a monotonic clock.
+            changes: Whether the request changes something.
 
         Returns:
-            Seconds to wait; 0 where it may be answered.
+            Seconds to wait; 0 if the request may be answered.
         """
         limit = CHANGES if changes else READS
         left, since = self._left.pop((visitor, changes), (float(limit), now))
@@ -51,17 +51,17 @@ class RateLimiter:
 
 
 class WrongCodes:
-    """Wrong codes of the last quarter of an hour."""
+    """Count the wrong codes of the last quarter of an hour."""
 
     def __init__(self) -> None:
         self._wrong: deque[float] = deque(maxlen=MOST_WRONG)
 
     def wait(self, now: float) -> float:
-        """Return the seconds until a wrong code is looked at again; 0 where there were few."""
+        """Return the seconds until a wrong code is handled again; 0 after few of them."""
         while self._wrong and now - self._wrong[0] >= WRONG_WITHIN:
             self._wrong.popleft()
         return 0.0 if len(self._wrong) < MOST_WRONG else WRONG_WITHIN - (now - self._wrong[0])
 
     def note(self, now: float) -> None:
-        """Count one; ``now`` in seconds that never run backwards."""
+        """Count a wrong code; ``now`` is seconds of a monotonic clock."""
         self._wrong.append(now)

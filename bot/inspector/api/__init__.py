@@ -1,4 +1,4 @@
-"""The documented API: what programs may ask, and what the pages show."""
+"""The documented JSON API; the pages show the same data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ API = "/api/v1"
 
 
 def routers() -> list[APIRouter]:
-    """Return all routes of the API."""
+    """Return the routers of the API."""
     from bot.inspector.api import (
         beliefs,
         commands,

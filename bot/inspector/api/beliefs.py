@@ -1,4 +1,4 @@
-"""Routes of beliefs: what was concluded from what happened."""
+"""API routes of beliefs: list them, and explain one."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ async def beliefs(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="How many to pass over.")] = 0,
     limit: Annotated[int, Query(ge=1, le=500, description="Most beliefs.")] = 100,
 ) -> BeliefList:
-    """List what was concluded, the surest first: confidence, what it loses by the day, evidence.
+    """List beliefs, the most confident first: confidence, daily decay, evidence.
 
-    To say that one holds, or to end it, are commands: `/memory accept p3`, `/memory drop p3`.
+    Commands confirm or end one: `/memory accept p3`, `/memory drop p3`.
     """
     return await beliefs_in(web, visitor, tape, which=which, offset=offset, limit=limit)
 
 
 @router.get("/belief")
 async def belief(web: WebContextDep, visitor: Owner, tape: TapeName, name: BeliefName) -> BeliefWhy:
-    """Tell why something is believed: all that it rests on in the end, and the gate's decision."""
+    """Explain a belief: the evidence that it rests on in the end, and the gate's decision."""
     return await why_believed(web, visitor, tape, name)

@@ -1,4 +1,4 @@
-"""Commands: what there are, and giving one in a conversation, with the same checks as in the chat."""
+"""API routes of commands: list them, and run one in a conversation, with the chat's own checks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from bot.tape.store import TapeStore
 router = APIRouter(prefix=API, tags=["commands"])
 
 WITHIN = 30.0
-"""Seconds that a command may take before its answer is only on the tape."""
+"""Seconds to wait for a command's answer; a later one is only on the tape."""
 
 _LOOKED_THROUGH = 500
-"""Newest entries among which it is looked for whether a conversation is private."""
+"""Newest entries that are searched for whether a conversation is private."""
 
 
 class _Model(BaseModel):
@@ -37,14 +37,14 @@ class _Model(BaseModel):
 
 
 class Form(_Model):
-    """What may stand behind a command's name."""
+    """A form of a command's arguments."""
 
     form: str = Field(description="As it is written; capital letters stand for what is filled in.")
     summary: str = Field(description="One line.")
 
 
 class CommandInfo(_Model):
-    """A command."""
+    """A slash command."""
 
     name: str = Field(description="Without the slash.")
     summary: str = Field(description="One line.")
@@ -53,13 +53,13 @@ class CommandInfo(_Model):
 
 
 class CommandList(_Model):
-    """The commands that whoever asks may give."""
+    """The commands that the caller may run."""
 
     commands: list[CommandInfo]
 
 
 class CommandRequest(_Model):
-    """A command to be given."""
+    """A command to run in a conversation."""
 
     session: str = Field(
         min_length=1, max_length=600, description="The conversation's key, such as `telegram:42`."
@@ -75,21 +75,21 @@ class CommandRequest(_Model):
 
 
 class AnswerButton(_Model):
-    """A button below an answer; pressing it is giving its command with the answer's id as `pressed`."""
+    """A button below an answer: run its command with the answer's id as `pressed`."""
 
     label: str
     command: str
 
 
 class AnswerFile(_Model):
-    """A file that goes out with an answer."""
+    """A file attached to an answer."""
 
     name: str
     url: str = Field(description="Where it is fetched.")
 
 
 class CommandAnswer(_Model):
-    """What a command answered."""
+    """The answer to a command."""
 
     id: str = Field(description="The answer's id.")
     text: str = Field(description="Markdown.")
@@ -100,7 +100,7 @@ class CommandAnswer(_Model):
 
 @router.get("/commands")
 async def commands(web: WebContextDep, visitor: Member) -> CommandList:
-    """List the commands that whoever asks may give, by name."""
+    """List the commands that the caller may run."""
     listed = [
         CommandInfo(
             name=one.name,
@@ -116,11 +116,11 @@ async def commands(web: WebContextDep, visitor: Member) -> CommandList:
 
 @router.post("/commands")
 async def command(web: WebContextDep, visitor: Member, given: CommandRequest) -> CommandAnswer:
-    """Give a command in a conversation, and return its answer.
+    """Run a command in a conversation, and return its answer.
 
-    The command and its answer are on the conversation's tape, with who gave it; the answer is shown here and not
-    in the chat. An owner may do so in any conversation, a member in their own on the web. Answers 504 where it
-    took too long: it goes on, and its answer will be on the tape.
+    The command, its sender and its answer are recorded on the conversation's tape; the answer is
+    not sent to the chat. An owner may run commands in any conversation, a member in their own on
+    the web. Answers 504 after a timeout: the command goes on, and its answer will be on the tape.
     """
     place = await _place(web, visitor, given.session)
     if parse_command(given.text) is None:
@@ -153,7 +153,7 @@ async def file(
     answer: Annotated[str, Query(min_length=1, max_length=200, description="The answer's id.")],
     number: Annotated[int, Query(ge=0, le=99, description="Which of its files, from 0.")],
 ) -> FileResponse:
-    """Fetch a file that went out with the answer to a command, such as `/memory export`."""
+    """Return a file that was attached to a command's answer, such as `/memory export`."""
     transcript = TapeTranscript(web.store, web.exports)
     files = await transcript.files(session, answer)
     found: OutgoingFile | None = files[number] if number < len(files) else None
@@ -168,9 +168,9 @@ async def file(
 
 
 async def is_private(store: TapeStore, place: Address) -> bool:
-    """Return whether a conversation is one person's with the bot, as its newest messages say.
+    """Return whether a conversation is one person's with the bot, by its newest messages.
 
-    Where nothing says so it is taken for a group, in which less is shown.
+    If no message states it, the conversation is treated as a group, which is shown less.
     """
     if place.channel in (WEB_CHANNEL, CONSOLE):
         return True
@@ -179,7 +179,7 @@ async def is_private(store: TapeStore, place: Address) -> bool:
         async with aclosing(store.read_back(place.session)) as entries:
             async for entry in entries:
                 private = entry.meta.get("private")
-                # What was commanded from elsewhere says only what was found here before.
+                # A remote command only repeats what this function returned for it.
                 if isinstance(private, bool) and not is_remote_command(entry):
                     return private
                 scanned += 1
@@ -191,11 +191,11 @@ async def is_private(store: TapeStore, place: Address) -> bool:
 
 
 async def _place(web: WebContext, visitor: WebUser, session: str) -> Address:
-    """Return a conversation as the place of a command.
+    """Return a conversation's address, after checking that the user may run commands there.
 
     Raises:
-        Refusal: It is none, or not the visitor's to command.
-        TapeNotFound: Nothing was ever said there.
+        HttpError: 422 if it is no conversation, 403 if the user may not run commands there.
+        TapeNotFound: The conversation has no tape yet.
     """
     try:
         place = Address.parse(session)
@@ -208,7 +208,7 @@ async def _place(web: WebContext, visitor: WebUser, session: str) -> Address:
     if not is_conversation(session):
         raise HttpError(422, "invalid_request", f"{session} is a memory, and no conversation")
     if place != visitor.address:
-        # A command would begin what nobody ever began.
+        # A command must not create a conversation that does not exist.
         await web.store.version(session)
     return place
 

@@ -1,4 +1,4 @@
-"""Routes of entries: a tape as it is, in ranges, found, and as it grows."""
+"""API routes of entries: read a tape's ranges, search it, list its anchors, show one entry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLE = 120
 
 
 class EntryModel(BaseModel):
-    """An entry in short."""
+    """A summary of an entry."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -51,7 +51,7 @@ class EntryModel(BaseModel):
 
 
 class EntriesModel(BaseModel):
-    """A part of a tape; ids without an entry were dropped by a reset, or are damaged."""
+    """Entries of a tape; missing ids were dropped by a reset, or are damaged."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,7 +60,7 @@ class EntriesModel(BaseModel):
 
 
 class EntrySearchModel(BaseModel):
-    """What was found on a tape."""
+    """The result of a search on a tape."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,7 +70,7 @@ class EntrySearchModel(BaseModel):
 
 
 class ChapterModel(BaseModel):
-    """An anchor of a tape: where a chapter begins, or memory was consolidated."""
+    """An anchor of a tape: the start of a chapter, or a consolidation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -83,7 +83,7 @@ class ChapterModel(BaseModel):
 
 
 class ChaptersModel(BaseModel):
-    """The newest chapter marks of a tape, oldest first."""
+    """The newest anchors of a tape, oldest first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -94,7 +94,7 @@ class ChaptersModel(BaseModel):
 
 
 class EntryRef(BaseModel):
-    """An entry elsewhere."""
+    """A reference to an entry of any tape."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -103,7 +103,7 @@ class EntryRef(BaseModel):
 
 
 class CitingFact(BaseModel):
-    """A fact that rests on the entry."""
+    """A fact that cites the entry as evidence."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -114,7 +114,7 @@ class CitingFact(BaseModel):
 
 
 class EntryDetail(EntryModel):
-    """All of an entry."""
+    """An entry in full."""
 
     payload: dict[str, Any] = Field(description="As it is on the tape.")
     meta: dict[str, Any] = Field(description="As it is on the tape.")
@@ -147,12 +147,12 @@ async def entry(
     tape: TapeName,
     id: EntryId,  # noqa: A002 (as entries call it)
 ) -> EntryDetail:
-    """Return all of one entry, with what it rests on and what rests on it."""
+    """Return one entry in full, with its evidence and the facts that cite it."""
     return await detail(web, tape, id)
 
 
 async def detail(web: WebContext, tape: str, number: int) -> EntryDetail:
-    """Return all of one entry.
+    """Return one entry in full.
 
     Raises:
         TapeNotFound: There is no such tape or entry.
@@ -193,10 +193,11 @@ async def found(
     before: EntryId | None = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> EntrySearchModel:
-    """Find entries by words, category, kind, person, problem and time.
+    """Search entries by words, category, kind, person, problem and time.
 
-    Words alone, or of messages, answers, tools and anchors, are looked up in the index, best first. Else the
-    tape is read back, a portion with each request: an answer may be empty and have a `next`.
+    A search for words alone, or in messages, answers, tools and anchors, uses the index, best match
+    first. Any other search reads the tape back, a portion per request: a response may be empty and
+    have a `next`.
     """
     asked = EntryQuery(
         words=words,
@@ -220,7 +221,7 @@ async def anchors(
     tape: TapeName,
     limit: Annotated[int, Query(ge=1, le=2_000)] = 500,
 ) -> ChaptersModel:
-    """Return chapter marks, oldest first, and where the tape begins and ends."""
+    """Return anchors, oldest first, and the ids of the tape's first and last entries."""
     marks, total = await reading.chapters(web.store, tape, limit)
     shown = tuple(
         ChapterModel(
@@ -238,7 +239,7 @@ async def anchors(
 
 
 def models(found: list[reading.EntrySummary]) -> tuple[EntryModel, ...]:
-    """Return entries as the API tells them."""
+    """Convert entry summaries to API models."""
     return tuple(EntryModel.model_validate(one) for one in found)
 
 

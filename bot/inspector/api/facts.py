@@ -1,4 +1,4 @@
-"""Facts, and each with its evidence and the gate's decisions."""
+"""API routes of facts: list them, and show one with its evidence and gate decisions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Subject = Annotated[
 
 
 class FactPage(BaseModel):
-    """Some facts, by subject."""
+    """A page of facts, by subject."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,7 +62,7 @@ class FactPage(BaseModel):
 
 
 class FactDetail(BaseModel):
-    """A fact with all that is known of why it is one."""
+    """A fact with its evidence, the gate's decisions and its history."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -88,8 +88,8 @@ async def list_facts(
 ) -> FactPage:
     """List facts by subject, those without one last.
 
-    Those of a conversation are the ones of the scope that it belongs to; what everybody reads is listed
-    by `tape=workspace:shared`. Erased facts are never listed.
+    For a conversation, these are the facts of its scope; facts that everybody reads are listed by
+    `tape=workspace:shared`. Erased facts are never listed.
     """
     held = await load_memory(web, visitor, tape)
     wanted = FactQuery(words, status, subject, cursor, limit)
@@ -100,16 +100,16 @@ async def list_facts(
 async def get_fact(
     web: WebContextDep, visitor: Owner, tape: TapeName, number: FactNumber
 ) -> FactDetail:
-    """Return one fact: what it rests on, what the write gate decided and why, and its history.
+    """Return one fact with its evidence, the write gate's decisions and reasons, and its history.
 
-    Of an erased fact there are its number, dates, entries and verdicts, and no words.
+    Of an erased fact, only its number, dates, entries and verdicts are left.
     """
     return await fact_detail(web, await load_memory(web, visitor, tape), number)
 
 
 @dataclass(frozen=True, slots=True)
 class FactQuery:
-    """Which facts are asked for; see ``list_facts``."""
+    """The filter and page of a list of facts; see ``list_facts``."""
 
     words: str = ""
     status: FactFilter = "active"
@@ -119,7 +119,7 @@ class FactQuery:
 
 
 def fact_page(held: LoadedMemory, wanted: FactQuery) -> FactPage:
-    """Return some facts; see ``list_facts``."""
+    """Return a page of facts; see ``list_facts``."""
     found = filter_facts(held.facts.facts.values(), wanted.status, wanted.words, wanted.subject)
     end = wanted.cursor + wanted.limit
     return FactPage(
@@ -136,7 +136,7 @@ async def fact_detail(web: WebContext, held: LoadedMemory, number: str) -> FactD
     """Return one fact; see ``get_fact``.
 
     Raises:
-        Refusal: There is none of this number.
+        HttpError: 404 if there is no fact of this number.
     """
     shared = number.startswith("w") or held.is_workspace
     fold = held.workspace if shared else held.facts

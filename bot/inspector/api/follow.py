@@ -1,4 +1,4 @@
-"""The route of what comes new on a tape."""
+"""API route that waits for new entries of a tape (long polling)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from bot.inspector.reading import entries as reading
 router = APIRouter(prefix=API, tags=["entries"])
 
 LONGEST_WAIT = 25.0
-"""Seconds that a request waits."""
+"""Seconds that a request may wait."""
 
 _WAITING = 24
-"""Requests that wait at once: they must not keep out those that are answered."""
+"""Requests that may wait at once, so that they leave slots for other requests."""
 
 
 @router.get("/follow")
@@ -35,9 +35,9 @@ async def follow(
         float, Query(ge=0, le=LONGEST_WAIT, description="Wait so long.")
     ] = LONGEST_WAIT,
 ) -> EntriesModel:
-    """Return what comes behind an id, 500 entries at most, waiting for it; nothing where nothing came.
+    """Return the entries after an id, 500 at most; wait for them, and return none after a timeout.
 
-    Where many wait already, it does not: ask again after a few seconds.
+    If too many requests wait already, this one returns at once: ask again after a few seconds.
     """
     waiting = _slots(request)
     if waiting.value == 0:
@@ -63,7 +63,7 @@ async def _news(
     async with anyio.create_task_group() as tasks:
 
         async def given_up() -> None:
-            # Nobody waits any more: neither must this.
+            # The client is gone: stop waiting.
             while (await request.receive())["type"] != "http.disconnect":
                 pass
             tasks.cancel_scope.cancel()

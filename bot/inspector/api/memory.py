@@ -1,4 +1,4 @@
-"""How memory stands, of a conversation or in a scope."""
+"""API route of the state of memory: facts by status, consolidation, and the current zone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix=API, tags=["memory"])
 
 
 class ZoneNow(BaseModel):
-    """The memory zone that counts now."""
+    """The current memory zone."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,7 +35,7 @@ class ZoneNow(BaseModel):
 
 
 class ConsolidationStatus(BaseModel):
-    """How consolidation of a conversation stands."""
+    """The state of a conversation's consolidation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,7 +47,7 @@ class ConsolidationStatus(BaseModel):
 
 
 class MemoryView(BaseModel):
-    """What is remembered of a conversation, or in a scope."""
+    """The state of memory of a conversation or scope."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -76,16 +76,16 @@ class MemoryView(BaseModel):
 
 @router.get("/memory")
 async def get_memory(web: WebContextDep, visitor: Owner, tape: TapeName) -> MemoryView:
-    """Return how memory stands, of a conversation or in a scope.
+    """Return the state of memory of a conversation or scope.
 
-    A private conversation's facts belong to the person, a group's to the group; everybody reads those of
-    the workspace.
+    A private conversation's facts belong to the person, a group's to the group; everybody reads
+    those of the workspace.
     """
     return await memory_view(web, await load_memory(web, visitor, tape))
 
 
 async def memory_view(web: WebContext, held: LoadedMemory) -> MemoryView:
-    """Return how memory stands."""
+    """Return the state of memory; see ``get_memory``."""
     facts = held.facts.facts.values()
     active = held.facts.active()
     subjects: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Parameters that many routes take."""
+"""Query parameters that several routes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes of problems: what a conversation keeps apart, and what each of them needs right now."""
+"""API routes of problems: list a conversation's problems, and show one's working set."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ProblemId = Annotated[
 
 @router.get("/problems")
 async def problems(web: WebContextDep, visitor: Owner, tape: TapeName) -> ProblemList:
-    """List a conversation's problems: what each came to, its state, and which is worked on.
+    """List a conversation's problems: the outcome and state of each, and which is active.
 
-    What changes them is a command, such as `/problem switch p2`.
+    Commands change them, such as `/problem switch p2`.
     """
     return await problems_in(web, visitor, tape)
 
@@ -36,9 +36,9 @@ async def problems(web: WebContextDep, visitor: Owner, tape: TapeName) -> Proble
 async def working_set(
     web: WebContextDep, visitor: Owner, tape: TapeName, problem: ProblemId = "general"
 ) -> WorkingSetView:
-    """Tell what a problem needs right now: constraints, assumptions, questions, drafts, decisions.
+    """Return a problem's working set: constraints, assumptions, questions, drafts, decisions.
 
-    Contested assumptions are told with the gate's reason. A working set ends when it was not used for
-    its hours; then all lists are empty, and the problem's `summary` tells what it came to.
+    Contested assumptions have the gate's reason. A working set expires when unused for its number
+    of hours; then all lists are empty, and the problem's `summary` has its outcome.
     """
     return await working_set_in(web, visitor, tape, problem)

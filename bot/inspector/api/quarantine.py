@@ -1,4 +1,4 @@
-"""What the write gate did not let into memory: what waits for a person, and what was turned down."""
+"""API route of the quarantine: facts that wait for a person, and what the gate rejected."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from bot.memory.facts.fact import Fact
 router = APIRouter(prefix=API, tags=["memory"])
 
 _TURNED_DOWN = 20
-"""Newest decisions that kept something out, as shown."""
+"""The most rejected decisions to return, newest first."""
 
 
 class QuarantinedFact(BaseModel):
-    """A fact that waits for a person."""
+    """A fact that waits for a person's decision."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,7 +37,7 @@ class QuarantinedFact(BaseModel):
 
 
 class Quarantine(BaseModel):
-    """What the write gate did not let into memory."""
+    """What the write gate did not admit to memory."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,12 +60,12 @@ async def list_quarantine(
     cursor: Cursor = 0,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
 ) -> Quarantine:
-    """List what waits for a person's decision, with the reason, and what was lately turned down."""
+    """List facts that wait for a person's decision, with reasons, and recent rejections."""
     return await quarantine(web, await load_memory(web, visitor, tape), cursor, limit)
 
 
 async def quarantine(web: WebContext, held: LoadedMemory, cursor: int, limit: int) -> Quarantine:
-    """Return what waits, and what was turned down; see ``list_quarantine``."""
+    """Return waiting facts and recent rejections; see ``list_quarantine``."""
     pending = held.facts.pending()
     end = cursor + limit
     reasons = await reasons_of(held.scope_tape, pending[cursor:end])

@@ -1,4 +1,4 @@
-"""Routes of shared reference: values under keys, and their versions."""
+"""API routes of shared reference: values by key, and their versions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Key = Annotated[str, Query(min_length=1, max_length=64, description="The value's
 
 @router.get("/reference")
 async def reference(web: WebContextDep, visitor: Owner, tape: TapeName) -> ReferenceList:
-    """List the values that a conversation goes by: its scope's, and those that everybody reads.
+    """List the reference values in effect for a conversation: its scope's and the workspace's.
 
-    What changes them is a command, such as `/reference rollback deadline 2`.
+    Commands change them, such as `/reference rollback deadline 2`.
     """
     return await reference_in(web, visitor, tape)
 
@@ -40,8 +40,8 @@ async def versions(
     before: BeforeVersion = None,
     limit: Annotated[int, Query(ge=1, le=100, description="Most versions.")] = 20,
 ) -> ReferenceVersionList:
-    """Tell what a value was, the newest version first: who set it, when, what it rests on, what changed.
+    """Return a value's versions, newest first: who set it, when, its evidence, what changed.
 
-    Where the scope never had the key, everybody's value is meant.
+    If the scope never had the key, these are the versions of the workspace's value.
     """
     return await versions_of(web, visitor, tape, key, before=before, limit=limit)

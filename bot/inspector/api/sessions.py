@@ -1,4 +1,4 @@
-"""Routes of sessions: which conversations there are, and how each stands."""
+"""API routes of sessions: list conversations and other memory tapes, and show one's state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bot.inspector.reading.sessions import (
 router = APIRouter(prefix=API, tags=["sessions"])
 
 DirectoryDep = Annotated[SessionDirectory, Depends(session_directory)]
-"""A route's parameter: conversations in short."""
+"""Route parameter: the directory of conversations."""
 
 Words = Annotated[str, Query(max_length=200, description="Words of its key, title or people.")]
 Channel = Annotated[str, Query(max_length=32, description="Only those of this channel.")]
@@ -33,7 +33,7 @@ SessionCursor = Annotated[str, Query(max_length=2_000, description="`next` of th
 
 
 class SessionModel(BaseModel):
-    """A conversation in short."""
+    """A summary of a conversation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,7 +59,7 @@ class SessionModel(BaseModel):
 
 
 class SessionsModel(BaseModel):
-    """Conversations, what was used last first."""
+    """Conversations, the most recently used first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -74,7 +74,7 @@ class SessionsModel(BaseModel):
 
 
 class MemoryModel(BaseModel):
-    """A tape that holds what is known of a person, or what everybody reads."""
+    """The tape of a person's memory, or of the memory that everybody reads."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -92,7 +92,7 @@ async def sessions(
     cursor: SessionCursor = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> SessionsModel:
-    """List conversations, what was used last first."""
+    """List conversations, the most recently used first."""
     listing = await found.newest(words=words, channel=channel, after=place_of(cursor), limit=limit)
     return SessionsModel(
         sessions=tuple(map(session_model, listing.sessions)),
@@ -105,7 +105,7 @@ async def sessions(
 
 @router.get("/session")
 async def session(found: DirectoryDep, visitor: Owner, tape: TapeName) -> SessionModel:  # noqa: ARG001
-    """Tell how one conversation stands."""
+    """Return the state of one conversation."""
     one = await found.get(tape) if is_conversation(tape) else None
     if one is None:
         raise HttpError(404, "not_found", f"there is no conversation {tape!r}")
@@ -114,13 +114,13 @@ async def session(found: DirectoryDep, visitor: Owner, tape: TapeName) -> Sessio
 
 @router.get("/memories")
 async def whose(web: WebContextDep, visitor: Owner) -> list[MemoryModel]:  # noqa: ARG001
-    """List whose memory there is beside conversations: of people, and what everybody reads."""
+    """List the memory tapes beside conversations: those of people, and the one everybody reads."""
     there = await memories(await web.store.list_tapes(), web.scopes)
     return [MemoryModel(tape=tape, identities=identities) for tape, identities in there]
 
 
 def session_model(one: SessionSummary) -> SessionModel:
-    """Return a conversation as the API tells it."""
+    """Convert a session summary to its API model."""
     return SessionModel(
         tape=one.tape,
         channel=one.channel,
@@ -142,17 +142,17 @@ def session_model(one: SessionSummary) -> SessionModel:
 
 
 def cursor_of(place: tuple[str, str] | None) -> str | None:
-    """Return a place in the order as a text for an address."""
+    """Encode a position in the list as a cursor; None stays None."""
     if place is None:
         return None
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def place_of(cursor: str) -> tuple[str, str] | None:
-    """Return the place of a cursor; None for the beginning.
+    """Decode a cursor to its position in the list; None for the beginning.
 
     Raises:
-        Refusal: It is none.
+        HttpError: 422 if it is no cursor.
     """
     if not cursor:
         return None

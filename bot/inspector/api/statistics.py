@@ -1,4 +1,4 @@
-"""Routes of statistics: tokens, cost, time and memory by day."""
+"""API route of statistics: tokens, cost, latency and memory by day."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bot.llm.base import Usage
 router = APIRouter(prefix=API, tags=["statistics"])
 
 StatisticsCacheDep = Annotated[StatisticsCache, Depends(statistics_cache)]
-"""A route's parameter: what was counted."""
+"""Route parameter: the cache of statistics."""
 
 Days = Annotated[int, Query(ge=1, le=365, description="How many days, today included.")]
 
 
 class ModelUsage(BaseModel):
-    """What one model consumed on one day."""
+    """The usage of one model on one day."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +57,7 @@ class DayModel(BaseModel):
 
 
 class StatisticsModel(BaseModel):
-    """Figures by day, without gaps."""
+    """Statistics by day, without gaps."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -79,9 +79,9 @@ async def statistics(
     days: Days = 30,
     tape: TapeName | None = None,
 ) -> StatisticsModel:
-    """Tell by day what models consumed, how long turns took, and how memory grew.
+    """Return by day the usage of models, the duration of turns, and the growth of memory.
 
-    The first look at many conversations takes several requests: ask again until `complete`.
+    With many conversations the first look takes several requests: ask again until `complete`.
     """
     return statistics_model(web, tape, await summary_of(web, counted, days, tape))
 
@@ -89,7 +89,7 @@ async def statistics(
 async def summary_of(
     web: WebContext, counted: StatisticsCache, days: int, tape: str | None
 ) -> StatisticsSummary:
-    """Return the figures of the last days, today included.
+    """Return the statistics of the last days, today included.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -101,7 +101,7 @@ async def summary_of(
 def statistics_model(
     web: WebContext, tape: str | None, found: StatisticsSummary
 ) -> StatisticsModel:
-    """Return figures as the API tells them."""
+    """Convert statistics to their API model."""
     return StatisticsModel(
         tape=tape,
         timezone=web.agent.timezone_name,

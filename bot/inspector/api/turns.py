@@ -1,4 +1,4 @@
-"""Routes of turns: what each took, and exactly what the model saw in it."""
+"""API routes of turns: list them, and show exactly what the model saw in one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TurnModel(BaseModel):
 
 
 class TurnsModel(BaseModel):
-    """Turns, the newest first."""
+    """Turns, newest first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -101,7 +101,7 @@ class PromptPartModel(BaseModel):
 
 
 class MessageModel(BaseModel):
-    """A message as the model was given it."""
+    """A message of the prompt."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -116,7 +116,7 @@ class MessageModel(BaseModel):
 
 
 class PromptViewModel(BaseModel):
-    """What the model was given in one call."""
+    """The prompt of one model call."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -147,7 +147,7 @@ async def turns(
     before: Before | None = None,
     limit: Limit = LIMIT,
 ) -> TurnsModel:
-    """List a conversation's turns, the newest first. Commands are no turns."""
+    """List a conversation's turns, newest first. Commands are not turns."""
     found = await turn_page(TapeService(web.store, tape), before, limit)
     return TurnsModel(tape=tape, turns=tuple(map(turn_model, found.turns)), older=found.older)
 
@@ -162,10 +162,10 @@ async def view(
     step: Step | None = None,
     near: Near | None = None,
 ) -> PromptViewModel:
-    """Show exactly what the model was given in a call, made again from the tape.
+    """Return exactly the prompt of a model call, rebuilt from the tape.
 
-    What cannot be made again is said: words that were erased since, a context builder that is gone, a
-    call that nobody answered.
+    The response names what cannot be rebuilt: words erased since, a context builder that no longer
+    exists, a call without an answer.
     """
     service = TapeService(web.store, tape)
     past = await past_turn(service, turn, near, scanned=FOUND_WITHIN)
@@ -173,7 +173,7 @@ async def view(
 
 
 def turn_model(turn: PastTurn) -> TurnModel:
-    """Return a turn as the API tells it."""
+    """Convert a turn to its API model."""
     usage = turn.usage
     untold = bool(turn.calls) and not any(call.cache_reported for call in turn.calls)
     return TurnModel(

@@ -1,4 +1,4 @@
-"""Versions of a conversation's memory zone, and what differs between two of them."""
+"""API routes of a conversation's memory zone: its versions, and the diff of any two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix=API, tags=["zones"])
 
 
 class ZonePage(BaseModel):
-    """Some versions of a zone, newest first."""
+    """A page of a zone's versions, newest first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,7 +32,7 @@ class ZonePage(BaseModel):
 
 
 class ZoneDiff(BaseModel):
-    """What differs between two versions of a zone."""
+    """The difference between two versions of a zone."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,8 +56,8 @@ async def list_zones(
 ) -> ZonePage:
     """List the versions of a conversation's memory zone, newest first.
 
-    A zone is what a conversation's prompt is given of memory: long-term memory, notes, what everybody
-    reads, and the shared reference. Each change is a new version; all are on the tape. A person's scope
+    A zone is the memory in a conversation's prompt: long-term memory, notes, what everybody reads,
+    and the shared reference. Each change is a new version; all are on the tape. A person's scope
     has none.
     """
     return await zone_page(web, tape, before, limit)
@@ -89,14 +89,14 @@ async def zone_page(
     limit: int,
     known: list[ZoneLocation] | None = None,
 ) -> ZonePage:
-    """Return some versions; see ``list_zones``.
+    """Return a page of versions; see ``list_zones``.
 
     Args:
-        web: The program.
+        web: The site's context.
         tape: The conversation's key.
         before: Only versions before this one.
-        limit: How many.
-        known: Where all versions are; they are looked for by default.
+        limit: The most versions to return.
+        known: Locations of all versions, if the caller has them; else they are looked up.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -116,11 +116,11 @@ async def zone_page(
 async def zone_diff(
     web: WebContext, tape: str, old: int, new: int, known: list[ZoneLocation] | None = None
 ) -> ZoneDiff:
-    """Return what differs; see ``diff_zones``.
+    """Return the difference of two versions; see ``diff_zones``.
 
     Raises:
         TapeNotFound: There is no such tape.
-        Refusal: There is no such version.
+        HttpError: 404 if there is no such version.
     """
     listed = known if known is not None else await places(web.store, tape)
     found = {one.version: one for one in listed}

@@ -1,4 +1,4 @@
-"""The pages: HTML made on the server from what the API answers."""
+"""HTML pages, rendered on the server from the data that the API returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 
 def routers() -> list[APIRouter]:
-    """Return the routes of all pages."""
+    """Return the routers of all pages."""
     from bot.inspector.pages import (
         chat,
         login,

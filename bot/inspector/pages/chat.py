@@ -1,4 +1,4 @@
-"""The chat's page; what is said comes and goes over the web channel's socket."""
+"""The chat page; its messages go over the web channel's WebSocket."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/", response_class=HTMLResponse)
 async def chat(request: Request, visitor: Member) -> HTMLResponse:
-    """Show the visitor's own conversation with the bot."""
+    """Render the user's own conversation with the bot."""
     return render_page(request, "chat.html", visitor, session=visitor.address.session)

@@ -1,7 +1,7 @@
-"""Pages of login: the code, the link, who is logged in where, and tokens.
+"""Pages for login by code or link, logout, and the account's logins and API tokens.
 
-Rule 1: what changes something is a form that is sent; it comes from this site (``entrance``).
-Rule 2: no form leads to another site, whatever ``next`` says.
+Rule 1: a change is made only by a form submitted from this site (``SiteOrigin``).
+Rule 2: after login, ``next`` never leads to another site.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ router = APIRouter(include_in_schema=False)
 _ELSEWHERE = "This form was sent from another site. Open this page again, and send it from here."
 
 Next = Annotated[str, Query(alias="next", max_length=2_000)]
-"""Where to go on to after the login."""
+"""Path to go on to after login."""
 
 
 @router.get("/login")
 async def login_page(request: Request, web: WebContextDep, then: Next = "/") -> Response:
-    """Show the form for a code; whoever is logged in goes on."""
+    """Render the form for a code; redirect users who are logged in."""
     if await web.logins.authenticator.visitor(request) is not None:
         return RedirectResponse(local_path(then), 303)
     return _login_form(request, then)
@@ -37,7 +37,7 @@ async def login_page(request: Request, web: WebContextDep, then: Next = "/") -> 
 
 @router.post("/login")
 async def login_by_code(request: Request, web: WebContextDep) -> Response:
-    """Log in by a code."""
+    """Log in with a code."""
     given = await fields(request)
     then = given.get("next", "/")
     try:
@@ -50,15 +50,15 @@ async def login_by_code(request: Request, web: WebContextDep) -> Response:
 
 @router.get("/enter")
 async def enter_page(request: Request) -> Response:
-    """Show the button behind a link. Looking at it does not use the link up."""
+    """Render the login button of a link. Opening the page does not use up the link."""
     return render_page(request, "login_enter.html", None, problem="")
 
 
 @router.post("/enter")
 async def login_by_link(request: Request, web: WebContextDep) -> Response:
-    """Log in by a link."""
+    """Log in with a link's secret."""
     token = (await fields(request)).get("token", "").strip()
-    # Without a program on the page a person may paste the whole link.
+    # Without JavaScript, a person may paste the whole link.
     secret = token.rpartition("#")[2]
     try:
         return await _entered(request, web, lambda: web.logins.log_in_with_link(secret), "/")
@@ -70,7 +70,7 @@ async def login_by_link(request: Request, web: WebContextDep) -> Response:
 
 @router.post("/logout")
 async def logout(request: Request, web: WebContextDep, visitor: Member) -> Response:  # noqa: ARG001 (asks)
-    """End this login."""
+    """Log out: end the current login and delete its cookie."""
     await web.logins.close(request)
     response = RedirectResponse("/login", 303)
     web.logins.origin.delete_login_cookie(response)
@@ -79,17 +79,17 @@ async def logout(request: Request, web: WebContextDep, visitor: Member) -> Respo
 
 @router.get("/account")
 async def account_page(request: Request, web: WebContextDep, visitor: Member) -> Response:
-    """Show where somebody is logged in, and an owner's tokens."""
+    """Render the user's logins, and an owner's API tokens."""
     return await _account(request, web, visitor)
 
 
 @router.post("/account/logins")
 async def end_logins(request: Request, web: WebContextDep, visitor: Member) -> Response:
-    """End one of one's own logins, or all of them but this."""
+    """End one of the user's own logins, or all but the current one."""
     which = (await fields(request)).get("login", "")
     own = await _current(request, web)
     if which == "others":
-        # Whoever had one of the others may have asked for a code to come back with.
+        # Someone with one of the other logins may have made a link or code to return with.
         await web.logins.login_store.end_logins(
             lambda one: one.visitor == visitor.id and one.entry != own, offers=visitor.id
         )
@@ -102,7 +102,7 @@ async def end_logins(request: Request, web: WebContextDep, visitor: Member) -> R
 
 @router.post("/account/tokens")
 async def make_token(request: Request, web: WebContextDep, visitor: Owner) -> Response:
-    """Make a token and show it, this once."""
+    """Create an API token and show it, once."""
     name = (await fields(request)).get("name", "")
     try:
         token = await web.logins.login_store.make_token(visitor.id, name)
@@ -113,7 +113,7 @@ async def make_token(request: Request, web: WebContextDep, visitor: Owner) -> Re
 
 @router.post("/account/tokens/end")
 async def end_token(request: Request, web: WebContextDep, visitor: Owner) -> Response:  # noqa: ARG001 (asks)
-    """Take a token back."""
+    """Revoke an API token."""
     await web.logins.login_store.end_token((await fields(request)).get("name", ""))
     return RedirectResponse("/account", 303)
 
@@ -121,10 +121,10 @@ async def end_token(request: Request, web: WebContextDep, visitor: Owner) -> Res
 async def _entered(
     request: Request, web: WebContext, enter: Callable[[], Awaitable[NewLogin]], then: str
 ) -> Response:
-    """Log in, in the place of whoever was logged in with this browser before.
+    """Log in, and end the browser's previous login.
 
     Raises:
-        Refusal: The login is not good, or the form was not ours.
+        HttpError: 403 if the form came from another site, or the login failed.
     """
     if not web.logins.origin.is_same_origin(request):
         raise HttpError(403, "forged", _ELSEWHERE)
@@ -146,7 +146,7 @@ def _login_form(request: Request, then: str, refusal: HttpError | None = None) -
 
 
 async def _current(request: Request, web: WebContext) -> int | None:
-    """Return the number of the login that a request is made with; None for a token."""
+    """Return the number of the request's login; None for a token."""
     secret = web.logins.origin.login_cookie(request)
     login = None if secret is None else await web.logins.login_store.login(secret)
     return None if login is None else login.entry

@@ -1,4 +1,4 @@
-"""Pages of memory: what is remembered, and one fact with all that it rests on."""
+"""Pages of memory: a scope's facts, quarantine and zone, and one fact with its evidence."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ async def memory_page(
     cursor: Cursor = 0,
     waiting: Annotated[int, Query(ge=0, le=999_999)] = 0,
 ) -> Response:
-    """Show what is remembered of a conversation, or in a scope."""
-    # A form without a script always sends the field.
+    """Render the memory of a conversation or scope."""
+    # Without JavaScript, the form always sends the field.
     subject = None if subject == "*" else subject
     held = await load_memory(web, visitor, tape)
     view = await memory_view(web, held)
@@ -90,7 +90,7 @@ async def memory_page(
 
 
 def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
-    """Return facts under what they are about; they are in that order already."""
+    """Group facts by subject; they are sorted by it already."""
     return [
         (subject, list(some))
         for subject, some in groupby(facts, lambda one: one.subject.strip().lower())
@@ -98,7 +98,7 @@ def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
 
 
 def _whose(kind: str, scope: str, identities: list[str]) -> str:
-    """Return in words whose a memory is."""
+    """Describe in words whose memory a scope is."""
     if kind == "workspace":
         return "everybody who talks to the bot"
     if kind == "session":
@@ -111,7 +111,7 @@ def _whose(kind: str, scope: str, identities: list[str]) -> str:
 async def fact_page_of_one(
     request: Request, web: WebContextDep, visitor: Owner, *, tape: TapeName, number: FactNumber
 ) -> Response:
-    """Show one fact: what it rests on, who decided, and its history."""
+    """Render one fact: its evidence, the decisions on it, and its history."""
     held = await load_memory(web, visitor, tape)
     detail = await fact_detail(web, held, number)
     return render_page(

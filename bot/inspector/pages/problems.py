@@ -1,4 +1,4 @@
-"""The page of a conversation's problems."""
+"""The page of a conversation's problems and their working sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 async def problems(
     request: Request, web: WebContextDep, visitor: Owner, tape: TapeName
 ) -> HTMLResponse:
-    """Show what a conversation works on, and what each problem needs right now."""
+    """Render a conversation's problems, with the working sets of those not completed."""
     found = await problems_in(web, visitor, tape)
     living = [one for one in found.problems if one.state != "completed"]
     ended = [one for one in found.problems if one.state == "completed"]

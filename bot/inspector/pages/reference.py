@@ -1,4 +1,4 @@
-"""The page of shared reference and beliefs."""
+"""The page of reference values, their versions, and beliefs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def reference(
     which: WhichBeliefs = "current",
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> HTMLResponse:
-    """Show values, of one of them what it was, and below what was concluded."""
+    """Render reference values, one value's versions if asked for, and the beliefs."""
     found = await reference_in(web, visitor, tape)
     versions = why = None
     if key is not None:

@@ -1,4 +1,4 @@
-"""The page of conversations: an owner's first look."""
+"""The page that lists conversations and memory tapes: an owner's start page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATES = {
     "unconsolidated": ("consolidation failed", "bad"),
     "damaged": ("cannot be read", "bad"),
 }
-"""What a state is called, and how grave it is."""
+"""A state's label, and the kind of its badge."""
 
 
 @router.get("/sessions")
@@ -43,7 +43,7 @@ async def sessions(
     cursor: SessionCursor = "",
     people: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
 ) -> HTMLResponse:
-    """Show conversations, what was used last first, and whose memory there is."""
+    """Render the conversations, most recently used first, and the memory tapes."""
     tapes = await web.store.list_tapes()
     listing = await found.newest(words=words, channel=channel, after=place_of(cursor), tapes=tapes)
     asked = {key: value for key, value in (("words", words), ("channel", channel)) if value}

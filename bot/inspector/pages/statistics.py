@@ -45,7 +45,7 @@ async def statistics(
     days: Days = 30,
     tape: OptionalTape = "",
 ) -> HTMLResponse:
-    """Show plots of the last days."""
+    """Render plots of the last days."""
     found = statistics_model(web, tape or None, await summary_of(web, counted, days, tape or None))
     names = [name for name in await web.store.list_tapes() if is_conversation(name)]
     return render_page(
@@ -149,7 +149,7 @@ def _seconds(ms: float | None) -> float | None:
 
 
 def count(value: float) -> str:
-    """Return a number with at most three digits and a sign for thousands or more."""
+    """Format a number with at most three digits and a suffix for thousands or more."""
     for limit, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
             return f"{value / limit:.3g}{sign}"
@@ -157,17 +157,17 @@ def count(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Return a number of bytes."""
+    """Format a number of bytes."""
     return f"{value / 1000:.3g} kB" if value >= 1000 else f"{value:.3g} B"
 
 
 def dollars(value: float) -> str:
-    """Return a price."""
-    # Of small prices two digits that say something, and cents at least.
+    """Format a price in US dollars."""
+    # Small prices get two significant digits, and at least cents.
     digits = 2 if value >= 1 or value <= 0 else max(2, 1 - math.floor(math.log10(value)))
     return f"${value:.{digits}f}"
 
 
 def seconds(value: float) -> str:
-    """Return a time."""
+    """Format a duration."""
     return f"{value:.3g} s"

@@ -1,4 +1,4 @@
-"""The timeline: a tape as it is, to be scrolled, and what is found on it."""
+"""The timeline page: scroll through a tape, search it, and show one entry."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ LABELS: dict[Category, tuple[str, str]] = {
     "system": ("system", ""),
     "other": ("other", ""),
 }
-"""What people call a category, and the kind of its badge."""
+"""A category's label, and the kind of its badge."""
 
 _SHOWN = 60
-"""Rows that are there before any script runs."""
+"""Rows in the page as served, before any script runs."""
 
 _ENOUGH = 20
 _LONGEST_LOOK = 1.0
-"""Seconds that a page looks for entries that are in no index."""
+"""Seconds that a page searches for entries that are not in the index."""
 
 
 @router.get("/timeline")
@@ -62,7 +62,7 @@ async def timeline(
     until: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
     before: EntryId | None = None,
 ) -> HTMLResponse:
-    """Show a tape's newest entries, those around one, or what is found."""
+    """Render a tape's newest entries, those around one entry, or search results."""
     version = await web.store.version(tape)
     given: dict[str, Any] = {
         "words": words,
@@ -101,7 +101,7 @@ async def timeline(
 
 
 async def _around(web: WebContext, tape: str, entry: int | None, version: int) -> dict[str, Any]:
-    """Return the rows that a page begins with, and the entry that it is about."""
+    """Return the page's first rows, and the entry that it shows in full."""
     first = await first_id(web.store, tape)
     middle = version if entry is None else min(max(entry, first), version)
     begin = max(first, min(middle - _SHOWN // 2, version - _SHOWN + 1))
@@ -116,7 +116,7 @@ async def _around(web: WebContext, tape: str, entry: int | None, version: int) -
 
 
 async def _look(web: WebContext, tape: str, asked: EntryQuery) -> EntrySearchResult:
-    """Look further back while little was found, for a second at most."""
+    """Search further back while few entries are found, for a second at most."""
     found = await search_entries(web.store, tape, asked)
     until = anyio.current_time() + _LONGEST_LOOK
     entries = list(found.entries)
@@ -127,7 +127,7 @@ async def _look(web: WebContext, tape: str, asked: EntryQuery) -> EntrySearchRes
 
 
 def _midnight(day: str, zone: tzinfo, *, days: int = 0) -> datetime | None:
-    """Return when a day begins, or the one so many days after it; None where it is none."""
+    """Return the start of a day in a zone, ``days`` later; None if it is no date."""
     try:
         begun = date.fromisoformat(day) + timedelta(days=days)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Pages of turns: the list, and what the model saw in one."""
+"""Pages of turns: the list, and the prompt of one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def turns(
     tape: TapeName,
     before: Before | None = None,
 ) -> HTMLResponse:
-    """Show a conversation's turns."""
+    """Render a conversation's turns."""
     found = await turn_page(TapeService(web.store, tape), before, _EACH)
     older = f"/turns?{urlencode({'tape': tape, 'before': found.older})}" if found.older else ""
     return render_page(
@@ -67,7 +67,7 @@ async def turn(
     step: Step | None = None,
     near: Near | None = None,
 ) -> HTMLResponse:
-    """Show what the model saw in a turn."""
+    """Render what the model saw in a turn."""
     service = TapeService(web.store, tape)
     past = await past_turn(service, turn, near, scanned=FOUND_WITHIN)
     view = await view_of(service, web.agent, past, step)

@@ -1,4 +1,4 @@
-"""The page of a memory zone's versions, and of what differs between two of them."""
+"""The page of a memory zone: its versions, and the diff of two of them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ router = APIRouter(include_in_schema=False)
 
 _A_PAGE = 30
 _PICKED = 300
-"""Versions up to which they are all offered in a list."""
+"""Up to this many versions, a list offers them all."""
 
 _AROUND = 3
-"""Unchanged lines that are shown beside a change."""
+"""Unchanged lines shown beside a change."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A line of a difference as shown; or how many unchanged ones are left out."""
+    """A line of a diff, or the number of unchanged lines that are left out."""
 
     line: DiffLine | None
     skipped: int = 0
@@ -47,7 +47,7 @@ async def zones_page(
     new: Annotated[int | None, Query(alias="to", ge=0, le=LARGEST_VERSION)] = None,
     before: BeforeVersion = None,
 ) -> Response:
-    """Show the versions of a memory zone, and compare two: by default the newest with that before."""
+    """Render a zone's versions and the diff of two: by default the newest and the one before."""
     found = await places(web.store, tape)
     listed = await zone_page(web, tape, before, _A_PAGE, found)
     numbers = [one.version for one in found]
@@ -77,7 +77,7 @@ async def zones_page(
 
 
 def rows(part: ZonePartDiff) -> Iterator[DiffRow]:
-    """Yield the lines of a part, long runs of unchanged ones cut to those beside a change."""
+    """Yield the lines of a part's diff, with long unchanged runs cut to the lines near a change."""
     lines = part.lines
     near = {
         at + step

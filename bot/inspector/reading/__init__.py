@@ -1,1 +1,1 @@
-"""What pages and the API show, read from tapes at the cost of what is shown."""
+"""Read the data of pages and API from tapes, at the cost of what is returned."""

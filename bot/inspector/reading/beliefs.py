@@ -1,4 +1,4 @@
-"""What was concluded: beliefs with their confidence, what it loses by the day, and what they rest on."""
+"""Read the beliefs of a scope, with their confidence, decay and evidence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WhichBeliefs = Literal["current", "retired", "all"]
 
 
 class SupportingEntry(BaseModel):
-    """An entry that something rests on."""
+    """An entry cited as evidence."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,7 +41,7 @@ class SupportingEntry(BaseModel):
 
 
 class EvidenceRef(BaseModel):
-    """What a belief names as its evidence."""
+    """A reference from a belief to a piece of its evidence."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,7 +51,7 @@ class EvidenceRef(BaseModel):
 
 
 class Belief(BaseModel):
-    """Something that is believed, distilled from what happened."""
+    """A belief, distilled from what happened."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,7 +75,7 @@ class Belief(BaseModel):
 
 
 class BeliefList(BaseModel):
-    """What is believed somewhere, the surest first."""
+    """The beliefs of a scope, the most confident first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -91,7 +91,7 @@ class BeliefList(BaseModel):
 
 
 class BeliefWhy(BaseModel):
-    """Why something is believed."""
+    """A belief with its evidence and the gate's decision."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -108,7 +108,7 @@ class BeliefWhy(BaseModel):
 async def beliefs_in(
     web: WebContext, visitor: WebUser, tape: str, *, which: WhichBeliefs, offset: int, limit: int
 ) -> BeliefList:
-    """Return what was concluded in the scope of a conversation, or in a scope.
+    """Return the beliefs of a conversation's scope, or of a scope.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -130,7 +130,7 @@ async def beliefs_in(
 
 
 async def why_believed(web: WebContext, visitor: WebUser, tape: str, name: str) -> BeliefWhy:
-    """Return why something is believed: the whole chain of what it rests on, and the gate's decision.
+    """Return a belief with its whole chain of evidence and the gate's decision.
 
     Raises:
         TapeNotFound: There is no such tape, or no such belief.
@@ -154,7 +154,7 @@ async def why_believed(web: WebContext, visitor: WebUser, tape: str, name: str) 
 
 
 async def supporting_entry(store: TapeStore, name: str, tape: str = "") -> SupportingEntry:
-    """Return what stands at an id such as ``tape#12``; of a fact or a belief, just its page."""
+    """Return the entry of an id such as ``tape#12``; for a fact or belief, only its page."""
     place = parse_episode_id(name)
     if place is None:
         return SupportingEntry(
@@ -199,7 +199,7 @@ def _beliefs(web: WebContext, memory: LoadedMemory) -> BeliefReader:
 
 
 def _has_words(one: SynthesizedPattern) -> bool:
-    """Say whether its words are there, ended or not."""
+    """Return whether its words are still there, whatever its status."""
     return one.text not in ("", ERASED_TEXT)
 
 
@@ -241,7 +241,7 @@ def _ground(name: str, tape: str) -> EvidenceRef:
 
 
 def _href(tape: str, name: str) -> str:
-    """Return the page that shows a piece of evidence, looked at from a conversation."""
+    """Return the page that shows a piece of evidence, for links from a conversation's page."""
     if (place := parse_episode_id(name)) is not None:
         return f"/timeline?{urlencode({'tape': place[0], 'entry': place[1]})}"
     if name.isdecimal():

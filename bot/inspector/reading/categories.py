@@ -1,4 +1,4 @@
-"""What an entry of a tape is to people, whose it is, and which turn it is of. Pure."""
+"""Classify tape entries: their category for display, their author, and their turn. Pure."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Category = Literal[
     "system",
     "other",
 ]
-"""What an entry is to people."""
+"""The categories by which entries are displayed and filtered."""
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 INDEXED: frozenset[Category] = frozenset({"message", "answer", "tool", "anchor"})
-"""Of these a store's search knows all that there is, but for commands' answers."""
+"""Categories that a store's search covers in full, except for the answers of commands."""
 
 _EVENTS: dict[str, Category] = {
     LONG_TERM_EVENT: "zone",
@@ -68,7 +68,7 @@ _ANCHORS: dict[str, Category] = {
 
 
 def category(entry: TapeEntry) -> Category:
-    """Return what an entry is to people."""
+    """Return an entry's category."""
     if entry.kind == "message":
         return "answer" if entry.payload.get("role") == "assistant" else "message"
     if entry.kind in ("tool_call", "tool_result"):
@@ -82,7 +82,7 @@ def category(entry: TapeEntry) -> Category:
 
 
 def author_name(entry: TapeEntry) -> str:
-    """Return who an entry is of: a person's name, ``tapebot``, or nobody."""
+    """Return an entry's author: a person's name, ``tapebot``, or the empty string."""
     kind = category(entry)
     if kind in ("answer", "tool"):
         return "tapebot"
@@ -92,7 +92,7 @@ def author_name(entry: TapeEntry) -> str:
 
 
 def turn_id(entry: TapeEntry) -> str:
-    """Return the id of the turn that an entry says it belongs to; empty where it says none."""
+    """Return the id of the turn that an entry names; empty if it names none."""
     for turn in (entry.meta.get("turn"), entry.data.get("turn")):
         if isinstance(turn, str) and turn:
             return turn

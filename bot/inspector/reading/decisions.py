@@ -1,4 +1,4 @@
-"""Why a fact is believed, or not: its evidence, and what the write gate decided on it, step by step."""
+"""Read the evidence of facts, and the write gate's decisions on them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _STEPS = 60
-"""Records that are gone back through for the decisions on one fact."""
+"""The most records that are read back for the decisions on one fact."""
 
 _LATELY = 25
-"""Records that are looked at for what was turned down."""
+"""The most records that are read for recent rejections."""
 
 _LABELS: Mapping[str, str] = {
     "source_quality": "Source quality",
@@ -61,7 +61,7 @@ _WENT: Mapping[ProposalVerdict, Destination] = {
 
 
 class EvidenceView(BaseModel):
-    """Words that a fact rests on."""
+    """A quotation that a fact rests on."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -79,7 +79,7 @@ class EvidenceView(BaseModel):
 
 
 class Signal(BaseModel):
-    """One thing that the gate went by."""
+    """A signal that the gate used."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -90,7 +90,7 @@ class Signal(BaseModel):
 
 
 class DecisionView(BaseModel):
-    """What the write gate decided on one operation."""
+    """A decision of the write gate on one operation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -114,7 +114,7 @@ class DecisionView(BaseModel):
 
 
 async def evidence_of(store: TapeStore, fact: Fact) -> list[EvidenceView]:
-    """Return what a fact rests on, oldest first, each with whether it is still there."""
+    """Return a fact's evidence, oldest first, each with whether its entry still exists."""
     return [await _evidence(store, one) for one in fact.evidence]
 
 
@@ -141,10 +141,10 @@ async def _evidence(store: TapeStore, one: Evidence) -> EvidenceView:
 
 
 async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
-    """Return the decisions that made a fact what it is, newest first.
+    """Return the decisions on a fact, newest first.
 
-    Of a fact that very much was recorded after, only some of those between the first and the last are
-    there.
+    If very many records were written since, only some of those between the first and the last are
+    found.
     """
     found: list[DecisionView] = []
     reached = False
@@ -164,12 +164,12 @@ async def decisions_on(scope: TapeService, fact: Fact) -> list[DecisionView]:
 
 
 async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[DecisionView]:
-    """Return what the gate lately kept out: put on record only, or refused; newest first.
+    """Return what the gate recently rejected or only recorded, newest first.
 
     Args:
         scope: The scope's tape.
         last: Id of its newest record.
-        limit: How many at most.
+        limit: The most decisions to return.
     """
     found: list[DecisionView] = []
     async with aclosing(_back(scope, last, _LATELY)) as entries:
@@ -186,14 +186,14 @@ async def rejected_decisions(scope: TapeService, last: int, limit: int) -> list[
 
 
 async def reason_of(scope: TapeService, fact: Fact) -> str:
-    """Return why a fact stands as it was admitted, such as why it waits; empty where that is gone."""
+    """Return the gate's reason when it admitted a fact; empty if the record is gone."""
     return (await reasons_of(scope, [fact])).get(fact.id, "")
 
 
 async def reasons_of(scope: TapeService, facts: Sequence[Fact]) -> dict[int, str]:
-    """Return by number why facts stand as they were admitted; without those whose record is gone."""
+    """Return the gate's reasons by fact number, without those whose record is gone."""
     told: dict[tuple[int, int], str] = {}
-    # Many are of one record, and a record may hold a whole state: each is read once.
+    # Many facts share a record, and a record may be large: each is read once.
     for at in dict.fromkeys(one.admitted for one in facts):
         entry = await _record(scope, at)
         for decided in parse_outcome(entry).decisions if entry is not None else ():
@@ -209,7 +209,7 @@ async def _record(scope: TapeService, entry: int) -> TapeEntry | None:
 
 
 async def _back(scope: TapeService, at: int, steps: int) -> AsyncGenerator[TapeEntry, None]:
-    """Yield so many records of a scope from one on, newest first."""
+    """Yield up to ``steps`` records of a scope, newest first, starting at an entry."""
     for _ in range(steps):
         found = await scope.read_entries(at, at) if at else []
         if not found:
@@ -227,7 +227,7 @@ def _operations(entry: TapeEntry) -> Iterator[dict[str, Any]]:
 
 
 def _of(entry: TapeEntry, number: int) -> Iterator[tuple[ProposalDecision, dict[str, Any]]]:
-    """Yield the decisions of a record that concern a fact, each with its JSON."""
+    """Yield the decisions of a record on a fact, each with its JSON."""
     for raw in _operations(entry):
         alone = TapeEntry(entry.id, entry.kind, {"name": FACTS_EVENT, "data": {"ops": [raw]}})
         for decided in parse_outcome(alone).decisions:
@@ -237,7 +237,7 @@ def _of(entry: TapeEntry, number: int) -> Iterator[tuple[ProposalDecision, dict[
 
 
 def _begins(decided: ProposalDecision, raw: dict[str, Any], number: int) -> bool:
-    """Say whether a decision is the first on a fact: it was not there before."""
+    """Return whether a decision is the first on a fact: the one that made it."""
     made = decided.fact is not None and decided.fact.id == number
     begins = ("add", "supersede", "restate", "refute")
     return made and "was" not in raw and decided.proposal.op in begins
@@ -280,7 +280,7 @@ def _went(decided: ProposalDecision, fact: Fact | None) -> Destination:
 
 
 def signals(found: Mapping[str, Any]) -> list[Signal]:
-    """Return what the gate went by, in the order in which it looks at it."""
+    """Return the gate's signals, in the order in which it evaluates them."""
     names = [*(name for name in _LABELS if name in found), *(n for n in found if n not in _LABELS)]
     return [_signal(name, found[name]) for name in names]
 

@@ -1,8 +1,8 @@
-"""What differs between two texts, by lines and by words. Pure.
+"""Diff two texts by lines and by words. Pure.
 
-Rule 1: the words of both sides are all there, in order: a difference that is put together again gives both texts.
-Rule 2: texts of any size cost a bounded time: lines that differ are told as whole lines where they are long, or
-    where very many are.
+Rule 1: no word is lost or moved: each side of the diff, joined, gives its text again.
+Rule 2: the cost is bounded for texts of any size: lines that differ are compared as a whole if they
+    are long or very many.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _SAID = re.compile(r"\w+", re.UNICODE)
 _MOST_WORDS = 800
 _MOST_LINES = 600
 _MANY_LINES = 5_000
-"""Lines beyond which none are looked for among the others: only those at both ends are told as the same."""
+"""Above this many lines, only the common head and tail count as the same."""
 
 _WORK = 400_000_000
-"""Steps that are taken at most for one difference: what is left then is told as whole lines."""
+"""Steps of word comparison per diff; further lines are compared as a whole."""
 
 _NEAR = 8
-"""New lines that an old one is compared with."""
+"""New lines that an old line is compared with."""
 
 _ALIKE = 0.5
-"""Lines that share less than this are another line, and not the same one changed."""
+"""Lines that share less than this are two lines, not one that changed."""
 
 
 class DiffSegment(BaseModel):
@@ -45,7 +45,7 @@ class DiffSegment(BaseModel):
 
 
 class DiffLine(BaseModel):
-    """A line of a difference."""
+    """A line of a diff."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,7 +55,7 @@ class DiffLine(BaseModel):
 
 
 class ZonePartDiff(BaseModel):
-    """What differs in one part of a zone."""
+    """The diff of one part of a zone."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,7 +67,7 @@ class ZonePartDiff(BaseModel):
 
 
 def zone_part_diffs(old: MemorySnapshot, new: MemorySnapshot) -> list[ZonePartDiff]:
-    """Return what differs between two zones, a part each; parts that both have not are left out."""
+    """Return the diff of each part of two zones, without parts that are empty in both."""
     before = {one.date: one.content for one in old.dailies}
     after = {one.date: one.content for one in new.dailies}
     days = sorted({*before, *after}, reverse=True)
@@ -93,7 +93,7 @@ def _part(name: str, title: str, old: str, new: str) -> ZonePartDiff:
 
 
 def diff_lines(old: str, new: str) -> list[DiffLine]:
-    """Return two texts as lines, each with what is on one side only."""
+    """Return the diff of two texts by lines, each with the words that differ."""
     before, after = old.splitlines(), new.splitlines()
     work = _Work()
     found: list[DiffLine] = []
@@ -106,10 +106,10 @@ def diff_lines(old: str, new: str) -> list[DiffLine]:
 
 
 def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """Yield whether lines are the same, and where they begin and end in both, in order."""
+    """Yield whether a span of lines is the same, and its start and end in both texts."""
     most = max(len(old), len(new))
     if most <= _MANY_LINES:
-        # Without it what stands on many lines is not compared, which a few lines need not fear.
+        # autojunk ignores frequent lines to save time, which short texts need not.
         matcher = SequenceMatcher(None, old, new, autojunk=most > _MOST_LINES)
         yield from ((op == "equal", a, b, c, d) for op, a, b, c, d in matcher.get_opcodes())
         return
@@ -125,17 +125,17 @@ def _spans(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, 
 
 @dataclass(slots=True)
 class _Work:
-    """What may still be compared word by word.
+    """The budget for comparing lines word by word.
 
     Attributes:
-        left: Steps.
+        left: Steps that are left.
     """
 
     left: int = _WORK
 
     def takes(self, one: Sequence[str], other: Sequence[str]) -> bool:
-        """Say whether these may be compared, and count them."""
-        # Each pair of words is looked at again for every piece that is the same.
+        """Charge the comparison of two word lists; return whether the budget allows it."""
+        # SequenceMatcher compares all pairs of words again for each matching block.
         steps = len(one) * len(other) * min(len(one), len(other))
         fits = steps <= self.left
         self.left -= steps if fits else 0
@@ -156,7 +156,7 @@ def _added(line: str) -> DiffLine:
 
 
 def _replaced(old: Sequence[str], new: Sequence[str], work: _Work) -> Iterator[DiffLine]:
-    """Yield lines in whose place others stand: those alike as changed ones, in order."""
+    """Yield the diff of replaced lines, in order; similar ones are paired as changed."""
     at = 0
     for line in old:
         near = range(at, min(at + _NEAR, len(new)))
@@ -173,7 +173,7 @@ def _replaced(old: Sequence[str], new: Sequence[str], work: _Work) -> Iterator[D
 
 
 def _likeness(old: str, new: str, work: _Work) -> float:
-    """Return the share of words that two lines have in common, in order; 0 where they are too long."""
+    """Return the share of words that two lines have in common, in order; 0 if too long."""
     if not work.left:
         return 0.0
     a, b = _SAID.findall(old), _SAID.findall(new)
@@ -183,7 +183,7 @@ def _likeness(old: str, new: str, work: _Work) -> float:
         work.left = 0
         return 0.0
     matcher = SequenceMatcher(None, a, b, autojunk=False)
-    # These are cheap, and never below the last.
+    # These two are cheap upper bounds of ratio().
     if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < _ALIKE:
         return 0.0
     return matcher.ratio()
@@ -192,7 +192,7 @@ def _likeness(old: str, new: str, work: _Work) -> float:
 def _changed(old: str, new: str, work: _Work) -> DiffLine:
     a, b = _WORDS.findall(old), _WORDS.findall(new)
     if not work.takes(a, b):
-        # A line of a few words may have very many other signs.
+        # A line with few words may have very many other characters.
         whole = [DiffSegment(text=old, changed=True)], [DiffSegment(text=new, changed=True)]
         return DiffLine(kind="changed", old=whole[0], new=whole[1])
     before: list[DiffSegment] = []

@@ -1,6 +1,6 @@
-"""Entries of a tape for people: ranges, one with all around it, chapters, and what comes new.
+"""Read entries of a tape: ranges, one entry and what relates to it, chapters, and new entries.
 
-Rule 1: what is read is what is shown, never the tape's length.
+Rule 1: the cost is that of the entries returned, not of the tape's length.
 Rule 2: an id without an entry is a gap: a reset dropped it, or its line is damaged.
 """
 
@@ -27,31 +27,31 @@ from bot.tape.service import TapeService
 from bot.tape.store import Anchor, TapeStore
 
 MOST = 500
-"""Entries of one answer."""
+"""Entries per response."""
 
 _TURN_WITHIN = 100
-"""Entries behind a message among which the turn that takes it in is looked for."""
+"""Entries after a message that are searched for the turn that took it in."""
 
 _NEAR = 8
-"""Ids that are probed together: a damaged line is no end."""
+"""Ids that are probed together, since a damaged line does not mean the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntrySummary:
-    """An entry in short.
+    """A summary of an entry.
 
     Attributes:
-        id: Its place on the tape.
-        kind: Its kind.
-        name: Of an event or anchor; empty for others.
-        time: When it was said, else recorded, ISO 8601; empty where that is unknown.
-        who: Whose it is; empty where nobody's.
-        turn: The turn that it belongs to; empty where it says none.
-        problem: The problem that it belongs to.
-        category: What it is to people.
-        text: One line.
-        boundary: It cuts the context.
-        erased: Its words are gone.
+        id: The entry's id on the tape.
+        kind: The entry's kind.
+        name: The name of an event or anchor; empty for other kinds.
+        time: When it was sent, else recorded, ISO 8601; empty if unknown.
+        who: The author's display name; empty if there is none.
+        turn: Id of the turn that it names; empty if it names none.
+        problem: Id of the problem that it belongs to.
+        category: The category for display.
+        text: The entry on one line.
+        boundary: Whether it cuts the context.
+        erased: Whether its words were erased.
     """
 
     id: int
@@ -68,7 +68,7 @@ class EntrySummary:
 
 
 def summarize_entry(entry: TapeEntry) -> EntrySummary:
-    """Return an entry in short."""
+    """Return a summary of an entry."""
     return EntrySummary(
         id=entry.id,
         kind=entry.kind,
@@ -85,7 +85,7 @@ def summarize_entry(entry: TapeEntry) -> EntrySummary:
 
 
 async def read_range(store: TapeStore, tape: str, first: int, last: int) -> list[EntrySummary]:
-    """Return the entries of an id range, both ends included, ``MOST`` at most.
+    """Return the entries of an id range, both ends included, at most ``MOST``.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -96,7 +96,7 @@ async def read_range(store: TapeStore, tape: str, first: int, last: int) -> list
 
 
 async def first_id(store: TapeStore, tape: str) -> int:
-    """Return the id of the oldest entry that is there; what was before it, a reset dropped.
+    """Return the id of the oldest entry that exists; a reset may have dropped earlier ones.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -119,7 +119,7 @@ async def first_id(store: TapeStore, tape: str) -> int:
 
 
 async def chapters(store: TapeStore, tape: str, limit: int) -> tuple[list[Anchor], int]:
-    """Return the newest chapter marks, oldest first, and how many there are; zones are none.
+    """Return the newest anchors, oldest first, and how many there are; zone anchors do not count.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -132,7 +132,7 @@ async def chapters(store: TapeStore, tape: str, limit: int) -> tuple[list[Anchor
 async def wait_for_entries(
     store: TapeStore, tape: str, after: int, seconds: float
 ) -> list[EntrySummary]:
-    """Return what comes behind an id, waiting for it; nothing where nothing comes in time.
+    """Return the entries after an id; wait for them, and return none after a timeout.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -148,7 +148,7 @@ async def wait_for_entries(
 
 
 async def one_entry(store: TapeStore, tape: str, number: int) -> TapeEntry:
-    """Return an entry.
+    """Return one entry.
 
     Raises:
         TapeNotFound: There is no such tape or entry.
@@ -162,7 +162,7 @@ async def one_entry(store: TapeStore, tape: str, number: int) -> TapeEntry:
 
 
 async def turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
-    """Return the turn that an entry belongs to, or that took it in; empty where that is not near."""
+    """Return the turn of an entry, or the one that took it in; empty if none is near."""
     inbound = entry.meta.get("inbound")
     if (turn := turn_id(entry)) or not isinstance(inbound, str):
         return turn
@@ -174,9 +174,9 @@ async def turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
 
 
 async def citing(web: WebContext, tape: str, number: int) -> list[tuple[str, Fact]]:
-    """Return the facts that rest on an entry, each with the tape that it is remembered on.
+    """Return the facts that cite an entry, each with its scope's tape; none for a scope's entry.
 
-    Looked for where what is learned in this conversation belongs, and in what everybody reads.
+    Searches the conversation's home scope and the workspace.
     """
     found: list[tuple[str, Fact]] = []
     for scope in await _scopes(web, tape):

@@ -1,7 +1,8 @@
-"""Finding entries of a tape: words in the index, all else by reading back.
+"""Search a tape's entries: words in the store's index, everything else by reading back.
 
-Rule 1: a request reads back a portion at most, and says where to go on.
-Rule 2: bookkeeping is in no index: where it is asked for, words are looked for in its telling.
+Rule 1: a request reads back a bounded portion, and returns where to continue.
+Rule 2: bookkeeping entries are in no index: a search by their categories reads back, and matches
+    words in an entry's one-line description.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bot.tape.search import MAX_HITS, SearchQuery
 from bot.tape.store import TapeStore
 
 _SCANNED = 4_000
-"""Entries of a portion."""
+"""Entries per portion."""
 
 _SECONDS = 0.25
 
@@ -33,23 +34,23 @@ _KINDS: dict[Category, tuple[EntryKind, ...]] = {
     "tool": ("tool_call", "tool_result"),
     "anchor": ("anchor",),
 }
-"""Kinds of the entries of a category that is in the index."""
+"""The kinds of entries in each indexed category."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryQuery:
-    """What is looked for on a tape; all that is given must hold.
+    """A search on a tape; all criteria must match.
 
     Attributes:
-        words: In the entry's words.
-        categories: One of these.
-        kinds: One of these.
-        sender: Said by this one: an id or a shown name, in any case; ``assistant`` for the bot.
-        problem: Belongs to this one.
-        since: Said at this time or later; aware.
-        until: Said before this time; aware.
-        before: An id before this one.
-        limit: So many at most.
+        words: Words of the entry's text.
+        categories: Match any of these categories.
+        kinds: Match any of these kinds.
+        sender: The author's id or display name, in any case; ``assistant`` for the bot.
+        problem: Id of the problem that the entry belongs to.
+        since: Sent at this time or later; aware.
+        until: Sent before this time; aware.
+        before: Only ids below this one.
+        limit: The most entries to return.
     """
 
     words: str = ""
@@ -65,12 +66,12 @@ class EntryQuery:
 
 @dataclass(frozen=True, slots=True)
 class EntrySearchResult:
-    """What was found.
+    """The result of a search.
 
     Attributes:
-        entries: Of a search by words the best first, else the newest first.
-        ranked: They are the best first.
-        next: Give it as ``before`` to look further back; None where nothing is left.
+        entries: The best match first if ranked, else the newest first.
+        ranked: Whether the entries are ranked.
+        next: Value of ``before`` to search further back; None at the end.
     """
 
     entries: list[EntrySummary] = field(default_factory=list)
@@ -79,13 +80,13 @@ class EntrySearchResult:
 
 
 async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchResult:
-    """Return what is looked for, by words from the index, else by reading back a portion.
+    """Search a tape: by words with the index, otherwise by reading back a portion.
 
-    Bookkeeping is in no index: where it is asked for, words are looked for in what is read back.
+    Bookkeeping is in no index: a search that includes it is answered by reading back.
 
     Raises:
         TapeNotFound: There is no such tape.
-        InvalidSearch: It cannot be answered as it is asked.
+        InvalidSearch: The query is not valid.
     """
     if asked.words.strip() and (not asked.categories or asked.categories <= INDEXED):
         return await _searched(store, tape, asked)
@@ -117,7 +118,7 @@ async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySear
         hits = await store.search(replace(query, limit=limit))
         near = (summarize_entry(hit.entry) for hit in hits if hit.direct)
         found = [one for one in near if _is_of(one, asked.categories)]
-        # Answers are messages to the index: what was asked for may stand behind all that was not.
+        # To the index, answers are messages: matches may rank below the other category's.
         if len(found) >= asked.limit or len(hits) < limit:
             break
     return EntrySearchResult(found[: asked.limit], ranked=True)

@@ -1,7 +1,7 @@
-"""What an entry of a tape is, in words for people. Pure.
+"""Describe tape entries in plain text. Pure.
 
-Rule 1: what comes from a tape is text: nothing here is HTML or Markdown.
-Rule 2: damage is told as far as it can be read, and never raises.
+Rule 1: text from a tape stays text: no function here returns HTML or Markdown.
+Rule 2: a damaged entry is described as far as it can be read, and never raises.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from bot.tape.entries import (
 from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 
 LONGEST = 300
-"""Characters of a telling on one line."""
+"""Characters of a one-line description."""
 
 ERASED = "[erased]"
 
@@ -76,28 +76,28 @@ _PLAIN = {
 _STEPS = {"tool_calls": "asks for tools", "answer": "answers", "joined": "more messages came"}
 _STATES = {"ok": "answered", "command": "a command was answered"}
 _HIDDEN = frozenset({"pointers", "state", "previous"})
-"""Of an event's data, what is for programs."""
+"""Keys of an event's data that are for programs only."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 def entry_line(entry: TapeEntry) -> str:
-    """Return an entry in one line of at most ``LONGEST`` characters."""
+    """Describe an entry on one line of at most ``LONGEST`` characters."""
     return _short(_describe(entry))
 
 
 def entry_time(entry: TapeEntry) -> str:
-    """Return when an entry was said, else recorded, ISO 8601; empty where that is unknown."""
+    """Return when an entry was sent, else recorded, ISO 8601; empty if unknown."""
     moment = sent_time(entry)
     try:
         return format_time(moment) if moment is not None else ""
     except OverflowError:
-        # In its own zone it is a time, and in ours none.
+        # The time is valid in its own zone, but out of range in UTC.
         return ""
 
 
 def full_text(entry: TapeEntry) -> str:
-    """Return all of an entry's words, or what it says in words; lines stay lines."""
+    """Return all of an entry's words, or its description; line breaks are kept."""
     if entry.kind in ("message", "tool_call", "tool_result", "system") or entry.name == REPLY:
         text = entry.data.get("text") if entry.name == REPLY else entry.payload.get("content")
         if entry.kind == "tool_call":
@@ -117,12 +117,12 @@ def full_text(entry: TapeEntry) -> str:
 
 
 def is_markdown(entry: TapeEntry) -> bool:
-    """Say whether an entry's words are an answer in Markdown."""
+    """Return whether an entry's words are an answer in Markdown."""
     return category(entry) == "answer" and not is_erased(entry)
 
 
 def decisions(entry: TapeEntry) -> list[str]:
-    """Return what the write gate decided in an entry, a line each; none where it is no such entry."""
+    """Return the write gate's decisions in an entry, one per line; none for other entries."""
     if entry.name != FACTS_EVENT:
         return []
     return [
@@ -133,7 +133,7 @@ def decisions(entry: TapeEntry) -> list[str]:
 
 
 def evidence(entry: TapeEntry) -> list[tuple[str, int]]:
-    """Return the tape and id of each entry that an entry says it rests on, once each."""
+    """Return the tape and id of each entry that an entry cites, once each."""
     found: dict[tuple[str, int], None] = {}
     for operation in _listed(entry.data.get("ops")):
         for cited in _listed(operation.get("cites")):
@@ -144,7 +144,7 @@ def evidence(entry: TapeEntry) -> list[tuple[str, int]]:
 
 
 def strip_control_characters(text: str) -> str:
-    """Return text without control characters other than tab and newline, and fit for UTF-8."""
+    """Replace control characters except tab and newline, and lone surrogates."""
     return _CONTROL.sub(" ", text)
 
 

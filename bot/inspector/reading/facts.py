@@ -1,8 +1,8 @@
-"""What is remembered of a conversation or in a scope, as it is now.
+"""Load the current memory of a conversation or scope, and view and filter its facts.
 
-Rule 1: nothing is kept between two requests: what was erased is gone from the next page.
-Rule 2: reading writes to no tape; it makes none, either.
-Rule 3: a number is what chats call a fact: ``3`` in the scope, ``w3`` of what everybody reads.
+Rule 1: nothing is cached between requests: erased facts are gone from the next page.
+Rule 2: reading writes to no tape, and creates none.
+Rule 3: numbers are those of the chats: ``3`` in the scope, ``w3`` in the workspace.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from bot.memory.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 FactFilter = Literal["active", "pending", "superseded", "retired", "dropped", "ended", "all"]
-"""Which facts: of one status, all that hold no longer, or all."""
+"""A filter by status; ``ended`` is any status that no longer holds."""
 
 _CHATS = 6
-"""Conversations that are looked at for one in which a scope can be changed."""
+"""Conversations that are tried when looking for one in which to change a scope."""
 
 _ENDED = ("superseded", "retired", "dropped")
 
 
 class FactView(BaseModel):
-    """A fact, as it stands now."""
+    """A fact in its current state."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,18 +62,18 @@ class FactView(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LoadedMemory:
-    """What is remembered where somebody looks.
+    """The memory of a conversation or scope, loaded for one request.
 
     Attributes:
-        tape: The conversation or the scope that was asked for.
+        tape: The conversation or scope that was asked for.
         scope_tape: Tape of the scope that its facts belong to.
-        kind: Of that scope.
-        facts: Its facts.
-        workspace: What everybody reads.
-        conversation: The conversation's state; None where a scope was asked for.
-        session: The conversation in which commands change it; empty where none is known.
-        now: Whoever looks has this moment, in their time zone.
-        scope: The scope itself, open; whoever holds it keeps it open.
+        kind: The kind of that scope.
+        facts: The facts of that scope.
+        workspace: The facts that everybody reads.
+        conversation: The conversation's state; None for a scope.
+        session: The conversation in which commands change the memory; empty if none is known.
+        now: The current time in the user's time zone.
+        scope: The scope's memory, open; holding it keeps it open.
     """
 
     tape: str
@@ -88,20 +88,20 @@ class LoadedMemory:
 
     @property
     def timezone(self) -> tzinfo | None:
-        """The user's."""
+        """The user's time zone."""
         return self.now.tzinfo
 
     @property
     def is_workspace(self) -> bool:
-        """Whether its facts are those that everybody reads."""
+        """Whether its facts are those of the workspace."""
         return self.kind == "workspace"
 
     def view(self, fact: Fact, *, shared: bool | None = None) -> FactView:
-        """Return a fact as it is shown.
+        """Return a fact as the API and pages show it.
 
         Args:
             fact: The fact.
-            shared: It is of what everybody reads; by default as the scope is.
+            shared: Whether the fact is the workspace's; by default, as the scope is.
         """
         everybodys = self.is_workspace if shared is None else shared
         before = fact.supersedes
@@ -126,26 +126,26 @@ class LoadedMemory:
 
 
 async def last_change(held: LoadedMemory) -> int | None:
-    """Return the id of the change that ``/memory undo`` would take back; None where there is none.
+    """Return the id of the change that ``/memory undo`` would take back; None if there is none.
 
-    Given with the command it means this change alone, however long ago somebody looked.
+    Pages pass it to the command, so that it undoes this change even if others followed.
     """
     found = None if held.is_workspace else await held.scope.undo_batch()
     return None if found is None else found.undone_entry
 
 
 def fact_number(number: int, *, shared: bool) -> str:
-    """Return a number as chats show it."""
+    """Return a fact's number as chats show it."""
     return f"{'w' * shared}{number}"
 
 
 async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMemory:
-    """Return what is remembered of a conversation, or in a scope.
+    """Load the memory of a conversation or scope.
 
     Args:
-        web: The program.
-        visitor: Who looks.
-        tape: The conversation's key, or the scope's.
+        web: The site's context.
+        visitor: The logged-in user.
+        tape: Key of the conversation or scope.
 
     Raises:
         TapeNotFound: There is no such tape, or it holds no facts.
@@ -197,7 +197,7 @@ async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMem
 
 
 async def load_session_fold(web: WebContext, tape: str) -> SessionFold:
-    """Return the state of a conversation.
+    """Return a conversation's state.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -208,7 +208,7 @@ async def load_session_fold(web: WebContext, tape: str) -> SessionFold:
 
 
 async def home_of(web: WebContext, tape: str, fold: SessionFold) -> str:
-    """Return the tape of the scope that a conversation's facts belong to now."""
+    """Return the tape of a conversation's current home scope."""
     return await longterm.resolve_home(TapeService(web.store, tape), fold.home_scope, web.scopes)
 
 
@@ -219,7 +219,7 @@ async def _opened(web: WebContext, name: str) -> ScopeMemory:
 
 
 async def _chat_of(web: WebContext, visitor: WebUser, scope: ScopeMemory) -> str:
-    """Return a private conversation of the person that a scope is of; empty where none is found."""
+    """Return a private conversation of a scope's person; empty if none is found."""
     newest = sorted(scope.fold.facts.values(), key=lambda one: one.changed, reverse=True)
     said = (one.tape for fact in newest for one in fact.evidence if one.origin == "person")
     tried = (*web.scopes.identities(scope.name), visitor.address.session, *said)
@@ -235,13 +235,13 @@ async def _chat_of(web: WebContext, visitor: WebUser, scope: ScopeMemory) -> str
 def filter_facts(
     facts: Iterable[Fact], which: FactFilter, words: str, subject: str | None
 ) -> list[Fact]:
-    """Return the facts that fit, by subject, those without one last; erased ones never.
+    """Return the matching facts by subject, those without one last; never erased ones.
 
     Args:
-        facts: Of a scope.
-        which: Of what status.
-        words: All of them stand in the text or the subject, or it is the number; any case.
-        subject: What they are about; None for whatever.
+        facts: The facts of a scope.
+        which: The status to match.
+        words: Each must be in the text or subject, or be the number; in any case.
+        subject: The subject to match; None for any.
     """
     sought = words.casefold().split()
     wanted = subject.strip().casefold() if subject is not None else None

@@ -1,7 +1,7 @@
-"""What a conversation works on, and what each problem needs right now.
+"""Read a conversation's problems and their working sets.
 
-Rule 1: what is shown is what the conversation's tape says at this moment; nothing is kept between requests.
-Rule 2: an assumption that the model is not shown any more is told as such: its time is over, or a person
+Rule 1: the result is the tape's state at this moment; nothing is cached between requests.
+Rule 2: an assumption that is no longer in the prompt has status ``over``: it expired, or a person
     decided on it.
 """
 
@@ -33,13 +33,13 @@ from bot.memory.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 _BACK = 60
-"""Newest changes of a tape in which the reason for a held assumption is looked for."""
+"""The newest changes of a tape that are searched for the reason of a held assumption."""
 
 AssumptionStatus = Literal["noted", "held", "waiting", "over"]
 
 
 class Assumption(BaseModel):
-    """Something that is taken to hold for one problem."""
+    """An assumption of one problem."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,7 +60,7 @@ class Assumption(BaseModel):
 
 
 class WorkingSetDecision(BaseModel):
-    """What was decided for one problem."""
+    """A decision of one problem."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,7 +69,7 @@ class WorkingSetDecision(BaseModel):
 
 
 class WorkingSetDraft(BaseModel):
-    """A text in the making."""
+    """A draft of one problem."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,7 +78,7 @@ class WorkingSetDraft(BaseModel):
 
 
 class WorkingSetView(BaseModel):
-    """What one problem needs right now; the model is shown it in that problem alone."""
+    """The working set of one problem; the model sees it in that problem only."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -97,13 +97,13 @@ class WorkingSetView(BaseModel):
 
     @property
     def notes(self) -> int:
-        """How much is in it."""
+        """The number of its items."""
         texts = len(self.must) + len(self.must_not) + len(self.questions) + len(self.constraints)
         return texts + len(self.assumptions) + len(self.drafts) + len(self.decisions)
 
 
 class ProblemView(BaseModel):
-    """One of the things that a conversation keeps apart."""
+    """A problem of a conversation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -122,7 +122,7 @@ class ProblemView(BaseModel):
 
 
 class ProblemList(BaseModel):
-    """What a conversation works on."""
+    """The problems of a conversation."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -139,7 +139,7 @@ async def problems_in(web: WebContext, visitor: WebUser, tape: str) -> ProblemLi
 
     Raises:
         TapeNotFound: There is no such tape.
-        Refusal: It is no conversation.
+        HttpError: 422 if it is no conversation.
     """
     found = await _asked(web, visitor, tape)
     held = found.compartments
@@ -156,11 +156,11 @@ async def problems_in(web: WebContext, visitor: WebUser, tape: str) -> ProblemLi
 async def working_set_in(
     web: WebContext, visitor: WebUser, tape: str, problem: str
 ) -> WorkingSetView:
-    """Return what a problem needs right now; empty where that has ended.
+    """Return the working set of a problem; empty if it has expired.
 
     Raises:
         TapeNotFound: There is no such tape.
-        Refusal: It is no conversation, or has no such problem.
+        HttpError: 422 if it is no conversation, 404 if it has no such problem.
     """
     return (await working_sets_in(web, visitor, tape, [problem]))[problem]
 
@@ -168,7 +168,7 @@ async def working_set_in(
 async def working_sets_in(
     web: WebContext, visitor: WebUser, tape: str, problems: Iterable[str]
 ) -> dict[str, WorkingSetView]:
-    """Return what several problems need; see ``working_set_in``."""
+    """Return the working sets of several problems; see ``working_set_in``."""
     memory = await load_memory(web, visitor, tape)
     fold = _conversation(memory)
     now, found = web.agent.clock.now(), {}
@@ -221,7 +221,7 @@ def _view(one: Problem) -> ProblemView:
 
 
 def _moment(at: datetime) -> str | None:
-    """Return a time as ISO 8601; None for the one that stands for an unknown one."""
+    """Return a time as ISO 8601; None for the epoch, which stands for an unknown time."""
     return format_time(at) if at > datetime.fromtimestamp(0, UTC) else None
 
 
@@ -286,7 +286,10 @@ async def _assumptions(
 
 
 async def _reasons(tape: TapeService, facts: FactFold, texts: set[str]) -> dict[str, str]:
-    """Return why the gate held these: it is told in the change, the words in the episode behind it."""
+    """Return by text why the gate held assumptions.
+
+    The reason is in the change, the text in the episode entry right after it.
+    """
     found: dict[str, str] = {}
     at = facts.last_entry_id
     for _ in range(_BACK):

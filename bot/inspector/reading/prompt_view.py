@@ -1,4 +1,7 @@
-"""What the model saw, in parts: what each is, and about how many tokens it took. Pure but for ``view_of``."""
+"""Rebuild the prompt of a model call, split into parts with token estimates.
+
+Pure but for ``view_of``.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +50,12 @@ class PromptPart:
     """A part of a prompt.
 
     Attributes:
-        key: What it is, for programs.
-        title: For people.
-        tokens: About how many it has.
-        text: What it says, where it is one text.
-        messages: Places of its messages, the system prompt being 0.
-        note: What is to be known of it.
+        key: The part's kind.
+        title: The title for people.
+        tokens: Estimated number of tokens.
+        text: The content, if it is one text.
+        messages: Indexes of its messages; 0 is the system prompt.
+        note: A remark for the reader.
     """
 
     key: str
@@ -65,13 +68,13 @@ class PromptPart:
 
 @dataclass(frozen=True, slots=True)
 class PromptView:
-    """A call's prompt, or why it cannot be shown.
+    """The prompt of a call, or why it cannot be shown.
 
     Attributes:
-        call: The call; None where there is none.
-        seen: What the model was given; None where that cannot be shown.
-        parts: Of it, in the order of the prompt.
-        why: Why it cannot be shown; empty where it can.
+        call: The call; None if there is none.
+        seen: The rebuilt request; None if it cannot be shown.
+        parts: The parts, in the order of the prompt.
+        why: Why it cannot be shown; empty if it can.
     """
 
     call: ModelCall | None
@@ -81,19 +84,19 @@ class PromptView:
 
     @property
     def tokens(self) -> int:
-        """About how many the whole prompt has."""
+        """Estimated number of tokens of the whole prompt."""
         return sum(part.tokens for part in self.parts)
 
     @property
     def cached_share(self) -> float | None:
-        """The share that the provider's cache served, 0 to 1; None where the provider does not say."""
+        """Share served by the provider's cache, 0 to 1; None if it is not reported."""
         if self.call is None or not self.call.cache_reported or not self.call.usage.prompt_tokens:
             return None
         return min(1.0, self.call.usage.cached_tokens / self.call.usage.prompt_tokens)
 
 
 async def view_of(tape: TapeService, agent: Agent, turn: PastTurn, step: int | None) -> PromptView:
-    """Return what the model saw in a step of a turn; by default in its last.
+    """Return the prompt of a turn's step, by default the last.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -110,7 +113,7 @@ async def view_of(tape: TapeService, agent: Agent, turn: PastTurn, step: int | N
 
 
 def parts_of(found: ReconstructedRequest, tools: PromptPart | None) -> tuple[PromptPart, ...]:
-    """Return the parts of a prompt that have anything in them, in its order."""
+    """Return the non-empty parts of a prompt, in its order."""
     parts = [*system_parts(found.system), *([tools] if tools is not None else [])]
     newest = max(
         (at for at, one in enumerate(found.history) if one.message["role"] == "user"),
@@ -149,7 +152,7 @@ def system_parts(prompt: str) -> list[PromptPart]:
 
 
 def _blocks(prompt: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each block's key and where it begins and ends."""
+    """Yield each block's key, start and end."""
     unclosed: set[str] = set()
     at = 0
     for opening in _OPENING.finditer(prompt):
@@ -164,14 +167,14 @@ def _blocks(prompt: str) -> Iterator[tuple[str, int, int]]:
 
 
 def message_tokens(message: ChatMessage) -> int:
-    """Return about how many tokens a message has."""
+    """Return the estimated number of tokens of a message."""
     calls = message.get("tool_calls")
     words = f"{text_of(message)}{json.dumps(calls, ensure_ascii=False) if calls else ''}"
     return estimate_tokens(words) + IMAGE_TOKENS * len(images_of(message))
 
 
 def text_of(message: ChatMessage) -> str:
-    """Return a message's words."""
+    """Return a message's text."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if part.get("type") == "text")
@@ -179,14 +182,14 @@ def text_of(message: ChatMessage) -> str:
 
 
 def images_of(message: ChatMessage) -> list[str]:
-    """Return what stands for the images of a message."""
+    """Return the references that stand for a message's images."""
     content = message.get("content")
     parts: Sequence[Any] = content if isinstance(content, list) else []
     return [str(part["image_url"]["url"]) for part in parts if part.get("type") == "image_url"]
 
 
 def message_at(found: ReconstructedRequest, place: int) -> HistoryMessage:
-    """Return a message of the history by its place in the prompt, the system prompt being 0."""
+    """Return a message of the history by its index in the prompt; 0 is the system prompt."""
     return found.history[place - 1]
 
 

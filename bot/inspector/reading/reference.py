@@ -1,7 +1,7 @@
-"""Shared reference: values under keys, and every version that they had.
+"""Read shared reference: the current values by key, and the versions of each.
 
-Rule 1: versions are read from the entries that recorded them: what was erased there is gone here.
-Rule 2: a list costs no reads of entries; a page of versions costs one or two for each version.
+Rule 1: versions are read from the entries that recorded them, so erased ones are gone here, too.
+Rule 2: a list reads no entries; a page of versions reads one or two per version.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bot.memory.scope_memory import ScopeMemory
 
 
 class ReferenceValue(BaseModel):
-    """A value that everything goes by, as it is now."""
+    """The current value of a key."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,7 +50,7 @@ class ReferenceValue(BaseModel):
 
 
 class ReferenceList(BaseModel):
-    """The values that hold somewhere."""
+    """The reference values in effect for a conversation or scope."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -92,7 +92,7 @@ class ReferenceVersion(BaseModel):
 
 
 class ReferenceVersionList(BaseModel):
-    """Versions of a value, the newest first."""
+    """Versions of a value, newest first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -105,7 +105,7 @@ class ReferenceVersionList(BaseModel):
 
 
 async def reference_in(web: WebContext, visitor: WebUser, tape: str) -> ReferenceList:
-    """Return the values that a conversation goes by, or that a scope keeps.
+    """Return the reference values of a conversation's scope, or of a scope, and the workspace's.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -133,15 +133,15 @@ async def reference_in(web: WebContext, visitor: WebUser, tape: str) -> Referenc
 async def versions_of(
     web: WebContext, visitor: WebUser, tape: str, key: str, *, before: int | None, limit: int
 ) -> ReferenceVersionList:
-    """Return versions of a value, the newest first, each with what it changed.
+    """Return the versions of a value, newest first, each with its changes.
 
     Args:
-        web: The program.
-        visitor: Who looks.
-        tape: The conversation or the scope; where it has no such key, everybody's is meant.
-        key: Of the value.
+        web: The site's context.
+        visitor: The logged-in user.
+        tape: The conversation or scope; if it never had the key, the workspace's value is used.
+        key: The value's key.
         before: Only versions before this one.
-        limit: Most of them.
+        limit: The most versions to return.
 
     Raises:
         TapeNotFound: There is no such tape, or no such key.
@@ -157,7 +157,7 @@ async def versions_of(
     if not numbers:
         raise TapeNotFound(f"there never was a value {key[:80]!r} in {tape}")
     wanted = [one for one in numbers if before is None or one < before][-limit - 1 :]
-    # One more than is shown: the oldest shown is compared with it.
+    # One version more than the page, to compare its oldest one with.
     found = [await store.get(key, number) for number in wanted]
     told = ["" if one is None else as_text(one.value) for one in found]
     first = len(wanted) > limit
@@ -180,7 +180,7 @@ async def versions_of(
 
 
 def as_text(value: Any) -> str:
-    """Return a value as people read it, over several lines; empty for none."""
+    """Return a value as readable text on several lines; empty for None."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -191,7 +191,7 @@ def as_text(value: Any) -> str:
 
 
 def _given(key: str, value: Any) -> str:
-    """Return a value as the command takes it; empty where that cannot say it."""
+    """Return a value as the command ``/reference set`` takes it."""
     if isinstance(value, list) and key in ("north_stars", "priorities"):
         return "; ".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -226,7 +226,7 @@ async def _version(
     at = scope.compartments.versions.get(key, {}).get(number, 0)
     read = await scope.tape.read_entries(at, at) if at else []
     data = read[0].data if read else {}
-    # Values that are long and much alike take a while.
+    # Diffing long values that are very similar takes a while.
     changes = (
         await anyio.to_thread.run_sync(diff_lines, told[1], told[0]) if one is not None else []
     )

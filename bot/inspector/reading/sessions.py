@@ -1,8 +1,8 @@
-"""The conversations that there are, each in short.
+"""List conversations with a summary of each, cached in memory.
 
-Rule 1: what is shown is what is on the tape at that moment; only the order among many may be of a moment ago.
-Rule 2: no word of anybody is kept here, but for names: what is erased from a tape is gone from here, too.
-Rule 3: a request reads for a bounded time; what is left over is read by the next ones.
+Rule 1: what is returned is each tape's current state; only the order among many may lag.
+Rule 2: no text is cached except names: what is erased from a tape is gone from here, too.
+Rule 3: a request reads for a bounded time; later requests read the rest.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 BUDGET = 0.05
-"""Seconds that a request reads conversations that it does not show, to put them in order."""
+"""Seconds that a request may read conversations it does not return, to sort them."""
 
 PAGE_SECONDS = 0.03
-"""Seconds that it reads those that it shows, of which nothing is known yet."""
+"""Seconds that it may read those it returns that are not cached yet."""
 
 _MOST_KEPT = 20_000
 _NAMES = 4
 _NEWEST = 64
-"""Entries among which names are looked for where nothing is in view."""
+"""Entries that are searched for names if the view has none."""
 
 _PROGRAM = "workspace:"
-"""Begins the names of tapes that hold no conversation."""
+"""Prefix of the names of tapes that hold no conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
-    """A conversation in short.
+    """A summary of a conversation.
 
     Attributes:
-        tape: Its key.
+        tape: Key of the conversation.
         version: Id of its last entry.
-        erasures: How often something was erased from it, as far as its store tells.
-        people: Names of those who spoke last, the newest first.
-        last_turn: When a turn last began, ISO 8601; empty where none did.
+        erasures: The store's count of erasures on it.
+        people: Names of the most recent senders, newest first.
+        last_turn: When a turn last began, ISO 8601; empty if none did.
         waiting: Messages that are not consolidated yet.
-        turns: Turns ended.
-        usage: Of all turns and consolidations.
-        problem: Id of the problem that is worked on.
-        facts: Id of the last entry that changed what the tape itself remembers, 0 where none did.
-        home: The tape that what is learned here belongs to.
-        state: ``answering``, ``undelivered``, ``unconsolidated`` (the last try failed), ``damaged``
-            (it cannot be read) or ``idle``.
-        title: As people named it; empty where nobody did.
-        problem_name: What people call that problem; both are read anew each time.
+        turns: Turns that ended.
+        usage: Usage of all turns and consolidations.
+        problem: Id of the active problem.
+        facts: Id of the last entry that changed the tape's own facts; 0 for none.
+        home: Tape of the conversation's home scope.
+        state: ``answering``, ``undelivered``, ``unconsolidated`` (the last attempt failed),
+            ``damaged`` (it cannot be read) or ``idle``.
+        title: The title that people gave it; empty without one. Never cached.
+        problem_name: Name of the active problem. Never cached.
     """
 
     tape: str
@@ -83,25 +83,25 @@ class SessionSummary:
 
     @property
     def channel(self) -> str:
-        """Where it takes place."""
+        """The channel's name."""
         return self.tape.partition(":")[0]
 
     @property
     def sort_key(self) -> tuple[str, str]:
-        """Its place in the order: what was used last stands first."""
+        """The key by which conversations are sorted: the most recently used first."""
         return self.last_turn, self.tape
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """Some of the conversations, in order.
+    """A page of conversations, in order.
 
     Attributes:
-        sessions: These.
-        total: How many there are of those asked for.
-        unread: How many were not read yet, so that their place is not known.
-        next: The place behind the last one; None where nothing follows.
-        channels: Of all conversations.
+        sessions: The page's conversations.
+        total: How many conversations match.
+        unread: How many of those were not read yet, so that their position is unknown.
+        next: Sort key of the page's last conversation; None at the end.
+        channels: The channels of all conversations.
     """
 
     sessions: tuple[SessionSummary, ...]
@@ -112,18 +112,18 @@ class SessionPage:
 
 
 class SessionDirectory:
-    """Knows conversations in short, as many as are kept in memory.
+    """Summaries of conversations, cached in memory up to a limit.
 
     Args:
-        store: Holds their tapes.
-        view_messages: Bound on messages in a fold's view.
-        view_tokens: Bound on their tokens.
+        store: Holds the tapes.
+        view_messages: The most messages in a fold's view.
+        view_tokens: The most tokens in a fold's view.
     """
 
     def __init__(self, store: TapeStore, view_messages: int, view_tokens: int) -> None:
         self._store = store
         self._bounds = (view_messages, view_tokens)
-        # In the order in which they were looked at: the first is to be looked at next.
+        # Ordered by when they were read: the first is the next to read again.
         self._known: OrderedDict[str, SessionSummary] = OrderedDict()
         self._reading = anyio.Lock()
 
@@ -137,15 +137,15 @@ class SessionDirectory:
         budget: float = BUDGET,
         tapes: Sequence[str] | None = None,
     ) -> SessionPage:
-        """Return conversations, what was used last first.
+        """Return conversations, the most recently used first.
 
         Args:
-            words: Only those whose key, title or people hold all of these words.
+            words: Words that the key, title and people must contain, all of them.
             channel: Only those of this channel.
-            after: Only those behind this place.
-            limit: So many at most; fewer where most were not read yet.
-            budget: Seconds to read what is not shown.
-            tapes: Names of all tapes, where they were asked for already.
+            after: Only those after this sort key.
+            limit: The most to return; fewer if most were not read yet.
+            budget: Seconds to read conversations that are not returned.
+            tapes: Names of all tapes, if the caller has them.
         """
         there = await self._store.list_tapes() if tapes is None else tapes
         names = [name for name in there if is_conversation(name)]
@@ -162,7 +162,7 @@ class SessionDirectory:
         looked, until = 0, anyio.current_time() + PAGE_SECONDS
         shown: list[SessionSummary] = []
         for one in first:
-            # Those not read yet stand last: the next page, or the next request, begins with them.
+            # Unread ones are last; the next page or request begins with them.
             if looked and one.tape not in self._known and anyio.current_time() >= until:
                 break
             looked += 1
@@ -175,7 +175,7 @@ class SessionDirectory:
         return SessionPage(tuple(shown), len(names), unread, following, channels)
 
     async def get(self, tape: str) -> SessionSummary | None:
-        """Return one as it is now; None where it is gone."""
+        """Return a conversation's current summary; None if it does not exist."""
         try:
             version = await self._store.version(tape)
             erasures = await self._store.erasures(tape)
@@ -186,7 +186,7 @@ class SessionDirectory:
                 fold = await load_fold(service, max_messages=messages, max_tokens=tokens)
                 seen = _summed(tape, fold, erasures)
                 if not seen.people:
-                    # A boundary cut the view: who gave the last commands is known all the same.
+                    # A boundary cut the view; the senders of the last commands are still known.
                     newest = await self._store.read(tape, max(version - _NEWEST, 1), version)
                     seen = replace(seen, people=_people(newest))
             self._keep(seen)
@@ -201,7 +201,7 @@ class SessionDirectory:
             return broken
 
     async def _read_some(self, names: Iterable[str], budget: float) -> None:
-        """Look at conversations for a while: those never seen first, then the longest ago."""
+        """Read conversations for a while: new ones first, then the least recently read."""
         if self._reading.statistics().locked:
             return
         async with self._reading:
@@ -243,12 +243,12 @@ class SessionDirectory:
 
 
 def is_conversation(tape: str) -> bool:
-    """Say whether a tape holds a conversation, and not what is known of somebody, or of the program."""
+    """Return whether a tape is a conversation, not a person's scope or the program's own."""
     return not tape.startswith((PERSON_SCOPE_PREFIX, _PROGRAM))
 
 
 def session_directory(connection: HTTPConnection) -> SessionDirectory:
-    """Return the application's directory, for a route's parameter."""
+    """Return the application's session directory; a FastAPI dependency."""
     state = connection.app.state
     if not hasattr(state, "directory"):
         web = state.web
@@ -261,7 +261,7 @@ def session_directory(connection: HTTPConnection) -> SessionDirectory:
 async def memories(
     tapes: Iterable[str], scopes: ScopeRegistry
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return those tapes that memory of people, or of all, is on, each with the identities it is of."""
+    """Return the memory tapes of people and of the workspace, each with its identities."""
     await scopes.identity_linker.open()
     found: list[tuple[str, tuple[str, ...]]] = []
     for name in tapes:

@@ -1,7 +1,8 @@
-"""Figures of conversations by day: tokens, cost, time, and how memory grows.
+"""Sum up the statistics of all tapes by day, with a cache.
 
-Rule 1: they are folded from what tapes record, a tape's part once; a later look reads what is new.
-Rule 2: a request reads for a bounded time; what is left over is read by the next ones.
+Rule 1: statistics are folded from the tapes, each part once; a later request reads only new
+    entries.
+Rule 2: a request reads for a bounded time; later requests read the rest.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 BUDGET = 0.2
-"""Seconds that a request reads."""
+"""Seconds that a request may read."""
 
 MOST_TAPES = 10_000
-"""Tapes that are read at most, the first by name."""
+"""The most tapes that are read, the first by name."""
 
 _FRESH = 1.0
-"""Seconds for which a tape that was read to its end is not looked at again."""
+"""Seconds for which a tape that was read to its end is not read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsSummary:
-    """Figures of some tapes.
+    """Statistics of several tapes by day.
 
     Attributes:
-        days: In order, without gaps.
-        per_day: Each day's.
-        read: Tapes read to their end.
-        tapes: Tapes that there are.
-        left_out: Tapes that are never read, since there are too many.
+        days: The days, in order and without gaps.
+        per_day: The statistics of each day.
+        read: How many tapes were read to their end.
+        tapes: How many tapes there are to read.
+        left_out: How many tapes beyond ``MOST_TAPES`` are never read.
     """
 
     days: tuple[date, ...]
@@ -60,16 +61,16 @@ class StatisticsSummary:
 
     @property
     def complete(self) -> bool:
-        """Whether all that can be read was read."""
+        """Whether all tapes were read to their end."""
         return self.read >= self.tapes
 
 
 class StatisticsCache:
-    """Reads tapes and keeps what was counted, in memory.
+    """Read tapes, and keep their statistics in memory.
 
     Args:
         store: Holds the tapes.
-        timezone: The user's: days are theirs.
+        timezone: The user's time zone, which defines the days.
     """
 
     def __init__(self, store: TapeStore, timezone: tzinfo) -> None:
@@ -81,13 +82,13 @@ class StatisticsCache:
     async def summary(
         self, since: date, until: date, tape: str | None = None, *, budget: float = BUDGET
     ) -> StatisticsSummary:
-        """Return the figures of these days, as far as they can be read in time.
+        """Return the statistics of a range of days, as far as they can be read in time.
 
         Args:
             since: The first day.
-            until: The last.
-            tape: Of this one alone; by default of all.
-            budget: Seconds.
+            until: The last day.
+            tape: Only this tape; by default all.
+            budget: Seconds that may be spent on reading.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -98,10 +99,10 @@ class StatisticsCache:
         names = there[:MOST_TAPES]
         end = time.monotonic() + budget
         async with self._reading:
-            # What was never read comes first, then what was looked at longest ago.
+            # Tapes never read come first, then the least recently read.
             due = sorted(names, key=lambda name: self._checked(name, since))
             for place, name in enumerate(due):
-                # However busy the machine is, every look reads something.
+                # Every request reads at least one tape, however busy the machine is.
                 if place and time.monotonic() >= end:
                     break
                 if tape is not None or self._checked(name, since) < end - budget - _FRESH:
@@ -112,16 +113,19 @@ class StatisticsCache:
         return StatisticsSummary(*days, read, len(names), len(there) - len(names))
 
     def _checked(self, name: str, since: date) -> float:
-        """Return when a tape was last read to its end, from a day on."""
+        """Return when a tape was last read to its end.
+
+        Returns ``NEVER`` if its counts begin after ``since``.
+        """
         kept = self._kept.get(name)
         return kept.checked if kept is not None and kept.since <= since else NEVER
 
     async def _catch_up(self, name: str, since: date, until: float) -> None:
-        """Read what is new on a tape, as far as time allows."""
+        """Read a tape's new entries, as far as time allows."""
         try:
             await self._read_on(name, since, until)
         except TapeError:
-            # One that is gone or damaged has no figures; the others have.
+            # A missing or damaged tape has no statistics; the others still have theirs.
             broken = self._kept[name] = TapeStatistics(since, self._timezone)
             broken.checked = time.monotonic()
 
@@ -142,7 +146,7 @@ class StatisticsCache:
         kept.checked = time.monotonic()
 
     async def _opened(self, name: str, since: date) -> TapeStatistics:
-        """Return the figures of a tape that begin with a day; what is older is not read."""
+        """Return a tape's statistics from a day on; older entries are not counted."""
         made = TapeStatistics(since, self._timezone)
         first = await self._first_since(name, since) if is_conversation(name) else 1
         if first > 1:
@@ -152,7 +156,7 @@ class StatisticsCache:
         return made
 
     async def _copied(self, name: str, until: int) -> int:
-        """Return the last entry that is the parent's, where a tape was a copy by then; else 0."""
+        """Return the last entry that a fork copied from its parent; 0 if it is no fork by then."""
         try:
             fork = await self._store.get_anchor(name, SESSION_FORK)
         except TapeNotFound:
@@ -160,7 +164,7 @@ class StatisticsCache:
         return fork.at if fork.at <= until else 0
 
     async def _first_since(self, name: str, since: date) -> int:
-        """Return the id of the first entry of a day or later; times on a tape do not go back."""
+        """Return the id of the first entry of a day or later, assuming that times ascend."""
         low, high = 1, await self._store.version(name) + 1
         while low < high:
             middle = (low + high) // 2
@@ -179,7 +183,7 @@ class StatisticsCache:
 
 
 def statistics_cache(connection: HTTPConnection) -> StatisticsCache:
-    """Return the figures that an application keeps (a dependency of routes)."""
+    """Return the application's statistics cache; a FastAPI dependency."""
     state = connection.app.state
     kept = getattr(state, "figures", None)
     if kept is None:
@@ -199,7 +203,7 @@ async def _added(
             await anyio.lowlevel.checkpoint()
         level = tape.before
         grown[since] += level
-        # Clocks are set back at times: what is later on the tape is later.
+        # Clocks may be set back: the order on the tape counts.
         for day, one in sorted(tape.days.items()):
             grown[max(day, since)] += one.totals - level
             level = one.totals

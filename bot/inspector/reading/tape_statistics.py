@@ -1,8 +1,9 @@
-"""What is counted of one tape by day. Pure.
+"""Count tokens, cost, turns and memory of one tape by day. Pure.
 
-Rule 1: a day is the user's.
-Rule 2: what a copy has of its parent's is the parent's.
-Rule 3: what a step tells of is its model's; what the turn's end has beyond its steps is the last one's.
+Rule 1: days are those of the user's time zone.
+Rule 2: entries that a fork copied from its parent count for the parent.
+Rule 3: a step's usage counts for the step's model; what the end of the turn has beyond its steps
+    counts for the last one.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from bot.memory.zone_snapshot import MemorySnapshot, ZoneFold
 from bot.tape.entries import SESSION_FORK, TapeEntry
 
 UNKNOWN = "unknown"
-"""Stands for a model that the tape does not name."""
+"""Name for a model that the tape does not name."""
 
 NEVER = float("-inf")
 
 _WAITING = 200
-"""Messages at most that are remembered until a turn takes them in."""
+"""The most messages that are remembered until a turn takes them in."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapeTotals:
-    """How much there is: beliefs, bytes of the memory zone, entries."""
+    """The sizes of memory and tape: active facts, bytes of the memory zone, entries."""
 
     facts: int = 0
     zone: int = 0
@@ -54,15 +55,15 @@ class TapeTotals:
 
 @dataclass(slots=True)
 class DayStatistics:
-    """One day's figures.
+    """The statistics of one day.
 
     Attributes:
-        usage: By the name of the model.
-        ms: Of each turn.
+        usage: Usage by the model's name.
+        ms: Duration of each turn in milliseconds.
         waits_ms: Milliseconds from when the platform says a message was sent until its turn began.
         turns: Turns that ended.
-        failed: Of those, that failed.
-        totals: At its end.
+        failed: Turns that failed, of those.
+        totals: Sizes at the end of the day.
     """
 
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -73,7 +74,7 @@ class DayStatistics:
     totals: TapeTotals = field(default_factory=TapeTotals)
 
     def spend(self, model: str, usage: Usage) -> None:
-        """Count what a model consumed."""
+        """Add usage of a model."""
         if usage.calls or usage.prompt_tokens or usage.completion_tokens:
             name = model or UNKNOWN
             self.usage[name] = self.usage.get(name, Usage()) + usage
@@ -81,16 +82,18 @@ class DayStatistics:
 
 @dataclass(slots=True)
 class TapeStatistics:
-    """What was read of one tape.
+    """The statistics of one tape, as far as it was read.
 
     Attributes:
         since: The first day that is counted.
-        zone: The user's time zone: days are theirs.
-        at: The last entry read.
-        erasures: How often something had been erased when it was first read.
-        checked: When it was last known to be read to its end, by the monotonic clock.
-        before: What there was when the first day began.
-        days: Those on which something was written.
+        timezone: The user's time zone, which defines the days.
+        at: Id of the last entry read.
+        erasures: The store's count of erasures when the tape was first read.
+        checked: Monotonic time at which it was last known to be read to its end.
+        before: Sizes at the start of the first day.
+        days: The statistics of each day on which entries were written.
+        facts: The fold of the tape's facts.
+        zone: The fold of the tape's memory zone.
     """
 
     since: date
@@ -109,14 +112,21 @@ class TapeStatistics:
     _sent: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def begin(self, at: int, facts: FactFold, zone: ZoneFold, *, copied: int = 0) -> None:
-        """Stand behind an entry that is older than the first day; up to ``copied`` all is the parent's."""
+        """Start after an entry that is older than the first day.
+
+        Args:
+            at: Id of that entry.
+            facts: The fold of the tape's facts up to it.
+            zone: The fold of the tape's memory zone up to it.
+            copied: Id of the last entry that a fork copied from its parent; 0 for none.
+        """
         self.at, self.facts, self.zone, self._copied = at, facts, zone, copied
         self.before = self._level = TapeTotals(
             len(facts.active()), size_of(zone.snapshot), at - copied
         )
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         self.at = entry.id
         facts, zone = self._level.facts, self._level.zone
         last = self.facts.last_entry_id
@@ -171,7 +181,7 @@ class TapeStatistics:
         sent = [moment for one in known if (moment := parse_time(one)) is not None]
         began = parse_time(str(entry.meta.get("ts", "")))
         if sent and began is not None:
-            # A platform's clock may be ahead of ours.
+            # The platform's clock may be ahead.
             day.waits_ms.append(max(0.0, (began - min(sent)).total_seconds() * 1000))
 
     def _end(self, entry: TapeEntry, day: DayStatistics) -> None:
@@ -187,27 +197,27 @@ class TapeStatistics:
         for model, usage in self._steps.items():
             day.spend(model, usage)
             whole = _less(whole, usage)
-        # Sub-tasks, summaries and calls without an answer are in the whole alone.
+        # Sub-tasks, summaries and unanswered calls are only in the total.
         day.spend(last, whole)
         self._steps = {}
 
 
 def percentile(samples: array[float], share: float) -> float | None:
-    """Return the value that this share of samples does not exceed; None where there are none."""
+    """Return the value that this share of the samples does not exceed; None without samples."""
     if not samples:
         return None
     return sorted(samples)[max(0, ceil(len(samples) * share) - 1)]
 
 
 def size_of(snapshot: MemorySnapshot) -> int:
-    """Return the bytes of text that a memory zone holds."""
+    """Return the bytes of text in a memory zone."""
     texts = [snapshot.long_term, snapshot.shared, snapshot.reference]
     texts += [note.content for note in snapshot.dailies]
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 
 def _less(whole: Usage, part: Usage) -> Usage:
-    """Return what of a whole is not in a part; an unknown cost is counted where it was found."""
+    """Subtract usage; a cost unknown in the part leaves none, since it was counted there."""
     cost: float | None = 0.0
     if part.cost is not None:
         cost = None if whole.cost is None else max(0.0, whole.cost - part.cost)
@@ -221,8 +231,8 @@ def _less(whole: Usage, part: Usage) -> Usage:
 
 
 def day_of(ts: str, timezone: tzinfo) -> date | None:
-    """Return the day of a moment in a time zone; None where it is none."""
-    # All of a minute have the same day, and a tape has many of a minute.
+    """Return the day of a timestamp in a time zone; None if it is no timestamp."""
+    # Cached by minute: many entries share one.
     return _day_of_minute(ts[:16], timezone) if len(ts) > 16 else None
 
 

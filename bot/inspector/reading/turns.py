@@ -1,4 +1,4 @@
-"""Turns of a conversation: pages of them, and what stands before and behind one."""
+"""Page through a conversation's turns, and find the neighbours of one."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
 
 MAX_ENTRIES_PER_PAGE = 20_000
-"""Entries that are read at most for a page of turns."""
+"""The most entries that are read for a page of turns."""
 
 FOUND_WITHIN = 100_000
-"""Entries among which a turn is looked for by its id; links say near which entry it is."""
+"""Entries that are searched for a turn by its id; links name an entry near it."""
 
 _AHEAD = 2_000
-"""Entries behind a turn among which the next one is looked for."""
+"""Entries that are searched for the turns before and after one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPage:
-    """Some turns, the newest first.
+    """A page of turns, newest first.
 
     Attributes:
-        turns: Them.
-        older: What to give as ``before`` for those that follow; None where there are none.
+        turns: The page's turns.
+        older: Value of ``before`` for the next page; None at the end.
     """
 
     turns: tuple[PastTurn, ...]
@@ -34,7 +34,7 @@ class TurnPage:
 
 
 async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnPage:
-    """Return the newest turns, of those that began before an entry where one is given.
+    """Return the newest turns, or the newest that began before an entry.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -50,18 +50,18 @@ async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnPa
                 break
     if len(found) > limit:
         return TurnPage(tuple(found[:limit]), found[limit - 1].first)
-    # Where there is much between two turns, what was not read yet may hold more of them; the next page
-    # begins with a turn of which only the end was read here.
+    # The scan limit was reached, so older turns may exist. The next page begins with the turn of
+    # which only the end was read here.
     whole = reach.unfinished_turn_entry + 1
     return TurnPage(tuple(found), (whole if 1 < whole < end else reach.at) or None)
 
 
 TurnLink = tuple[str, int]
-"""A turn's id, and an entry of it."""
+"""A turn's id, and the id of one of its entries."""
 
 
 async def neighbours(tape: TapeService, turn: PastTurn) -> tuple[TurnLink | None, TurnLink | None]:
-    """Return where the turns before and behind a turn are, if they are near."""
+    """Return links to the turns before and after a turn, if they are near."""
     before = None
     async with aclosing(past_turns(tape, turn.first, scanned=_AHEAD)) as turns:
         async for one in turns:

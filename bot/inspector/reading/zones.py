@@ -1,7 +1,8 @@
-"""Versions of a conversation's memory zone: where they are, what they held, and what made them.
+"""Find the versions of a conversation's memory zone, read them, and tell what caused each.
 
-Rule 1: versions are found by the anchors that open and seal them; of a tape no more is read than the zones shown.
-Rule 2: a zone counts as the fold of the tape counts it: sealed, and no older than what was there.
+Rule 1: versions are found by the anchors that open and seal them; only the zones that are returned
+    are read.
+Rule 2: versions count as in the tape's fold: sealed, and not lower than an earlier one.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, Tape
 from bot.tape.store import Anchor, TapeStore
 
 _BEFORE, _BEHIND = 6, 3
-"""Entries around a zone that may say what made it: they are of the same append, or right before it."""
+"""Entries before and after a zone that tell its cause: of the same append, or right before it."""
 
 _SPAN = 500
-"""Entries between an open and its seal; a zone is one append and has far fewer."""
+"""The most entries between an open and its seal; a zone is one append and has far fewer."""
 
 Cause = Literal[
     "first", "consolidation", "undo", "clear", "command", "said", "tool", "moved", "update"
@@ -62,13 +63,13 @@ class ZoneView(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ZoneLocation:
-    """Where a version is.
+    """The location of a version on its tape.
 
     Attributes:
-        version: Its number.
+        version: The version's number.
         opened: Id of the anchor that opens it.
         sealed: Id of the anchor that seals it.
-        at: When that was, ISO 8601.
+        at: When it was sealed, ISO 8601.
     """
 
     version: int
@@ -78,18 +79,18 @@ class ZoneLocation:
 
 
 async def places(store: TapeStore, tape: str) -> list[ZoneLocation]:
-    """Return where a tape's versions are, newest first.
+    """Return the locations of a tape's versions, newest first.
 
     Raises:
         TapeNotFound: There is no such tape.
     """
-    # Of a tape that is not there a store may have no anchors and say nothing.
+    # For a missing tape, a store may return no anchors instead of raising.
     await store.version(tape)
     return locate_zones(await store.list_anchors(tape))
 
 
 def locate_zones(anchors: Iterable[Anchor]) -> list[ZoneLocation]:
-    """Return where versions are, newest first, by a tape's anchors, oldest first. Pure."""
+    """Return the locations of versions, newest first, from anchors, oldest first. Pure."""
     found: dict[int, ZoneLocation] = {}
     newest = 1
     opened: Anchor | None = None
@@ -100,7 +101,7 @@ def locate_zones(anchors: Iterable[Anchor]) -> list[ZoneLocation]:
             version = _version(one)
             if version == _version(opened) and newest <= version and one.at - opened.at <= _SPAN:
                 newest = version
-                # Of equal versions the last counts.
+                # Of equal versions, the last one counts.
                 found.pop(version, None)
                 found[version] = ZoneLocation(version, opened.at, one.at, one.ts)
             opened = None
@@ -113,12 +114,12 @@ def _version(one: Anchor) -> int:
 
 
 async def zone_in(store: TapeStore, tape: str, place: ZoneLocation) -> MemorySnapshot:
-    """Return what a version held."""
+    """Return the content of a version."""
     return _folded(await store.read(tape, place.opened, place.sealed)).snapshot
 
 
 async def zone_view(store: TapeStore, tape: str, place: ZoneLocation) -> ZoneView:
-    """Return a version as it is listed, with what made it."""
+    """Return a version with its cause."""
     first, last = max(1, place.opened - _BEFORE), place.sealed + _BEHIND
     around = await store.read(tape, first, last)
     fold = _folded(one for one in around if place.opened <= one.id <= place.sealed)
@@ -158,7 +159,7 @@ def _restored(before: list[TapeEntry]) -> int | None:
 def _cause(
     version: int, before: list[TapeEntry], behind: list[TapeEntry], *, cleared: bool
 ) -> tuple[Cause, str]:
-    """Return what made a zone, by the entries right before and behind it, which are of its append."""
+    """Return what caused a zone, from the entries of its append right before and after it."""
     last = before[-1] if before else None
     name = last.name if last is not None else None
     cause: Cause = "update"
@@ -183,7 +184,7 @@ def _cause(
 
 
 def _was_heard(before: list[TapeEntry]) -> bool:
-    """Say whether a message was heard right before, in the turn that goes on."""
+    """Return whether a user's message precedes the zone within the turn in progress."""
     for entry in reversed(before):
         if entry.name == TURN_END:
             return False
@@ -197,7 +198,7 @@ def _ends_command(behind: list[TapeEntry]) -> bool:
 
 
 def _command(before: list[TapeEntry]) -> str:
-    """Return the command that was heard last."""
+    """Return the last command among these entries."""
     found = [one for one in before if one.kind == "event" and one.name == COMMAND]
     if not found:
         return ""

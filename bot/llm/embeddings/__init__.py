@@ -1,1 +1,1 @@
-"""Texts as vectors, and the vectors of what tapes hold: optional, and disposable."""
+"""Embedding models: the port, adapters for litellm and an in-process model, and a factory."""

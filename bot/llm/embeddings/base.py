@@ -1,7 +1,8 @@
-"""The embedding port: what recall by meaning asks of an embedding model.
+"""The embedding port: what recall by meaning requires of an embedding model.
 
-Adapters are named after what they wrap. They map foreign errors to ``bot.core.errors`` and never retry:
-``vectors.py`` does, and recall goes without them in the meantime. numpy is loaded with the adapters.
+Adapters are named after what they wrap. They map provider errors to ``bot.core.errors`` and never
+retry: ``bot.memory.vector_index`` does, and recall goes by words in the meantime. numpy is loaded
+with the adapters.
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ else:
 
 
 class Embedder(Protocol):
-    """Any embedding model."""
+    """An embedding model."""
 
     @property
     def name(self) -> str:
-        """The name that vectors of one model are known by: ``local``, or litellm's."""
+        """The name under which vectors are stored: ``local``, or litellm's name."""
         ...
 
     @property
     def dimensions(self) -> int | None:
-        """Numbers in a vector; None before the first."""
+        """Length of a vector; None before the first one."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector of length 1 for each text, in their order.
 
         Raises:
-            TransientModelError: Another try may succeed.
-            ModelAuthError: The key is missing or refused.
+            TransientModelError: A retry may succeed.
+            ModelAuthError: The API key is missing or refused.
             ModelRejected: The provider does not take this request or this model.
             ModelUnavailable: A package or file is missing.
-            ModelError: The provider sent something else than vectors.
+            ModelError: The provider sent no valid vectors.
         """
         ...
 
     async def aclose(self) -> None:
-        """Free what it holds."""
+        """Release connections and memory."""
         ...

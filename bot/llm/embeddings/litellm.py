@@ -1,4 +1,4 @@
-"""Any provider's embedding model that litellm knows."""
+"""Embedding models of any provider that litellm supports."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from bot.llm.embeddings.base import Embedder, Vector
 from bot.llm.litellm_library import LiteLLMHandle, map_litellm_errors
 
 TIMEOUT = 30.0
-"""Seconds to wait for one answer."""
+"""Seconds to wait for one response."""
 
 _NO_KEY = "no-key"
 
 
 class LiteLLMEmbedder(Embedder):
-    """An embedding model behind litellm.
+    """An embedding model called through litellm.
 
     Args:
         name: litellm's name, such as ``openai/text-embedding-3-small``.
-        api_base: The provider's address; None for its usual one.
-        api_key: Its key; None takes it from the provider's environment variable.
-        timeout: Seconds to wait for one answer.
+        api_base: The provider's base URL; None for litellm's default.
+        api_key: The API key; None takes it from the provider's environment variable.
+        timeout: Seconds to wait for one response.
     """
 
     def __init__(
@@ -43,18 +43,18 @@ class LiteLLMEmbedder(Embedder):
 
     @property
     def name(self) -> str:
-        """The name that litellm knows the model by."""
+        """The model's name in litellm."""
         return self._name
 
     @property
     def dimensions(self) -> int | None:
-        """Numbers in a vector; None before the first."""
+        """Length of a vector; None before the first one."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a vector for each text; see ``Embedder.embed``."""
         litellm: Any = await self._library.load()
-        # Its embeddings take no retries, asked for as 0, for its default.
+        # For embeddings, litellm reads max_retries=0 as its default.
         litellm.DEFAULT_MAX_RETRIES = 0
         key = self._key(litellm)
         with map_litellm_errors(self._name, self._api_key):
@@ -65,7 +65,7 @@ class LiteLLMEmbedder(Embedder):
                 max_retries=0,
                 num_retries=0,
                 drop_params=True,
-                # Not every server that speaks OpenAI's protocol packs them as its library asks.
+                # Not every OpenAI-compatible server supports the client's base64 default.
                 encoding_format="float",
                 api_base=self._api_base,
                 api_key=key,
@@ -78,7 +78,7 @@ class LiteLLMEmbedder(Embedder):
         return vectors
 
     async def aclose(self) -> None:
-        """Close the connections, if no model uses them."""
+        """Close litellm's connections, if nothing else uses them."""
         await self._library.aclose()
 
     def _key(self, litellm: ModuleType) -> str | None:
@@ -91,10 +91,10 @@ class LiteLLMEmbedder(Embedder):
         return _NO_KEY if names else None
 
     def _vectors(self, answer: Any) -> Iterable[Vector]:
-        """Yield what a provider sent as vectors of length 1.
+        """Yield the vectors of a response, normalized to length 1.
 
         Raises:
-            ModelError: It is something else.
+            ModelError: The response holds no valid vectors.
         """
         import numpy as np
 

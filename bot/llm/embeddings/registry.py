@@ -1,4 +1,4 @@
-"""From an embedding model's name in the settings to the model."""
+"""Create the embedding model that the settings name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LOCAL = "local"
 def build_embedder(
     name: str, *, api_base: str | None = None, api_key: str | None = None
 ) -> Embedder:
-    """Return the model of that name; nothing heavy is loaded yet.
+    """Create an embedding model; nothing heavy is loaded yet.
 
     Args:
-        name: ``local``, or a name of litellm's.
-        api_base: The provider's address, if not its usual one.
-        api_key: The provider's key, if not in its environment variable.
+        name: ``local``, or litellm's name of a model.
+        api_base: The provider's base URL; None for litellm's default.
+        api_key: The API key; None takes it from the provider's environment variable.
 
     Raises:
         ModelUnavailable: A package is missing; the text says how to install it.

@@ -1,14 +1,15 @@
-"""``/memory``: what is believed, why, and every way in which people change it.
+"""``/memory``: show facts and their evidence, and all commands that change memory.
 
-Who may do what:
+Permissions:
 
-Rule 1: in a private chat a person may do all to what is remembered of them.
-Rule 2: in a group anybody may look (list, why, pending, search, history) and add; what takes from everybody or
-    decides for everybody (accept, drop, pause, resume, undo, clear, share, export) is an owner's.
-Rule 3: in a group a fact is edited by an owner, or by whoever alone said it. What may be forgotten, ``forget``
-    itself says.
-Rule 4: what everybody reads, whatever the chat, is an owner's: share, unshare, edit wN. Whose words it rests on
-    is shown to owners in private.
+Rule 1: in a private chat a person may do everything with their own memory.
+Rule 2: in a group anybody may read (list, why, pending, search, history) and add; what removes
+    memory or decides for everybody (accept, drop, pause, resume, undo, clear, share, export) needs
+    an owner.
+Rule 3: in a group a fact is edited by an owner, or by the only person who said it. ``forget`` has
+    its own rules.
+Rule 4: facts shared with all chats need an owner: share, unshare, edit wN. The evidence of shared
+    facts is shown only to owners in private.
 """
 
 from bot.agent.commands.memory.command import MEMORY_COMMAND

@@ -1,4 +1,4 @@
-"""``/memory beliefs``: what was concluded, how sure it still is, what it rests on, and how to end it."""
+"""``/memory beliefs``, and ``why``, ``accept`` and ``drop`` for beliefs and facts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _named(one: SynthesizedPattern) -> str:
 
 
 def _standing(one: SynthesizedPattern, context: CommandContext) -> str:
-    """Return how sure a belief still is, and how long ago something confirmed it."""
+    """Return a belief's confidence, and how long ago it was last confirmed."""
     zone = context.zone
     old = age_text(format_time(one.last_validated), zone.today(), zone.timezone)
     since = "confirmed today" if old == "today" else f"last confirmed {old} ago"
@@ -70,7 +70,7 @@ def _standing(one: SynthesizedPattern, context: CommandContext) -> str:
 
 
 def _reason(one: SynthesizedPattern, context: CommandContext) -> str:
-    """Return why a belief stands as it does; entries of this chat by their numbers alone."""
+    """Return the reason for a belief's status; entries of this chat without the tape's name."""
     return escape_markdown(one.reason.replace(f"{context.tape.name}#", "#"))
 
 
@@ -95,7 +95,7 @@ async def _why_belief(name: str, page: int, context: CommandContext) -> CommandR
 
 
 async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIterator[str]:
-    """Yield what there is to tell of a belief, a line each."""
+    """Yield the explanation of a belief line by line."""
     semantic = context.memory.bus.semantic
     yield _named(pattern)
     states = {"active": "Believed", "stale": "No longer relied on", "retired": "Ended"}
@@ -123,7 +123,7 @@ async def _evidence(one: EpisodeEntry, context: CommandContext) -> str:
 
 
 def _decision(entry: TapeEntry, context: CommandContext) -> str:
-    """Return in words what the gate decided, and what it went by."""
+    """Return the gate's decision in words, with its signals."""
     decision, by = entry.data.get("decision"), str(entry.data.get("by"))
     found: Mapping[str, Any] = decision if isinstance(decision, dict) else {}
     went_by = entry.data.get("signals")

@@ -1,4 +1,4 @@
-"""``/memory``: which form answers what."""
+"""Dispatch of the forms of ``/memory``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/memory add`` and ``/memory edit``: what people say of themselves in so many words."""
+"""Commands that add, edit, share and unshare facts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _asked(line: str, context: CommandContext) -> Proposal:
     proposal = propose_remembered_line(context.tape.name, context.command_entry, line, line)
     if not is_other_person(context.author.id, context):
         return proposal
-    # Owners may write into anybody's memory, and not in their name.
+    # An owner may write into another person's memory, but not as that person.
     evidence = tuple(replace(one, origin="member") for one in proposal.evidence)
     return replace(proposal, evidence=evidence)
 
@@ -95,7 +95,7 @@ _OTHERS = "In a group only an owner may change what somebody else said."
 def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
     if not outcome.decisions:
         return ALREADY_DONE
-    decided = outcome.decisions[0]  # Behind it is what else it ended.
+    decided = outcome.decisions[0]  # The other decisions are facts that it ended.
     new = decided.fact
     if new is None or decided.verdict in ("refused", "logged"):
         return f"Not changed: {decided.reason}."
@@ -107,7 +107,7 @@ def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
 
 
 def _attributed(line: str, fact: Fact) -> str:
-    """Return new words of a fact of a group, which begin with who said the old ones."""
+    """Return an edited text with the speaker's name of the old one, as facts of groups have."""
     said = (f"{one.who}: " for one in fact.evidence)
     prefix = next((one for one in said if fact.text.startswith(one)), "")
     return line if line.startswith(prefix) else prefix + line
@@ -153,7 +153,7 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
     )
     if not outcome.decisions:
         return CommandReply(ALREADY_DONE, zone_edit=context.memory.with_current_facts)
-    decided = outcome.decisions[0]  # Behind it is what else it ended.
+    decided = outcome.decisions[0]  # The other decisions are facts that it ended.
     if decided.fact is None or decided.verdict in ("refused", "logged"):
         return CommandReply(f"Not shared: {decided.reason}.")
     copy = fact_line(decided.fact, shared=True)

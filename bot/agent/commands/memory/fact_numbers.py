@@ -1,4 +1,4 @@
-"""Facts by the numbers, and beliefs by the names, that people call them."""
+"""Parse fact numbers and belief names in command arguments, and find facts by number."""
 
 from __future__ import annotations
 
@@ -15,59 +15,59 @@ _NUMBER = re.compile(r"#?(w?)(\d{1,9})\.?", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class FactNumber:
-    """What somebody calls a fact.
+    """A fact's number as people write it.
 
     Attributes:
-        id: Its number.
-        shared: It is one that everybody reads.
+        id: The number.
+        shared: Whether it is a fact shared with everyone (``w3``).
     """
 
     id: int
     shared: bool = False
 
     def __str__(self) -> str:
-        """Return it as people write it."""
+        """Return the number as people write it."""
         return f"{'w' * self.shared}{self.id}"
 
 
 def parse_fact_number(word: str) -> FactNumber | None:
-    """Return the number that a word is: ``3``, ``#3``, ``w3``; None where it is none."""
+    """Parse a fact number: ``3``, ``#3``, ``w3``; None if the word is none."""
     found = _NUMBER.fullmatch(word)
     return None if found is None else FactNumber(int(found[2]), bool(found[1]))
 
 
 def parse_fact_numbers(text: str) -> list[FactNumber] | None:
-    """Return all numbers of a text, each once; None where a word of it is none."""
+    """Parse a list of fact numbers, each returned once; None if a word is not a number."""
     found = [parse_fact_number(word) for word in text.replace(",", " ").split()]
     numbers = [one for one in found if one is not None]
     return list(dict.fromkeys(numbers)) if len(numbers) == len(found) else None
 
 
 def parse_belief_names(text: str) -> list[str]:
-    """Return the names of beliefs, such as ``p3``, that a text is a list of; empty where it is none."""
+    """Parse a list of belief names such as ``p3``; empty if a word is not a name."""
     found = [_BELIEF.fullmatch(word) for word in text.replace(",", " ").split()]
     names = [one[1].lower() for one in found if one is not None]
     return list(dict.fromkeys(names)) if len(names) == len(found) else []
 
 
 def scope_of(number: FactNumber, context: CommandContext) -> ScopeMemory:
-    """Return the scope that a number belongs to."""
+    """Return the scope that a number refers to."""
     return context.memory.workspace if number.shared else context.memory.home
 
 
 def find_fact(number: FactNumber, context: CommandContext) -> Fact | None:
-    """Return the fact that a number names, whatever became of it; None where there is none."""
+    """Return the fact with this number, whatever its status; None if there is none."""
     return scope_of(number, context).fold.get(number.id)
 
 
 def unknown_number_text(number: FactNumber, context: CommandContext) -> str:
-    """Return that there is no such fact."""
+    """Return the reply to a number without a fact."""
     if number.id in scope_of(number, context).fold.facts:
         return f"Number {number} was forgotten: its words are gone."
     return f"There is no number {number}. `/memory` lists them."
 
 
 def idempotency_key(context: CommandContext) -> str:
-    """Return the key of what a command changes: the same when it is given to us again after a kill."""
-    # A platform's ids of messages are unique in a chat only, and a scope has several.
+    """Return the idempotency key of a command's changes, stable across redelivery."""
+    # A platform's message ids are unique only within a chat, and a scope has several chats.
     return f"command:{context.tape.name}:{context.command_entry.id}"

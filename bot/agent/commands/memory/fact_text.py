@@ -1,4 +1,4 @@
-"""Facts in words. Pure."""
+"""Format facts and decisions as Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bot.memory.transcript import format_timestamp
 
 _SURE = ((0.9, "certain"), (0.7, "fairly certain"), (0.5, "not certain"), (0.0, "doubtful"))
 _UNITS = ((14, 1, "day"), (63, 7, "week"), (730, 30, "month"))
-"""Below how many days an age is counted in a unit, its days, and its name."""
+"""Upper limit in days, days per unit, and unit name of an age."""
 
 _YEAR = 365
 _LISTED = 10
 _SHOWN = 300
 _MARKUP = re.compile(r"[\\*`~|]|(?<![^\W_])_|_(?![^\W_])|\[(?=[^\]]{0,1000}\]\()")
-"""What Markdown would take for more than itself: an underscore within a word is one everywhere."""
+"""Characters that Markdown would interpret; an underscore within a word is literal everywhere."""
 
 AUTHOR_NAMES: Mapping[str, str] = {
     "consolidation": "consolidation",
@@ -28,42 +28,42 @@ AUTHOR_NAMES: Mapping[str, str] = {
     "undo": "an undo",
     "judge": "the judge",
 }
-"""Who changes facts beside people, as shown."""
+"""Display names of authors of changes that are not people."""
 
 
 def fact_label(fact: Fact, *, shared: bool = False) -> str:
-    """Return a fact's number as it begins a line."""
-    # Bold, since platforms count the lines of a list themselves.
+    """Return a fact's number as the label of a line."""
+    # Bold, since Markdown renderers renumber lists.
     return f"**{'w' * shared}{fact.id}.**"
 
 
 def fact_line(fact: Fact, *, shared: bool = False) -> str:
-    """Return a fact as a line, cut where it is long."""
+    """Return a fact as one line, shortened."""
     return f"{fact_label(fact, shared=shared)} {escape_markdown(shorten(fact.text))}{unverified_mark(fact)}"
 
 
 def unverified_mark(fact: Fact) -> str:
-    """Return a mark for a fact that nobody has judged yet; empty for others."""
+    """Return a mark for a fact that awaits a judge; empty for others."""
     return " (not verified yet)" if fact.unverified else ""
 
 
 def escape_markdown(text: str) -> str:
-    """Return somebody's words as Markdown that shows them as they are: ``2*3*4``, no hidden links."""
+    """Escape text so that Markdown shows it literally: ``2*3*4``, no hidden links."""
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def shorten(text: str, most: int = _SHOWN) -> str:
-    """Return a text, cut where it is long."""
+    """Return a text, cut with an ellipsis if it is too long."""
     return text if len(text) <= most else f"{text[:most].rstrip()}…"
 
 
 def age_text(stamp: str, today: date, timezone: tzinfo | None) -> str:
-    """Return how long ago something was, such as ``3 days``; empty where that is unknown.
+    """Return an age, such as ``3 days``; empty if unknown.
 
     Args:
-        stamp: ISO 8601.
-        today: The user's date.
-        timezone: The user's.
+        stamp: Time in ISO 8601.
+        today: Current date in the user's time zone.
+        timezone: The user's time zone.
     """
     try:
         moment = datetime.fromisoformat(stamp)
@@ -79,13 +79,13 @@ def age_text(stamp: str, today: date, timezone: tzinfo | None) -> str:
 
 
 def confidence_text(confidence: float) -> str:
-    """Return a confidence in words, with the number."""
+    """Return a confidence in words and as a number."""
     words = next((words for least, words in _SURE if confidence >= least), "doubtful")
     return f"{words} ({confidence:.2f})"
 
 
 def validity_text(fact: Fact, timezone: tzinfo | None) -> str:
-    """Return since when, and until when, a fact held."""
+    """Return the period in which a fact holds or held."""
     since = format_timestamp(fact.valid_from, timezone)
     if fact.valid_to is None:
         return f"since {since}"
@@ -93,7 +93,7 @@ def validity_text(fact: Fact, timezone: tzinfo | None) -> str:
 
 
 def signals_text(found: Mapping[str, Any]) -> str:
-    """Return in words what the gate went by; empty where it needed nothing."""
+    """Return the gate's signals in words; empty if there are none."""
     parts = []
     quality = found.get("source_quality")
     if isinstance(quality, (int, float)):
@@ -113,15 +113,15 @@ def signals_text(found: Mapping[str, Any]) -> str:
 
 
 def decision_text(decided: ProposalDecision) -> str:
-    """Return a decision in words: the verdict, the reason, and what the gate went by."""
+    """Return a decision in words: verdict, reason and the gate's signals."""
     why = "" if decided.reason == decided.verdict else f", {decided.reason}"
-    # What the judge said may be the reason itself.
+    # The judge's ruling may be the reason itself.
     went_by = signals_text({k: v for k, v in decided.signals.items() if v != decided.reason})
     return f"{decided.verdict}{why}{f'; {went_by}' if went_by else ''}"
 
 
 def bullet_list(lines: Iterable[str]) -> str:
-    """Return lines as a list, the first few of many."""
+    """Return lines as a bullet list, cut after the first ``_LISTED``."""
     found = list(lines)
     more = [f"- and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
     return "\n".join([*(f"- {one}" for one in found[:_LISTED]), *more])

@@ -1,4 +1,4 @@
-"""``/memory`` and ``/memory history``: what is remembered, and what was consolidated."""
+"""``/memory`` and ``/memory history``: list facts and notes, and show history entries."""
 
 from __future__ import annotations
 
@@ -99,5 +99,5 @@ async def history(page: str, context: CommandContext) -> CommandReply:
 
 
 def parse_page_number(page: str) -> int:
-    """Return the page that a text names, the first where it names none."""
+    """Parse a page number; return 1 if the text is none."""
     return int(page) if page.isdecimal() and len(page) < 6 else 1

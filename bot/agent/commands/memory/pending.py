@@ -1,4 +1,4 @@
-"""What waits for a person, and whether anything is learned: pending, accept, drop, pause, resume."""
+"""Pending facts and pausing: ``/memory pending``, ``accept``, ``drop``, ``pause``, ``resume``."""
 
 from __future__ import annotations
 

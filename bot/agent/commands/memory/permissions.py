@@ -1,4 +1,4 @@
-"""Who may do what to facts, and in whose name; see the package. Pure."""
+"""Check who may change or remove facts; the package's docstring has the rules. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ OWNER_ONLY_TEXT = "Only an owner may do this: everybody who talks to this bot re
 
 
 def requires_owner(arguments: str) -> bool:
-    """Say whether a form is the owner's in a group."""
+    """Return whether a form needs an owner in a group."""
     form = arguments.split(maxsplit=1)[:1]
     return bool(form) and form[0].lower() in _OWNERS
 
 
 def may_edit(fact: Fact, asker: CommandAuthor, *, shared: bool) -> bool:
-    """Say whether somebody may change a fact's words."""
+    """Return whether a person may change a fact's text."""
     if asker.role == "owner":
         return True
     if shared:
@@ -28,16 +28,16 @@ def may_edit(fact: Fact, asker: CommandAuthor, *, shared: bool) -> bool:
 
 
 def is_own(fact: Fact, asker: CommandAuthor) -> bool:
-    """Say whether a fact rests on somebody's words alone."""
+    """Return whether a fact rests only on this person's words."""
     return bool(asker.id and fact.evidence) and all(one.sender == asker.id for one in fact.evidence)
 
 
 def is_other_person(asker: str, context: CommandContext) -> bool:
-    """Say whether somebody gave a command from elsewhere who is not the person whose memory it is.
+    """Return whether the author is somebody other than the person whose memory it is.
 
     Args:
-        asker: Their id: whoever is elsewhere is known by the channel, too.
-        context: Of the conversation.
+        asker: The author's id; one from another channel includes the channel's name.
+        context: The command's context.
     """
     memory = context.memory
     return ":" in asker and asker not in memory.scopes.identities(memory.home.name)

@@ -1,4 +1,4 @@
-"""``/memory search WORDS``: in facts, also those that ended, in notes, and in what was said here."""
+"""``/memory search WORDS``: search facts (ended ones too), daily notes and messages."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _notes(words: str, context: CommandContext) -> list[str]:
 
 
 def _matching(words: str, facts: Iterable[Fact]) -> list[Fact]:
-    """Return facts that hold the words, those that are believed first."""
+    """Return the facts that contain the words, active ones first."""
     found = [one for one in facts if one.text and _holds(f"{one.subject} {one.text}", words)]
     return sorted(found, key=lambda one: (one.status != "active", one.id))
 

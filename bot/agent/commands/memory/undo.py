@@ -31,7 +31,7 @@ _CHANGED = (
 
 
 async def undo(looked_at: str, context: CommandContext) -> CommandReply:
-    """Answer ``/memory undo``, and ``/memory undo ID`` where a button says which change it means."""
+    """Answer ``/memory undo``, and ``/memory undo ID``, which a button uses to name the change."""
     home, key = context.memory.home, idempotency_key(context)
     batch = ProposalBatch(key, "undo", ())
     if key not in home.fold.decided_keys:
@@ -77,13 +77,13 @@ def _taken_back(decided: ProposalDecision) -> str:
 
 
 async def _is_import(batch: ProposalBatch, context: CommandContext) -> bool:
-    """Say whether a batch would take back what was there before there were changes."""
+    """Return whether a batch would undo the import that a scope began with."""
     entry = await context.memory.home.find_batch(batch.undone_entry or 0)
     return entry is not None and entry.data.get("author") == "import"
 
 
 async def _notes_before(undone: TapeEntry, context: CommandContext) -> tuple[DailyNote, ...]:
-    """Return the daily notes that went when all memory was cleared in this chat."""
+    """Return the daily notes that were removed when all memory was cleared in this chat."""
     key, name = str(undone.data.get("key")), context.tape.name
     here = key.startswith((f"command:{name}:", f"call:{name}:"))
     if not here or undone.data.get("clears") is not True:
@@ -92,7 +92,7 @@ async def _notes_before(undone: TapeEntry, context: CommandContext) -> tuple[Dai
 
 
 def _merged(before: tuple[DailyNote, ...], now: tuple[DailyNote, ...]) -> tuple[DailyNote, ...]:
-    """Return notes with those of before, as far as they do not say so already."""
+    """Return the current notes joined with earlier ones that they do not contain."""
     notes = {note.date: note.content for note in now}
     for note in before:
         later = notes.get(note.date, "")
@@ -102,7 +102,7 @@ def _merged(before: tuple[DailyNote, ...], now: tuple[DailyNote, ...]) -> tuple[
 
 
 async def _undo_notes(context: CommandContext) -> CommandReply:
-    """Go back to the daily notes of before, where no change of facts is left to undo."""
+    """Restore earlier daily notes, if no change of facts is left to undo."""
     earlier = await _earlier_notes(context)
     if earlier is None:
         return CommandReply(_NOTHING)
@@ -134,7 +134,7 @@ async def _earlier_notes(context: CommandContext) -> MemorySnapshot | None:
 
 
 async def clear(arguments: str, context: CommandContext) -> CommandReply:
-    """Answer ``/memory clear``, which asks, and ``/memory clear yes``, which does it."""
+    """Answer ``/memory clear``, which asks, and ``/memory clear yes``, which clears."""
     word, _, looked_at = arguments.lower().partition(" ")
     memory, key = context.memory, idempotency_key(context)
     if key in memory.home.fold.decided_keys:
@@ -180,7 +180,7 @@ def _cleared(
 ) -> CommandReply:
     return CommandReply(
         f"Memory is cleared. {copy}; `/memory undo` brings {_back(more)}",
-        # What everybody reads stays.
+        # Values shared with everyone stay.
         lambda snapshot: replace(
             snapshot.without_own_memory(), reference=memory.render_reference()
         ),
@@ -202,5 +202,5 @@ def _back(more: ClearPreview | None) -> str:
 
 
 def _shown(path: Path, context: CommandContext) -> str:
-    """Return where a file is, for owners; others need not know the machine."""
+    """Return a file's path for an owner in private, else only its name."""
     return str(path) if context.author.role == "owner" and context.author.private else path.name

@@ -1,4 +1,4 @@
-"""``/memory why N``: what a fact rests on, and who decided that it is one."""
+"""``/memory why N``: show a fact's evidence and the decisions about it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def why_fact(arguments: str, context: CommandContext) -> CommandReply:
 
 
 class _Told:
-    """Tells of one fact."""
+    """Builds the explanation of one fact."""
 
     def __init__(self, number: FactNumber, fact: Fact, context: CommandContext) -> None:
         self._number = number
@@ -58,7 +58,7 @@ class _Told:
         self._timezone = context.zone.timezone
 
     async def parts(self) -> AsyncIterator[str]:
-        """Yield what there is to tell, a line each."""
+        """Yield the explanation line by line."""
         fact = self._fact
         yield f"{fact_label(fact, shared=self._number.shared)} {escape_markdown(fact.text)}"
         yield await self._status()
@@ -78,7 +78,7 @@ class _Told:
         entry = await self._scope.find_batch(fact.admitted)
         decided = find_fact_decision(entry, fact.id) if entry is not None else None
         if entry is not None and decided is not None:
-            # Markdown takes a line right below a list for a part of its last item.
+            # A line directly below a list would continue the last item in Markdown.
             yield f"\nDecision of {self._dated(entry)}: {decision_text(decided)}."
             if fact.judged not in (0, fact.admitted) and (later := await self._judged()):
                 yield later
@@ -87,7 +87,7 @@ class _Told:
                 yield f"It had been proposed as: {escape_markdown(proposed)}"
 
     async def _judged(self) -> str:
-        """Return what the judge said later of a fact that was believed at first."""
+        """Return the judge's later decision on a fact that was believed at first."""
         entry = await self._scope.find_batch(self._fact.judged)
         decided = find_fact_decision(entry, self._fact.id) if entry is not None else None
         if entry is None or decided is None:
@@ -117,7 +117,7 @@ class _Told:
         return f"{ended}; it ended {self._dated(entry)}: {self._end(entry)}."
 
     def _end(self, entry: TapeEntry) -> str:
-        """Return by what a fact ended."""
+        """Return what ended a fact."""
         heir = next(
             (
                 one
@@ -152,7 +152,7 @@ class _Told:
 
 
 def evidence_line(one: Evidence, context: CommandContext) -> str:
-    """Return a piece of evidence: who said it, when, a link to the message, its entry, and the words."""
+    """Return a piece of evidence as text: speaker, time, link to the message, entry and quote."""
     when = format_timestamp(one.when, context.zone.timezone) if one.when else "an unknown day"
     address = message_url(one.tape, one.inbound, private=one.origin != "member")
     message = f"message of {when}"

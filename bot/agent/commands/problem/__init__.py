@@ -1,4 +1,4 @@
-"""``/problem``: what is worked on, and what is put aside for later."""
+"""``/problem``: create, switch, annotate and complete problems."""
 
 from bot.agent.commands.problem.command import PROBLEM_COMMAND
 

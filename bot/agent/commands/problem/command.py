@@ -1,4 +1,4 @@
-"""``/problem``: which form answers what."""
+"""Dispatch of the forms of ``/problem``."""
 
 from __future__ import annotations
 

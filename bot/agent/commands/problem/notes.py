@@ -1,4 +1,4 @@
-"""``/problem note``: what is noted for the problem that is worked on."""
+"""``/problem note``: edit the active problem's working set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.memory.bus.problem_notes import (
 from bot.memory.bus.working_set import WorkingSetEdit
 
 _SURE = 0.8
-"""Of what a person assumes."""
+"""Confidence of an assumption that a person states."""
 
 _EXAMPLES = (
     "`/problem note must stay below 500 €`, `/problem note ask Which hotel?`, "
@@ -28,7 +28,7 @@ _EXAMPLES = (
 async def note(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem note KIND TEXT`` and ``/problem note drop KIND N``.
 
-    A button says behind the number how the note begins: another one is not taken away.
+    A button appends the beginning of the note to the number, so that it cannot remove another note.
     """
     word, rest = _parted(arguments)
     drops = word == "drop"
@@ -60,7 +60,7 @@ async def _change(
 
 
 async def _changed_before(context: CommandContext, cause: str) -> WorkingSet | None:
-    """Return what this command made before a kill, so that it answers the same."""
+    """Return the working set this command wrote before a crash, to give the same reply."""
     entry = await find_recorded_change(context, cause)
     records = entry.data.get("working") if entry is not None else None
     return working_set_from_json(records[0]) if isinstance(records, list) and records else None

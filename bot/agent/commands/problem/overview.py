@@ -1,4 +1,4 @@
-"""Forms of ``/problem`` that show: the list, and what is noted."""
+"""Forms of ``/problem`` that list problems and show a problem's notes."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def _line(problem: Problem, context: CommandContext) -> str:
 
 
 def _labelled(problem: Problem) -> str:
-    # Bold, since platforms count the lines of a list themselves.
+    # Bold, since Markdown renderers renumber lists.
     return f"**{problem.problem_id.removeprefix('p')}.** {escape_markdown(problem.name)}"
 
 
 def _buttons(shown: list[Problem]) -> list[Button]:
-    """Return buttons: to end what is worked on, and to go to the others."""
+    """Return buttons to complete the active problem, and to switch to the others."""
     found = [
         Button(f"Done: {one.name}", f"/problem done {one.problem_id}")
         for one in shown
@@ -82,7 +82,7 @@ def _buttons(shown: list[Problem]) -> list[Button]:
 
 
 async def show(arguments: str, context: CommandContext) -> CommandReply:
-    """Answer ``/problem show [X]``: of another problem than the active one only its summary."""
+    """Answer ``/problem show [X]``; for an inactive problem only its summary is shown."""
     wanted, page = split_page_number(arguments)
     bus = context.memory.bus
     active = await bus.problems.get_active()

@@ -1,7 +1,7 @@
-"""Forms of ``/problem`` that change what is worked on.
+"""Forms of ``/problem`` that create, switch, pause, complete or prioritise problems.
 
-What is answered is told from the entry that records the change, so that a command which is run again
-after a kill answers the same.
+Each reply is made from the recorded change, so a command that is run again after a crash answers
+the same.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 
 _Put = Callable[[ProblemRegistry, str, str], Awaitable[bool]]
-"""Puts a problem into a state, given its id and the cause."""
+"""Change a problem's state, given the registry, its id and the cause."""
 
 _WHICH = "Which one? Give its number or its name; `/problem` lists all."
 _DONE = "Done."
-"""Answers again what was answered before, where the record of it was erased."""
+"""Reply to a repeated command if the record of its change was erased."""
 
 
 def change_key(context: CommandContext) -> str:
-    """Return the key under which a command changes something once."""
+    """Return the idempotency key of a command's changes."""
     return f"command:{context.tape.name}:{context.command_entry.id}"
 
 
 async def find_recorded_change(context: CommandContext, cause: str) -> TapeEntry | None:
-    """Return the entry that records what a cause did; None where it did nothing yet."""
+    """Return the entry that records a cause's change; None if there is none yet."""
     known = context.fold.facts.decided_keys.get(cause)
     found = await context.tape.read_entries(known, known) if known is not None else []
     return found[0] if found else None
 
 
 async def find_problem(wanted: str, context: CommandContext) -> Problem:
-    """Return the problem that somebody names.
+    """Return the problem with this number or name.
 
     Raises:
-        MemoryRefused: There is none, or it may be several.
+        MemoryRefused: There is none, or the name is ambiguous.
     """
     found = match_problem(await context.memory.bus.problems.list_by_state(), wanted)
     if found is None:
@@ -107,7 +107,7 @@ async def done(wanted: str, context: CommandContext) -> CommandReply:
 
 
 async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
-    """Put a problem aside, by default the one that is worked on."""
+    """Change the state of a problem, by default the active one."""
     cause = change_key(context)
     if cause not in context.fold.facts.decided_keys:
         problems = context.memory.bus.problems
@@ -134,7 +134,7 @@ async def priority(arguments: str, context: CommandContext) -> CommandReply:
 
 
 async def _told(context: CommandContext, cause: str) -> CommandReply:
-    """Answer what a change did."""
+    """Reply with the recorded change."""
     entry = await find_recorded_change(context, cause)
     problems = _problems_in(entry.data) if entry is not None else []
     if len(problems) > 1:
@@ -146,7 +146,7 @@ async def _told(context: CommandContext, cause: str) -> CommandReply:
 
 
 def _problems_in(data: dict[str, Any]) -> list[Problem]:
-    """Return the problems that a change records, with their working sets as far as they live."""
+    """Return the problems that a change records, with those working sets that can be decoded."""
     sets = [working_set_from_json(one) for one in data.get("working", ())]
     by_problem = {one.problem_id: one for one in sets if one is not None}
     found = [problem_from_json(one) for one in data.get("problems", ())]
@@ -164,19 +164,19 @@ def formatted_name(problem: Problem) -> str:
 
 
 def summary_clause(summary: str) -> str:
-    """Return an exported summary as part of a sentence, cut where it is long; a full stop for none."""
+    """Return an exported summary as the end of a sentence, shortened; a full stop if empty."""
     told = "; ".join(line.strip() for line in summary.splitlines() if line.strip())
     return f": {escape_markdown(shorten(told, _SHOWN))}" if told else "."
 
 
 def put_aside_text(problem: Problem) -> str:
-    """Return what became of a problem that is not worked on any more, and what it came to."""
+    """Return the new state of a problem that is no longer active, and its summary."""
     states = {"background": "in the background", "completed": "done"}
     return f"{formatted_name(problem)} is {states.get(problem.state, problem.state)}{summary_clause(problem_summary(problem))}"
 
 
 def switch_text(left: Problem, taken: Problem) -> str:
-    """Return what a switch did."""
+    """Return the text that reports a switch."""
     parts = [f"You are on {formatted_name(taken)} now.", put_aside_text(left)]
     messages, _ = taken.resumable_size
     if summary := problem_summary(taken):
@@ -190,7 +190,7 @@ def switch_text(left: Problem, taken: Problem) -> str:
 
 
 def resume_button(problem: Problem) -> tuple[Button, ...]:
-    """Return the button that takes a problem up again; none where it has ended."""
+    """Return the button to resume a problem; empty if it is completed."""
     if problem.state == "completed":
         return ()
     return (Button(f"Back to {problem.name}", f"/problem switch {problem.problem_id}"),)
