@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiofiles
 import anyio
 import anyio.to_thread
+from aiofiles.ospath import exists
 
 from bot.core.clock import Clock
 
@@ -66,14 +68,14 @@ class Workspace:
             stamp = await anyio.to_thread.run_sync(self._stat)
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._text = await anyio.to_thread.run_sync(self._read)
+                self._text = await self._read()
         return self._text
 
     async def read_skill(self, name: str) -> str | None:
         """Return the text of a skill; None if there is none with this name."""
         for skill in (await self.read()).skills:
             if skill.name == name:
-                return await anyio.to_thread.run_sync(_read_text, skill.path)
+                return await _read_text(skill.path)
         return None
 
     def _stat(self) -> list[tuple[str, int, int]]:
@@ -89,20 +91,23 @@ class Workspace:
     def _skill_files(self) -> list[Path]:
         return sorted(self._root.glob("skills/*/SKILL.md"))[:MAX_SKILLS]
 
-    def _read(self) -> WorkspaceText:
+    async def _read(self) -> WorkspaceText:
         files = []
         for name in BOOTSTRAP:
             path = self._root / name
-            if path.exists() and (text := (_read_text(path) or "").strip()):
+            if await exists(path) and (text := (await _read_text(path) or "").strip()):
                 files.append((name, _cut(text, name)))
-        skills = [skill for path in self._skill_files() if (skill := _skill(path)) is not None]
+        paths = await anyio.to_thread.run_sync(self._skill_files)
+        texts = [(path, await _read_text(path) or "") for path in paths]
+        skills = [skill for path, text in texts if (skill := _skill(path, text)) is not None]
         return WorkspaceText(tuple(files), tuple(skills))
 
 
-def _read_text(path: Path) -> str | None:
+async def _read_text(path: Path) -> str | None:
     """Return a file's text; None, with a log warning, if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        async with aiofiles.open(path, encoding="utf-8", errors="replace") as file:
+            return await file.read()
     except OSError as error:
         logger.warning("%s cannot be read and is left out: %s", path, error.strerror)
         return None
@@ -115,11 +120,11 @@ def _cut(text: str, name: str) -> str:
     return f"{text[:MAX_BOOTSTRAP]}\n… (cut at {MAX_BOOTSTRAP} characters)"
 
 
-def _skill(path: Path) -> Skill | None:
-    """Read a skill's front matter; log a warning and return None if it is malformed."""
+def _skill(path: Path, text: str) -> Skill | None:
+    """Parse a skill's front matter; log a warning and return None if it is malformed."""
     import yaml
 
-    head, _, rest = (_read_text(path) or "").lstrip("\ufeff").partition("\n")
+    head, _, rest = text.lstrip("\ufeff").partition("\n")
     matter, closed, _ = rest.partition("\n---")
     try:
         fields: Any = yaml.safe_load(matter) if head.strip() == "---" and closed else None

@@ -1,4 +1,4 @@
-"""The message bus between channels and sessions: the only part of ``bot`` that channels see."""
+"""The message bus between channels and sessions; channels import nothing else of ``bot``."""
 
 from bot.bus.access.ports import AccessDecision, AccessRequest, Authorizer
 from bot.bus.media.ports import AttachmentReceiver, RemoteFile

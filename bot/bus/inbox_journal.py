@@ -1,4 +1,4 @@
-"""The inbox journal as a file: accepts durably, remembers what is done, stays small."""
+"""The inbox journal as a file: durable appends, duplicate detection, compaction."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _COMPACT_BYTES = 4 << 20
 
 
 class InboxJournal:
-    """Keeps accepted messages until they are done with, and their ids for longer.
+    """Stores accepted messages until they are done, and their ids for longer.
 
     Args:
-        path: The file; made if it is not there.
+        path: The file; created if missing.
         sync: Wait for the disk before a message counts as accepted.
     """
 
     def __init__(self, path: Path, *, sync: bool) -> None:
-        """Read the file; rewrite it with only what still matters."""
+        """Read the file, and rewrite it with only the live records."""
         private_directory(path.parent)
         self.state = JournalState()
         self._path = path
@@ -62,16 +62,16 @@ class InboxJournal:
         self._file = self._open(path)
 
     async def wait_settled(self, key: Key) -> None:
-        """Wait until the file is not being compacted, and this message is not being written."""
+        """Wait until no compaction runs and this message is not being written."""
         await self.compact_if_due()
         while (busy := self._compacted or self._writing.get(key)) is not None:
             await busy.wait()
 
     async def accept(self, record: AcceptedMessage) -> None:
-        """Make a message durable; it is pending and known from the call on.
+        """Make a message durable; it counts as pending and known from the call on.
 
         Raises:
-            BusError: The storage refused; the message is not known any more.
+            BusError: The storage refused; the message is forgotten again.
         """
         state, key = self.state, record.key
         state.seq = record.seq
@@ -94,7 +94,7 @@ class InboxJournal:
             self._writing.pop(key).set()
 
     def done(self, record: AcceptedMessage) -> bool:
-        """Forget a pending message, in the file with its next line; False if it was not pending."""
+        """Mark a message as done, in the file with its next line; False if it was not pending."""
         if self.state.pending.pop(record.seq, None) is None:
             return False
         self._done.append(record.seq)
@@ -102,10 +102,10 @@ class InboxJournal:
         return True
 
     async def compact(self) -> None:
-        """Keep no word of what is done with, and none of what is pending once it is done with.
+        """Remove the words of done messages from the file, and of pending ones once they are done.
 
         Raises:
-            BusError: The storage refused; nothing is lost, and it is tried again with ``tidy``.
+            BusError: The storage refused; nothing is lost, and ``compact_if_due`` tries again.
         """
         self.state.through = self.state.seq
         self._overdue = True
@@ -113,10 +113,10 @@ class InboxJournal:
             raise BusError(f"{self._path} could not be rewritten; check the disk, then ask again")
 
     async def compact_if_due(self) -> bool:
-        """Rewrite the file where that is due; messages that arrive meanwhile wait.
+        """Rewrite the file if that is due; messages that arrive meanwhile wait.
 
         Returns:
-            Whether the file is as it should be; the storage's refusal is in the log.
+            False if the storage refused, which is logged.
         """
         while self._compacted is not None:
             await self._compacted.wait()
@@ -133,7 +133,7 @@ class InboxJournal:
         return kept
 
     async def close(self) -> None:
-        """Write what is known to be done with, and close the file."""
+        """Write pending ``done`` records, and close the file."""
         with anyio.CancelScope(shield=True):
             await self.compact_if_due()
             await self._quiet()
@@ -142,7 +142,7 @@ class InboxJournal:
                 if self._done:
                     await self._file.append(encode_done(self._done), self.state.seq)
             except OSError as error:
-                # Messages that come back are recognised on their tapes.
+                # The tapes recognise messages that are delivered again.
                 logger.warning("the inbox journal could not be closed in order: %s", error)
         self._file.close()
 
@@ -171,10 +171,10 @@ class InboxJournal:
         return kept
 
     def _replaced(self, data: bytes) -> AppendFile:
-        """Put a new file in the old one's place; it is open before it is there.
+        """Replace the file with a new one, which is opened before the rename.
 
-        Whoever went on with the old one, for want of a descriptor, would write to a file without a
-        name.
+        Opening it afterwards could fail for lack of a descriptor, and appends would go to the
+        unlinked file.
         """
         path = self._path.with_name(self._path.name + ".new")
         write_synced(path, data)
@@ -188,7 +188,7 @@ class InboxJournal:
         return fresh
 
     async def _named(self) -> bool:
-        """Make the new file's name durable; return False where the storage refused."""
+        """Make the rename durable; return False if the storage refused."""
         try:
             await anyio.to_thread.run_sync(sync_directory, self._path.parent)
         except OSError:
@@ -205,7 +205,7 @@ class InboxJournal:
         return file
 
     def _snapshot(self) -> tuple[list[Key], list[AcceptedMessage], int, int]:
-        """Forget the oldest ids beyond the bound; return what still matters."""
+        """Drop the oldest ids beyond the limit; return the live records."""
         state = self.state
         pending = {record.key for record in state.pending.values()}
         while len(state.seen) > _REMEMBERED + len(pending):

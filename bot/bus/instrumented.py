@@ -1,7 +1,7 @@
-"""A bus that is counted and traced: wraps any other, and changes nothing of what it promises.
+"""Wrap a bus with metrics and tracing; its contract stays the same.
 
-A trace goes with its message: ``publish`` begins it, the session's turn goes on with it, the answer
-carries it to the channel, and the channel's last word on the answer ends it.
+A trace follows its message: ``publish`` starts it, the session's turn continues it, the answer
+carries it to the channel, and the final delivery report ends it.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from bot.core.telemetry.tracing import (
 )
 
 _UNDER_WAY = 10_000
-"""Answers whose last word a channel may owe at once before the oldest are not measured."""
+"""The most answers without a final report that one channel measures; the oldest are dropped."""
 
 
 class InstrumentedBus:
-    """See ``bot.bus.ports.Bus`` for the contract.
+    """A bus with metrics and tracing; see ``bot.bus.ports.Bus`` for the contract.
 
     Args:
-        bus: Does the work.
+        bus: The wrapped bus.
     """
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
     def channel(self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0) -> ChannelPort:
-        """Return a channel's two ends."""
+        """Return a channel's port."""
         return InstrumentedPort(
             name, self._bus.channel(name, shard=shard, shards=shards, epoch=epoch)
         )
 
     async def claim(self) -> SessionInbox:
-        """Wait for a session that has something and no holder."""
+        """Wait for a session that has items and no holder."""
         return InstrumentedInbox(await self._bus.claim())
 
     async def send(self, outbound: Outbound) -> None:
-        """Hand something to its channel."""
+        """Send an answer, partial or activity to its channel."""
         if isinstance(outbound, Answer) and outbound.trace is None:
             trace = find_traceparent(outbound.session, outbound.id, outbound.reply_to)
             trace = trace or current_traceparent()
@@ -71,7 +71,7 @@ class InstrumentedBus:
         await self._bus.drain()
 
     async def compact(self) -> None:
-        """Keep on disk no word of messages that are done with."""
+        """Remove the words of done messages from the disk."""
         await self._bus.compact()
 
     def lock_session(self, session: str) -> AbstractAsyncContextManager[None]:
@@ -79,24 +79,24 @@ class InstrumentedBus:
         return self._bus.lock_session(session)
 
     async def run(self) -> None:
-        """Do in the background what the bus needs."""
+        """Run the bus's background work."""
         await self._bus.run()
 
     async def statistics(self) -> dict[str, Any]:
-        """Return a snapshot."""
+        """Return a snapshot of the bus's queues."""
         return await self._bus.statistics()
 
     async def aclose(self) -> None:
-        """Stop taking messages and close the files."""
+        """Accept no more messages, and close the files."""
         await self._bus.aclose()
 
     async def metric_samples(self) -> list[MetricSample]:
-        """Return the snapshot as metrics, for ``Operations.sample``."""
+        """Return the statistics as metrics, for ``MonitoringServer.sample``."""
         return bus_samples(await self._bus.statistics())
 
 
 class InstrumentedInbox:
-    """The receiving end of one session."""
+    """One session's inbox with metrics and tracing."""
 
     def __init__(self, inbox: SessionInbox) -> None:
         self._inbox = inbox
@@ -107,21 +107,21 @@ class InstrumentedInbox:
         return self._inbox.session
 
     async def receive(self) -> Delivery | DeliveryReport | ReleaseRequest:
-        """Return what comes next, waiting for it."""
+        """Return the next item, waiting for it."""
         return _seen(await self._inbox.receive())
 
     def receive_nowait(self) -> Delivery | DeliveryReport | ReleaseRequest | None:
-        """Return the next one if there is one."""
+        """Return the next item; None if there is none."""
         item = self._inbox.receive_nowait()
         return None if item is None else _seen(item)
 
     def release(self, *, failed: bool = False) -> None:
-        """Give the session up."""
+        """Release the session."""
         self._inbox.release(failed=failed)
 
 
 class InstrumentedPort:
-    """A channel's two ends."""
+    """A channel's port with metrics and tracing."""
 
     def __init__(self, name: str, port: ChannelPort) -> None:
         self._name = name
@@ -146,7 +146,7 @@ class InstrumentedPort:
         return accepted
 
     async def receive(self) -> Outbound:
-        """Return the next thing to show."""
+        """Return the next item to show."""
         outbound = await self._port.receive()
         if isinstance(outbound, Answer):
             key = (outbound.session, outbound.id)
@@ -160,14 +160,14 @@ class InstrumentedPort:
         return outbound
 
     async def report(self, report: DeliveryReport) -> None:
-        """Say what became of an answer."""
+        """Report the delivery of an answer."""
         await self._port.report(report)
         if report.final:
             outcome = "delivered" if report.delivered else "refused"
             self._over((report.session, report.answer), outcome)
 
     async def wait_drained(self) -> None:
-        """Wait until nothing waits for its answer."""
+        """Wait until every accepted message is acknowledged."""
         await self._port.wait_drained()
 
     def _over(self, key: tuple[str, str], outcome: str) -> None:
@@ -183,11 +183,11 @@ class InstrumentedPort:
 
 
 def bus_samples(statistics: Mapping[str, Any]) -> list[MetricSample]:
-    """Return a bus's snapshot as metrics; what it does not know is left out."""
+    """Return a bus's statistics as metrics; missing values are left out."""
     found = []
     for of, keys in ((metrics.INBOUND_DEPTH, ("depth", "pending")), (metrics.INBOUND_AGE, _AGE)):
         value = next((statistics[key] for key in keys if key in statistics), None)
-        # One number is that of the only queue.
+        # A single number is the value of the only queue.
         queues = value if isinstance(value, Mapping) else {} if value is None else {0: value}
         found += [MetricSample(of, each, (str(queue),)) for queue, each in queues.items()]
     return found + [MetricSample(of, statistics[key]) for of, key in _PLAIN if key in statistics]

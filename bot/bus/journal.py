@@ -1,12 +1,12 @@
-"""The inbox journal: which messages were accepted, and which are done with.
+"""Format of the inbox journal: its lines, and the fold that reads them. Pure.
 
 Rule 1: a message is accepted once its ``in`` line is durable.
-Rule 2: a ``done`` line may be late (it is written with the next ``in`` line): a message that comes
-    back after a kill is recognised on its tape.
-Rule 3: ``seen`` lines keep the platform ids of messages done with, so that a duplicate is known.
-Rule 4: a ``compact`` line names the newest of the messages whose words leave the file as soon as they
-    are done with.
-Rule 5: a line that cannot be read costs itself alone.
+Rule 2: a ``done`` line may be late (it is written with the next ``in`` line): a message that is
+    delivered again after a kill is recognised on its tape.
+Rule 3: ``seen`` lines keep the platform ids of done messages, so that duplicates are recognised.
+Rule 4: a ``compact`` line names the newest of the messages whose words leave the file as soon as
+    they are done.
+Rule 5: an unreadable line is skipped; the others are kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AcceptedMessage:
-    """An accepted message: its place in the order of acceptance, and when."""
+    """An accepted message, with its sequence number and time of acceptance."""
 
     seq: int
     accepted_at: datetime
@@ -36,20 +36,20 @@ class AcceptedMessage:
 
     @property
     def key(self) -> Key:
-        """What a duplicate is recognised by."""
+        """The key by which duplicates are recognised."""
         return self.inbound.session, self.inbound.id
 
 
 @dataclass(slots=True)
 class JournalState:
-    """What a journal says, and the fold that reads it.
+    """The fold of a journal's lines.
 
     Attributes:
-        pending: Accepted and not done with, in order.
-        seen: Keys of all messages remembered, oldest first.
-        seq: The newest number given.
-        through: Messages up to this number leave nothing behind in the file.
-        damaged: Lines that could not be read.
+        pending: Accepted messages that are not done, by sequence number, in order.
+        seen: Keys of all remembered messages, oldest first.
+        seq: The newest sequence number.
+        through: Messages up to this number leave no words in the file.
+        damaged: How many lines could not be read.
     """
 
     pending: OrderedDict[int, AcceptedMessage] = field(default_factory=OrderedDict)
@@ -59,7 +59,7 @@ class JournalState:
     damaged: int = 0
 
     def read(self, raw: bytes) -> None:
-        """Take one line in. Never raises."""
+        """Apply one line; never raises."""
         try:
             self._apply(json.loads(raw))
         except (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError):
@@ -106,7 +106,7 @@ def encode_in(record: AcceptedMessage) -> bytes:
 
 
 def decode_in(raw: str | bytes) -> AcceptedMessage:
-    """Return what a line of ``encode_in`` holds.
+    """Parse a line of ``encode_in``.
 
     Raises:
         InvalidInbound: It names no usable session.
@@ -116,22 +116,22 @@ def decode_in(raw: str | bytes) -> AcceptedMessage:
 
 
 def encode_done(seqs: Iterable[int]) -> bytes:
-    """Return the line that closes messages."""
+    """Return the line that marks messages as done."""
     return _line(op="done", seqs=list(seqs))
 
 
 def encode_seen(key: Key, seq: int) -> bytes:
-    """Return the line that remembers a message done with."""
+    """Return the line that remembers a done message's id."""
     return _line(op="seen", session=key[0], id=key[1], seq=seq)
 
 
 def encode_compact(through: int) -> bytes:
-    """Return the line that has messages up to this number leave nothing behind."""
+    """Return the line by which messages up to this number leave no words in the file."""
     return _line(op="compact", through=through)
 
 
 def _rest(inbound: Inbound) -> dict[str, Any]:
-    """Return the fields that few messages need."""
+    """Return the optional fields that are set."""
     rest: dict[str, Any] = {}
     if not inbound.expects_answer:
         rest["asks"] = False
@@ -161,7 +161,7 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
         sent_at=datetime.fromisoformat(line["sent"]),
         private=bool(line["private"]),
         quote=_text(line["quote"]),
-        # Lines without a role are from when the console was the only channel.
+        # Lines without a role date from when the console was the only channel.
         role="owner" if line.get("role", "owner") == "owner" else "member",
         expects_answer=bool(line.get("asks", True)),
         edits=_text(line.get("edits")),

@@ -1,8 +1,8 @@
 """The message bus within one process: an inbox journal on disk, queues in memory.
 
-On a kill every accepted message is in the journal and is delivered at the next start, marked as
-redelivered; answers are on the tapes. When a session is full its channel is told (``SessionFull``);
-a slow session or channel delays no other.
+After a kill every accepted message is delivered again from the journal, marked as redelivered;
+answers are on the tapes. A full session refuses messages with ``SessionFull``; a slow session or
+channel delays no other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bot.bus.queue_limits import queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import BusClosed, BusError
 
-# A holder has at most one report in hand and one on the way to it.
+# A worker handles one report while at most one more is on its way to it.
 _HELD_REPORTS = 2
 
 
@@ -42,7 +42,7 @@ class _Session:
 
 @dataclass(slots=True, eq=False)
 class LocalDelivery:
-    """An accepted message in a worker's hands."""
+    """An accepted message, delivered to a worker."""
 
     record: AcceptedMessage
     redelivered: bool
@@ -55,21 +55,21 @@ class LocalDelivery:
 
     @property
     def given_up(self) -> bool:
-        """False: the process that is the only one keeps evidence of what broke it (``Suspects``)."""
+        """False: a single process tracks poison messages itself (``PoisonMessages``)."""
         return False
 
     @property
     def accepted_at(self) -> datetime:
-        """When it became durable."""
+        """When it was accepted."""
         return self.record.accepted_at
 
     async def ack(self) -> None:
-        """Done with; the journal learns of it with its next line, or at once (see ``compact``)."""
+        """Mark it as done; the journal records it with the next line, or at once if compacting."""
         await self._bus.done(self.record)
 
 
 class LocalInbox:
-    """The receiving end of one session."""
+    """One session's inbox."""
 
     def __init__(self, bus: LocalBus, session: str, queue: _Session) -> None:
         self.session = session
@@ -84,7 +84,7 @@ class LocalInbox:
         return item
 
     def receive_nowait(self) -> LocalDelivery | DeliveryReport | None:
-        """Return the next one if there is one."""
+        """Return the next item; None if there is none."""
         if not self._queue.waiting:
             return None
         item = self._queue.waiting.popleft()
@@ -95,16 +95,16 @@ class LocalInbox:
         return item
 
     def release(self, *, failed: bool = False) -> None:
-        """Give the session up."""
+        """Release the session."""
         self._bus.give_back(self.session, failed=failed)
 
 
 class LocalBus:
-    """See ``bot.bus.ports.Bus`` for the contract.
+    """The bus of a single process; see ``bot.bus.ports.Bus`` for the contract.
 
     Args:
-        folder: Where the journal lives; made if it is not there.
-        session_limit: Messages that one session may have waiting.
+        folder: The journal's folder; created if missing.
+        session_limit: The most messages that wait in one session.
         sync: Wait for the disk before a message counts as accepted.
         clock: Dates acceptance.
     """
@@ -112,7 +112,7 @@ class LocalBus:
     def __init__(
         self, folder: Path, *, session_limit: int, sync: bool = True, clock: Clock | None = None
     ) -> None:
-        """Read the journal; what was accepted and not done with waits again."""
+        """Read the journal; accepted messages that are not done wait again."""
         self._journal = InboxJournal(folder / "inbox.jsonl", sync=sync)
         self._limit = session_limit
         self._clock = clock or SystemClock()
@@ -128,10 +128,10 @@ class LocalBus:
             self._counts[record.inbound.session] += 1
             self._enqueue(record.inbound.session, LocalDelivery(record, True, self))
 
-    # Channels' side.
+    # For channels.
 
     def channel(self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0) -> LocalPort:  # noqa: ARG002
-        """Return a channel's two ends, which are the same for all its shards."""
+        """Return a channel's port, which is the same for all its shards."""
         return LocalPort(self, self._outboxes.setdefault(name, Outbox()))
 
     async def publish(self, inbound: Inbound) -> PublishResult:
@@ -152,15 +152,15 @@ class LocalBus:
         return PublishResult()
 
     def report(self, report: DeliveryReport) -> None:
-        """Hand a channel's word on an answer to its session."""
+        """Pass a delivery report to its session."""
         if report.final:
             self._on_their_way.discard(report.answer)
         self._enqueue(report.session, report)
 
-    # Workers' side.
+    # For workers.
 
     async def claim(self) -> LocalInbox:
-        """Wait for a session with something and no holder."""
+        """Wait for a session that has items and no holder."""
         while not self._ready:
             self._ready_arrived = anyio.Event()
             await self._ready_arrived.wait()
@@ -170,7 +170,7 @@ class LocalBus:
         return LocalInbox(self, session, queue)
 
     async def send(self, outbound: Outbound) -> None:
-        """Hand something to its channel; an answer on its way already is not sent again."""
+        """Send an item to its channel; an answer already on its way is not sent again."""
         if isinstance(outbound, Answer):
             if outbound.id in self._on_their_way or self._reported(outbound):
                 return
@@ -178,11 +178,11 @@ class LocalBus:
         self.show(outbound)
 
     def show(self, outbound: Outbound) -> None:
-        """Hand something to its channel, whether or not it is there already."""
+        """Send an item to its channel, even if it is on its way already."""
         self._outboxes.setdefault(outbound.address.channel, Outbox()).put(outbound)
 
     async def done(self, record: AcceptedMessage) -> None:
-        """Note that a message's outcome is on its tape and was delivered."""
+        """Mark a message as done: its outcome is on the tape and was delivered."""
         if self._journal.done(record):
             self._uncount(record.inbound.session)
         queue = self._sessions.get(record.inbound.session)
@@ -193,7 +193,7 @@ class LocalBus:
         await self._journal.compact_if_due()
 
     def give_back(self, session: str, *, failed: bool) -> None:
-        """Take a session from its holder; what is not done with waits again, in order."""
+        """Release a session; unacknowledged messages wait again, in order."""
         queue = self._sessions[session]
         queue.held = False
         for delivery in reversed(queue.taken.values()):
@@ -201,7 +201,7 @@ class LocalBus:
             queue.waiting.appendleft(delivery)
         queue.taken.clear()
         if failed:
-            # Whether the holder got to these is not known; a report does no harm twice.
+            # The holder may not have handled these; a repeated report does no harm.
             queue.waiting.extendleft(reversed(queue.reports))
         queue.reports.clear()
         if queue.waiting:
@@ -210,13 +210,13 @@ class LocalBus:
             del self._sessions[session]
 
     async def drain(self) -> None:
-        """Wait until nothing is pending."""
+        """Wait until no message is pending."""
         while self._journal.state.pending:
             self._drained = anyio.Event()
             await self._drained.wait()
 
     async def compact(self) -> None:
-        """Keep on disk no word of messages that are done with; see ``bot.bus.ports.Bus``."""
+        """Remove the words of done messages from the disk; see ``bot.bus.ports.Bus``."""
         if self._closed:
             raise BusClosed("tapebot is stopping")
         await self._journal.compact()
@@ -227,11 +227,11 @@ class LocalBus:
         yield
 
     async def run(self) -> None:
-        """Do nothing until cancelled: all is done where it is asked for."""
+        """Do nothing until cancelled: there is no background work."""
         await anyio.sleep_forever()
 
     async def statistics(self) -> dict[str, Any]:
-        """Return a snapshot."""
+        """Return a snapshot of the queues."""
         return {
             "pending": len(self._journal.state.pending),
             "sessions": len(self._sessions),
@@ -240,11 +240,11 @@ class LocalBus:
         }
 
     async def aclose(self) -> None:
-        """Stop taking messages; write what is known to be done with."""
+        """Accept no more messages; write pending ``done`` records."""
         self._closed = True
         await self._journal.close()
 
-    # Inside.
+    # Internal.
 
     def _admit(self, inbound: Inbound) -> None:
         if self._closed:
@@ -254,7 +254,7 @@ class LocalBus:
             raise session_full_error(waiting)
 
     def _reported(self, answer: Answer) -> bool:
-        """Say whether a channel's last word on an answer still waits for its session."""
+        """Return whether a final delivery report of an answer still waits for its session."""
         queue = self._sessions.get(answer.session)
         waiting = () if queue is None else (*queue.waiting, *queue.reports)
         return any(
@@ -280,7 +280,7 @@ class LocalBus:
 
 
 class LocalPort:
-    """A channel's two ends."""
+    """A channel's port."""
 
     def __init__(self, bus: LocalBus, outbox: Outbox) -> None:
         self._bus = bus
@@ -291,13 +291,13 @@ class LocalPort:
         return await self._bus.publish(inbound)
 
     async def receive(self) -> Outbound:
-        """Return the next thing to show."""
+        """Return the next item to show."""
         return await self._outbox.get()
 
     async def report(self, report: DeliveryReport) -> None:
-        """Say what became of an answer."""
+        """Report the delivery of an answer."""
         self._bus.report(report)
 
     async def wait_drained(self) -> None:
-        """Wait until nothing waits for its answer."""
+        """Wait until every accepted message is acknowledged."""
         await self._bus.drain()

@@ -1,4 +1,4 @@
-"""What travels on the bus.
+"""Messages on the bus: inbound messages, answers, partials, activity and delivery reports.
 
 Rule 1: everything here is frozen; a channel and a worker may hold the same object.
 Rule 2: text is text. Nothing is ever parsed out of an answer on its way to a channel.
@@ -16,7 +16,7 @@ from typing import Literal
 from bot.core.errors import InvalidInbound
 
 Role = Literal["owner", "member"]
-"""What a person may do here: the owner everything, a member what harms nobody else."""
+"""What a person may do: an owner everything, a member only what affects nobody else."""
 
 _CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _PART = re.compile(r"[^:\s]{1,256}")
@@ -24,12 +24,12 @@ _PART = re.compile(r"[^:\s]{1,256}")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a conversation takes place.
+    """A conversation's location.
 
     Attributes:
-        channel: The channel's name, e.g. ``telegram``.
+        channel: The channel's name, such as ``telegram``.
         chat_id: The platform's id of the chat; no colon, no white space.
-        topic: The platform's id of the topic or thread, if the chat has such.
+        topic: The platform's id of the topic or thread, if the chat has them.
     """
 
     channel: str
@@ -57,7 +57,7 @@ class Address:
         """Return the address of a session key.
 
         Raises:
-            InvalidInbound: It is not one.
+            InvalidInbound: It is no session key.
         """
         channel, _, rest = session.partition(":")
         chat_id, _, topic = rest.partition(":")
@@ -66,7 +66,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote a message: the platform's id, which cannot be forged, and the name shown."""
+    """A message's sender: the platform's id, which cannot be forged, and the display name."""
 
     id: str
     name: str
@@ -74,16 +74,16 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """What came with a message beside its text.
+    """A file that came with a message.
 
     Attributes:
-        kind: What it is to the person who sent it.
-        name: Its file name, or a word for it where the platform gives none.
-        mime: Its media type.
-        size: Bytes; 0 where unknown.
-        blob: SHA-256 of its content in the blob store, hexadecimal; None where it was not kept.
-        text: What it says, as far as that could be read; not the person's own words.
-        note: Why it was not kept or not read, in plain words; None where all went well.
+        kind: The kind of file, as its sender sees it.
+        name: The file's name, or a word for it if the platform gives none.
+        mime: The file's media type.
+        size: The size in bytes; 0 if unknown.
+        blob: SHA-256 of the content in the blob store, hexadecimal; None if it was not stored.
+        text: The text extracted from the file; not the person's own words.
+        note: Why it was not stored or not read, for people; None if all went well.
     """
 
     kind: Literal["image", "voice", "audio", "video", "document"]
@@ -102,20 +102,21 @@ class Inbound:
     Attributes:
         address: The conversation.
         id: The platform's id of the message, unique within the conversation; duplicates are
-            dropped by it.
-        sender: Who wrote it.
+            recognised by it.
+        sender: The author.
         text: The person's own words.
-        sent_at: When, by the platform's clock, aware.
-        private: True where only this person and the bot are present.
-        quote: Text of somebody else's that the message quotes or forwards; never the person's own.
-        role: What the sender may do.
-        expects_answer: False for what is only overheard: it is kept as context and not answered.
-        edits: The platform's id of the message that this one takes the place of.
-        attachments: What came with it.
-        pressed_message_id: The platform's id of the bot's message whose button was pressed, where this is that.
-        via: Where the answer to a command is shown, where that is not the conversation: whoever
-            gave it looks at the conversation from elsewhere, and is no part of it.
-        trace: Where it stands in a trace, for who works on it next; see ``bot.core.telemetry.tracing``.
+        sent_at: The time by the platform's clock, aware.
+        private: True if only this person and the bot are present.
+        quote: Text of somebody else that the message quotes or forwards; never the person's own.
+        role: The sender's role.
+        expects_answer: False for overheard messages, which are kept as context and not answered.
+        edits: The platform's id of the message that this one replaces.
+        attachments: The files that came with it.
+        pressed_message_id: The platform's id of the bot's message whose button was pressed, if one
+            was.
+        via: The surface that gets the answer to a command, if not the conversation: the command's
+            author views the conversation from there, and takes no part in it.
+        trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
 
     address: Address
@@ -141,14 +142,14 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """The bus's word that a message is durable (or was already known)."""
+    """Confirms that a message is durable, or was already known."""
 
     duplicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button below an answer; pressing it is sending its command."""
+    """A button below an answer; pressing it sends its command."""
 
     label: str
     command: str
@@ -156,11 +157,11 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingFile:
-    """A file that goes out with an answer.
+    """A file that is sent with an answer.
 
     Attributes:
-        name: What it is called in the chat.
-        path: Where it lies on this machine, inside the home folder.
+        name: The file's name in the chat.
+        path: The file's path on this machine, inside the home folder.
     """
 
     name: str
@@ -168,27 +169,25 @@ class OutgoingFile:
 
     @property
     def place(self) -> str:
-        """Where it lies, for people who need not know the machine: its folder there and its name."""
+        """The path for people: the name of its folder and its own, without the home folder."""
         return f"{self.path.parent.name}/{self.path.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Text that must reach the chat, whole and once.
+    """Text that must be delivered to the chat, whole and once.
 
     Attributes:
         address: The conversation.
         id: Identifies this answer in delivery reports; the same after a restart.
         text: Markdown.
-        reply_to: The platform's id of the message that is answered, if any; the newest of them
-            where it answers several.
+        reply_to: The platform's id of the message that it answers, if any; of several, the newest.
         stream: The stream of partials that this text completes, if it was streamed.
-        buttons: Shown below it, where the platform has buttons; the text makes sense without them.
-        shown: Platform messages that carry parts of it already, in order, as far as was reported.
-        replaces: The platform message whose place it takes: that of the pressed button.
-        files: Shown below it, in order. One that cannot be shown, since it is gone or too large, is
-            told of in the text.
-        of: Key of the session whose answer it is, where it is shown in another conversation.
+        buttons: Shown below it if the platform has buttons; the text makes sense without them.
+        shown: Ids of platform messages that already carry parts of it, in order, as reported.
+        replaces: The platform's id of the message that it replaces: that of the pressed button.
+        files: Sent below it, in order; a file that is gone or too large is mentioned in the text.
+        of: Key of the session that it belongs to, if it is shown in another conversation.
         trace: As in ``Inbound``.
     """
 
@@ -206,7 +205,7 @@ class Answer:
 
     @property
     def session(self) -> str:
-        """Key of the session that is told what became of it."""
+        """Key of the session that gets the delivery reports."""
         return self.of or self.address.session
 
 
@@ -216,8 +215,8 @@ class Partial:
 
     Attributes:
         address: The conversation.
-        stream: Names the stream; the id of the answer that completes it.
-        text: All of it so far.
+        stream: The stream's name; the id of the answer that completes it.
+        text: The whole text so far.
         reply_to: As in ``Answer``.
         shown: As in ``Answer``.
     """
@@ -231,11 +230,11 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the bot is doing for a chat, for typing signs and spinners; may be dropped.
+    """What the bot is doing for a chat, for typing indicators; may be dropped.
 
     Attributes:
         address: The conversation.
-        state: ``thinking`` while a turn runs, ``tool`` while a tool does, ``idle`` after it.
+        state: ``thinking`` while a turn runs, ``tool`` while a tool runs, ``idle`` afterwards.
         detail: The tool's name.
     """
 
@@ -249,15 +248,15 @@ Outbound = Answer | Partial | Activity
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """A channel's word on an answer.
+    """A channel's report on the delivery of an answer.
 
     Attributes:
         session: The session's key.
         answer: The answer's id.
-        delivered: False where the platform refused it for good.
+        delivered: False if the platform refused it for good.
         platform_ids: Ids of the platform messages that carry it, in order.
-        error: Why not, where it was not delivered.
-        final: False for a word on the way: these messages carry a part of it, more will follow.
+        error: Why it was not delivered; None if it was.
+        final: False for a report on parts of an answer, which is followed by others.
     """
 
     session: str
@@ -270,4 +269,4 @@ class DeliveryReport:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """Another process wants the session: its holder leaves if it has nothing to do."""
+    """Asks a session's holder to release it if idle: another process or session needs it."""

@@ -1,7 +1,7 @@
-"""What waits to be shown in one channel's chats.
+"""A channel's queue of items to show.
 
 Rule 1: a chat's answers keep their order; chats take turns.
-Rule 2: of partials of one stream only the newest waits, and none once its answer does.
+Rule 2: of a stream's partials only the newest waits, and none once its answer does.
 Rule 3: of activity only the newest waits. So a chat's queue is bounded by its answers, and those by
     the messages that its session may have waiting.
 """
@@ -16,7 +16,7 @@ from bot.bus.messages import Activity, Answer, Outbound, Partial
 
 
 class Outbox:
-    """A fair, coalescing queue."""
+    """A queue that takes chats in turn and coalesces partials and activity."""
 
     def __init__(self) -> None:
         self._chats: OrderedDict[str, list[Outbound]] = OrderedDict()
@@ -31,7 +31,7 @@ class Outbox:
         return sum(isinstance(item, Answer) for chat in self._chats.values() for item in chat)
 
     def put(self, outbound: Outbound) -> None:
-        """Add something; returns at once."""
+        """Add an item; never blocks."""
         waiting = self._chats.setdefault(outbound.address.session, [])
         if isinstance(outbound, Activity):
             waiting[:] = [item for item in waiting if not isinstance(item, Activity)]
@@ -45,14 +45,14 @@ class Outbox:
         self._filled.set()
 
     async def get(self) -> Outbound:
-        """Return the next thing to show, waiting for it."""
+        """Return the next item, waiting for it."""
         while (outbound := self.get_nowait()) is None:
             self._filled = anyio.Event()
             await self._filled.wait()
         return outbound
 
     def get_nowait(self) -> Outbound | None:
-        """Return the next thing to show, if there is one."""
+        """Return the next item; None if there is none."""
         if not self._chats:
             return None
         session, waiting = next(iter(self._chats.items()))

@@ -1,6 +1,6 @@
-"""What shards of one bot share in the database: how far they read, and whose turn it is.
+"""Store Discord read positions and space out shard logins in PostgreSQL.
 
-It is what ``channels.discord`` asks for; channels do not see the database.
+It implements interfaces of ``channels.discord``; channels do not see the database.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bot.core.database.connections import Database
 from bot.core.errors import BusError, DatabaseUnavailable
 
 ReadPosition = tuple[int, int, int | None]
-"""A channel, the last message dealt with in it, and its server."""
+"""Ids of a channel, of the last message handled in it, and of its server."""
 
 _READ = "select place, last, server from tapebot.discord_mark where bot = %s"
 _WRITE = """
@@ -27,10 +27,10 @@ insert into tapebot.discord_mark as mark (bot, place, last, server)
 
 
 class PostgresReadPositions:
-    """The marks of all shards of a bot.
+    """The read positions of all shards of a bot.
 
     Args:
-        database: Set up for this version.
+        database: The database, at this version's schema.
         bot: The channel's name.
     """
 
@@ -39,7 +39,7 @@ class PostgresReadPositions:
         self._bot = bot
 
     async def read(self) -> Iterable[ReadPosition]:
-        """Return the marks of all shards.
+        """Return the read positions of all shards.
 
         Raises:
             BusError: The database cannot be reached.
@@ -48,7 +48,7 @@ class PostgresReadPositions:
         return [(place, last, server) for place, last, server in rows]
 
     async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
-        """Keep marks that moved, and forget channels; a mark never goes back.
+        """Store read positions, which never move back, and delete those of dropped channels.
 
         Raises:
             BusError: The database cannot be reached.
@@ -58,7 +58,7 @@ class PostgresReadPositions:
 
 
 async def reserve_slot(database: Database, name: str, apart: float) -> float:
-    """Reserve the next turn of a name, that many seconds after the one before; return the seconds until it.
+    """Reserve a name's next slot, ``apart`` seconds after the last; return the seconds until it.
 
     Raises:
         BusError: The database cannot be reached.

@@ -1,4 +1,4 @@
-"""Updates in the database that processes share: another gateway goes on where one has died."""
+"""Store platform updates in PostgreSQL, so that another gateway continues after a crash."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from bot.core.errors import BusError, DatabaseUnavailable
 logger = logging.getLogger(__name__)
 
 MOST_WAITING = 50_000
-"""Updates of people who were let in that may wait in a channel."""
+"""The most updates of people with access that wait in a channel."""
 
 MOST_OF_STRANGERS = 500
-"""Updates of others that may wait beside them."""
+"""The most updates of other people that wait besides them."""
 
 _AT_ONCE = 100
 _PAUSE = 1.0
@@ -40,11 +40,11 @@ class PostgresSpool(SharedSpool):
     """The updates of one channel.
 
     Args:
-        database: Set up for this version.
-        wakeups: Tell of what arrived.
+        database: The database, at this version's schema.
+        wakeups: Notifications of new updates.
         channel: The channel's name.
-        most: Updates of people who were let in that may wait.
-        most_of_strangers: Updates of others that may wait.
+        most: The most updates of people with access that wait.
+        most_of_strangers: The most updates of other people that wait.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PostgresSpool(SharedSpool):
         self._most = {True: most, False: most_of_strangers}
 
     async def put(self, number: int, raw: Any) -> None:
-        """Keep an update that was taken; when this returns it is durable.
+        """Store an update that this process took; it is durable when this returns.
 
         Raises:
             BusError: The database cannot be reached, or refused.
@@ -73,21 +73,21 @@ class PostgresSpool(SharedSpool):
             raise BusError(f"the message could not be kept: {error}") from error
 
     async def remove(self, number: int) -> None:
-        """Forget an update that was handled; one that cannot be removed comes again later."""
+        """Delete a handled update; one that cannot be removed is handled again later."""
         try:
             await self._forget([number], taken=True)
         except BusError as error:
             logger.warning("the handled update %s could not be removed: %s", number, error)
 
     async def load(self) -> list[tuple[int, Any]]:
-        """Return what a run before this one took and did not handle, in order."""
+        """Return the updates that an earlier run took and did not handle, in order."""
         return await self._readable(await self._insist(_LOAD, []))
 
     async def enqueue(self, number: int, raw: Any, *, known: bool) -> None:
-        """Keep an update for whichever process handles them; when this returns it is durable.
+        """Store an update for whichever process handles them; it is durable when this returns.
 
         Raises:
-            BusError: The database cannot be reached, or as many wait as may.
+            BusError: The database cannot be reached, or too many updates wait.
         """
         values = [number, _text(raw), known, self._most[known]]
         rows = await self._done("select tapebot.spool_arrive(%s, %s, %s, %s, %s)", values)
@@ -98,7 +98,7 @@ class PostgresSpool(SharedSpool):
             )
 
     async def fetch_untaken(self, *, wait: bool = True) -> list[tuple[int, Any]]:
-        """Return what arrived and is neither taken nor settled, in order, and not too much at once."""
+        """Return a batch of updates that are neither taken nor settled, in order."""
         while True:
             event = self._wakeups.event(f"spool:{self._channel}")
             rows = await self._insist(_ARRIVED, [_AT_ONCE])
@@ -109,10 +109,10 @@ class PostgresSpool(SharedSpool):
                 await self._wakeups.wait(event)
 
     async def discard_untaken(self, numbers: Collection[int]) -> None:
-        """Forget which of these were not ``put`` meanwhile: they are done with.
+        """Delete those of these updates that were not ``put`` meanwhile.
 
         Raises:
-            BusError: The database cannot be reached, or refused; they arrive again.
+            BusError: The database cannot be reached, or refused; they are returned again.
         """
         await self._forget(list(numbers), taken=False)
 
@@ -130,7 +130,7 @@ class PostgresSpool(SharedSpool):
         return found
 
     async def _insist(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        """Ask until the database answers."""
+        """Repeat a query until the database answers."""
         while True:
             try:
                 return await self._done(sql, values)

@@ -1,7 +1,7 @@
-"""How many messages a session may have waiting.
+"""Limits on the messages that wait in a session.
 
 Rule 1: commands have a reserve, so that a person can still stop what fills the session.
-Rule 2: what is only overheard leaves room for what is asked.
+Rule 2: overheard messages leave room for messages that expect an answer.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _RESERVE = 10
 
 
 def queue_limit(inbound: Inbound, limit: int) -> int:
-    """Return how many may wait before this message is refused."""
+    """Return the number of waiting messages at which this one is refused."""
     room = limit if inbound.expects_answer else limit // 2
     return room + (_RESERVE if inbound.expects_answer and inbound.text.startswith("/") else 0)
 
 
 def session_full_error(waiting: int) -> SessionFull:
-    """Return the refusal of a message behind so many."""
+    """Return the error for a message that is refused because so many wait."""
     return SessionFull(
         f"{waiting} messages already wait here, which is the most allowed: "
         "this one was not taken, please send it again later"

@@ -1,6 +1,6 @@
-"""What the web channel and the program's site are to each other.
+"""Interfaces between the web channel and the web application.
 
-The channel carries conversations; the site serves pages, and knows who is logged in and what tapes hold.
+The channel carries conversations; the site serves pages, manages logins and reads tapes.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from bot.bus.messages import Address, Answer, Attachment, Button, OutgoingFile, Role
 
 if TYPE_CHECKING:
-    # Loaded only where a site is served.
+    # Loaded only if a site is served.
     from fastapi import APIRouter
     from starlette.requests import HTTPConnection
 
 WEB_CHANNEL = "web"
-"""The channel's name."""
+"""The web channel's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebUser:
-    """Somebody who is logged in.
+    """A logged-in user.
 
     Attributes:
-        id: The channel's id of them, and of their chat: ``local`` for whoever runs the program on this
-            machine, ``telegram.42`` for who logged in by a code sent to ``telegram:42``.
-        name: As shown.
-        role: What they may do, as the door says now.
+        id: The user's and the chat's id on the channel: ``local`` for the operator on this machine,
+            ``telegram.42`` for a login by a code sent to ``telegram:42``.
+        name: The display name.
+        role: The current role by access control.
     """
 
     id: str
@@ -36,7 +36,7 @@ class WebUser:
 
     @property
     def address(self) -> Address:
-        """Their conversation."""
+        """The user's conversation."""
         return Address(WEB_CHANNEL, self.id)
 
 
@@ -45,16 +45,16 @@ class TranscriptMessage:
     """One message of a conversation, as a chat shows it.
 
     Attributes:
-        position: Id of the entry on the tape that settled it: lines are in the order of these.
-        id: Of a person's message the platform's id (``Inbound.id``); of an answer its id.
-        author: Who said it.
-        name: As shown; empty for the bot.
-        text: A person's words as they are; Markdown of the bot's.
-        at: When, ISO 8601.
-        buttons: Below it.
-        replaces: Id of the line whose place it takes.
-        attachments: What came with a person's message.
-        files: What goes out with an answer.
+        position: Id of the entry on the tape that determines the message's place in the order.
+        id: The platform's id of a person's message (``Inbound.id``), or an answer's id.
+        author: The kind of author.
+        name: The author's display name; empty for the bot.
+        text: A person's words as they are, or the bot's Markdown.
+        at: The time, ISO 8601.
+        buttons: Buttons below it.
+        replaces: Id of the message that it replaces.
+        attachments: Files that came with a person's message.
+        files: Files that are sent with an answer.
     """
 
     position: int
@@ -70,32 +70,32 @@ class TranscriptMessage:
 
 
 class Transcript(Protocol):
-    """What was said in conversations, read from their tapes: nothing is kept a second time."""
+    """Reads conversations from their tapes; nothing is stored a second time."""
 
     async def newest(
         self, session: str, limit: int, before: int | None = None
     ) -> list[TranscriptMessage]:
-        """Return the newest lines, oldest first; of those before a position where one is given.
+        """Return the newest messages, or the newest before a position, oldest first.
 
-        A conversation that has no tape yet has none.
+        A conversation without a tape has none.
         """
         ...
 
     async def since(self, session: str, position: int) -> list[TranscriptMessage]:
-        """Return the lines behind a position, oldest first."""
+        """Return the messages after a position, oldest first."""
         ...
 
     async def erasure_version(self, session: str) -> str:
-        """Return a mark that is another one once something was erased: what was read before may show it."""
+        """Return a value that changes with every erasure, after which to read everything anew."""
         ...
 
     async def message(self, session: str, position: int) -> TranscriptMessage | None:
-        """Return the line of a position; None where there is none."""
+        """Return the message at a position; None without one."""
         ...
 
 
 class RemoteCommands(Protocol):
-    """Gives commands in a conversation for somebody who looks at it from elsewhere."""
+    """Runs commands in a conversation for a user who views it from another surface."""
 
     async def run(
         self,
@@ -107,52 +107,53 @@ class RemoteCommands(Protocol):
         pressed: str | None = None,
         within: float = 30.0,
     ) -> Answer:
-        """Give a command with the same checks as in the chat, and return its answer.
+        """Run a command with the same checks as in the chat, and return its answer.
 
-        The command is on the conversation's tape, with who gave it; the answer is on the tape, and
-        is shown nowhere else than here.
+        Command, author and answer are recorded on the conversation's tape; the answer is shown only
+        here.
 
         Args:
             session: The conversation.
-            visitor: Who gives the command.
+            visitor: The user who gives the command.
             text: The command, such as ``/memory undo``.
             private: Whether the conversation is one person's with the bot.
-            pressed: Id of the answer whose button it is, where it is one.
-            within: Seconds that it may take.
+            pressed: Id of the answer whose button was pressed, if one was.
+            within: Seconds to wait for the answer.
 
         Raises:
             InvalidInbound: It is no command.
-            TimeoutError: There was no answer in time; it is under way, and will be on the tape.
-            SessionFull: Too much waits there.
+            TimeoutError: No answer came in time; the command still runs, and its answer will be on
+                the tape.
+            SessionFull: Too many messages wait in the session.
             BusError: It could not be recorded.
         """
         ...
 
 
 class WebBackend(Protocol):
-    """What the program gives the web channel."""
+    """The web application, as the web channel sees it."""
 
     @property
     def transcript(self) -> Transcript:
-        """What was said."""
+        """The transcript of conversations."""
         ...
 
     def render(self, markdown: str) -> str:
-        """Return an answer as HTML that holds nothing but formatted text, whatever is in it."""
+        """Return an answer as HTML that is safe whatever the Markdown contains."""
         ...
 
     async def user(self, connection: HTTPConnection) -> WebUser | None:
-        """Return who is logged in on a connection, and may use the bot; None for nobody."""
+        """Return the logged-in user of a connection if they have access; else None."""
         ...
 
     async def blob(self, digest: str) -> bytes | None:
-        """Return a kept file's content; None where it is not there."""
+        """Return a stored file's content; None if it is missing."""
         ...
 
     async def serve(self, chat: APIRouter, desk: RemoteCommands) -> None:
         """Serve the site with the chat's routes until cancelled.
 
         Raises:
-            ChannelRefused: It cannot listen where it should.
+            ChannelRefused: It cannot listen on its address.
         """
         ...

@@ -1,7 +1,7 @@
-"""Where a channel keeps a platform's updates that it took and has not handled yet.
+"""Protocols of the spool, which stores platform updates until they are handled.
 
-Rule 1: what ``put`` and ``arrive`` have returned is durable.
-Rule 2: an update that was handled leaves no words behind.
+Rule 1: an update is durable when ``put`` or ``enqueue`` returns.
+Rule 2: a handled update leaves no words behind.
 """
 
 from __future__ import annotations
@@ -11,60 +11,61 @@ from typing import Any, Protocol
 
 
 class Spool(Protocol):
-    """What one channel took, by the numbers that the platform gives updates."""
+    """The updates that one channel took, by the platform's update numbers."""
 
     async def put(self, number: int, raw: Any) -> None:
-        """Keep an update that was taken; when this returns it is durable.
+        """Store an update that this process took; it is durable when this returns.
 
         Raises:
-            BusError: It could not be written; the text says so to a person.
+            BusError: It could not be written; the text explains it to people.
         """
         ...
 
     async def remove(self, number: int) -> None:
-        """Forget an update that was handled; one that cannot be removed comes again later."""
+        """Delete a handled update; one that cannot be removed is handled again later."""
         ...
 
     async def load(self) -> list[tuple[int, Any]]:
-        """Return what a run before this one took and did not handle, in order.
+        """Return the updates that an earlier run took and did not handle, in order.
 
-        What is damaged is set aside. Storage that cannot be reached is waited for.
+        Damaged updates are set aside. It waits for unreachable storage.
         """
         ...
 
 
 class SharedSpool(Spool, Protocol):
-    """One that many processes share: any of them receives, and one handles."""
+    """A spool that many processes share: any of them receives updates, and one handles them."""
 
     async def enqueue(self, number: int, raw: Any, *, known: bool) -> None:
-        """Keep an update for whichever process handles them; when this returns it is durable.
+        """Store an update for whichever process handles them; it is durable when this returns.
 
-        One that was there before, or was handled lately, is not kept again.
+        An update that is stored already, or was handled recently, is not stored again.
 
         Args:
-            number: The update's.
-            raw: What it says, as JSON has it.
-            known: Whether its sender was let in: what strangers can keep here is bounded more tightly.
+            number: The update's number.
+            raw: The update as JSON values.
+            known: Whether its sender has access: strangers' updates have a lower limit.
 
         Raises:
-            BusError: It could not be written, or as many wait as may; it has to be sent again.
+            BusError: It could not be written, or too many updates wait; the platform must send it
+                again.
         """
         ...
 
     async def fetch_untaken(self, *, wait: bool = True) -> list[tuple[int, Any]]:
-        """Return what arrived and is neither taken nor settled, in order, and not too much at once.
+        """Return a batch of updates that are neither taken nor settled, in order.
 
-        Storage that cannot be reached is waited for.
+        It waits for unreachable storage.
 
         Args:
-            wait: Return only once there is something.
+            wait: Whether to return only once there is an update.
         """
         ...
 
     async def discard_untaken(self, numbers: Collection[int]) -> None:
-        """Forget which of these were not ``put`` meanwhile: they are done with.
+        """Delete those of these updates that were not ``put`` meanwhile.
 
         Raises:
-            BusError: They could not be forgotten, and arrive again.
+            BusError: They could not be deleted, and are returned again.
         """
         ...

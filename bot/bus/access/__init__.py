@@ -1,1 +1,1 @@
-"""Who may use the bot: nobody, until settings, a pairing or the owner's claim say otherwise."""
+"""Access control: settings, pairing and the owner's claim decide who may use the bot."""

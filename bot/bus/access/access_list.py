@@ -1,9 +1,9 @@
-"""Who is let in, as state and decisions. Pure.
+"""The access list: who may use the bot, and pure functions that change it.
 
-Rule 1: nobody is let in whom neither the settings nor the roster names.
+Rule 1: only people and chats that the settings or the access list name have access.
 Rule 2: a person is a platform and an id there; names are shown and never compared.
-Rule 3: a code is good for ten minutes, for whom it was made, and only an owner can use it.
-Rule 4: what strangers can make grow is bounded: requests in all, and codes for each of them.
+Rule 3: a pairing code is valid for ten minutes and for one person; only an owner can approve it.
+Rule 4: what strangers can make grow is bounded: requests in all, and codes for each person.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from bot.bus import AccessRequest, Address, Role
 from bot.bus.access.codes import same_code
 
 PAIRING_CODE_LIFETIME = timedelta(minutes=10)
-"""How long a pairing code is good."""
+"""How long a pairing code is valid."""
 
 CODE_RESEND_INTERVAL = timedelta(minutes=1)
-"""A code is told to the same person again after that long: the first reply may be lost."""
+"""Time after which a code is sent to the same person again: the first reply may be lost."""
 
 MOST_PENDING = 20
-"""Codes that may be good at once."""
+"""The most codes that are valid at once."""
 
 MOST_CODES = 3
-"""Codes that one person may get in an hour."""
+"""The most codes that one person gets in an hour."""
 
 _HOUR = timedelta(hours=1)
 _ID = re.compile(r"-?[\w.-]{1,64}")
@@ -34,12 +34,12 @@ _PLATFORM = re.compile(r"[a-z][a-z0-9_]*")
 _NAME = 64
 
 RemovalResult = Literal["removed", "unknown", "owners", "allow", "last owner"]
-"""What became of a removal; ``owners`` and ``allow``: the setting of this name has it."""
+"""Outcome of a removal; ``owners`` and ``allow``: the setting of this name grants the access."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedPerson:
-    """Somebody who was let in: ``telegram:42``, with the name shown when that was."""
+    """A person with access, such as ``telegram:42``, with the name at the time of approval."""
 
     place: str
     role: Role
@@ -49,7 +49,7 @@ class AllowedPerson:
 
 @dataclass(frozen=True, slots=True)
 class AllowedChat:
-    """A group chat or a server where everybody may use the bot."""
+    """A group chat or a server where everybody has access."""
 
     place: str
     since: datetime
@@ -57,16 +57,17 @@ class AllowedChat:
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """A stranger's request to be let in.
+    """A stranger's request for access.
 
     Attributes:
-        code: As it was told to them.
-        person: Who, as ``telegram:42``.
-        name: As shown.
+        code: The pairing code, as it was sent to them.
+        person: The person, such as ``telegram:42``.
+        name: The person's display name.
         address: Their chat with the bot.
-        since: When the code was made.
-        told: When it was last told to them.
-        approved: Kept for as long as the code is good, so that approving again is the same.
+        since: When the code was created.
+        told: When the code was last sent to them.
+        approved: Whether it was approved; kept while the code is valid, so that a repeated approval
+            has the same result.
     """
 
     code: str
@@ -79,17 +80,17 @@ class PairingRequest:
 
     @property
     def expires(self) -> datetime:
-        """When the code is no longer good."""
+        """When the code expires."""
         return self.since + PAIRING_CODE_LIFETIME
 
     def good(self, now: datetime) -> bool:
-        """Say whether the code may be used; a clock that was put back does not prolong it."""
+        """Return whether the code is valid; setting the clock back does not extend it."""
         return abs(now - self.since) < PAIRING_CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredAccess:
-    """Whom the settings name: owners, and people, chats and servers that are allowed."""
+    """The access that the settings grant: owners, and allowed people, chats and servers."""
 
     owners: frozenset[str] = frozenset()
     allow: frozenset[str] = frozenset()
@@ -97,12 +98,12 @@ class ConfiguredAccess:
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
-    """Whom pairing, the claim and ``/pair here`` let in, and who asks for it.
+    """The access granted by pairing, the claim and ``/pair here``, and pending requests.
 
     Attributes:
         people: Owners and members.
-        chats: Where everybody may.
-        requests: Those of the last hour: they count towards what one person may ask.
+        chats: Chats and servers where everybody has access.
+        requests: Requests of the last hour, which count towards a person's limit.
     """
 
     people: tuple[AllowedPerson, ...] = ()
@@ -110,18 +111,18 @@ class AccessList:
     requests: tuple[PairingRequest, ...] = ()
 
     def person(self, place: str) -> AllowedPerson | None:
-        """Return somebody who was let in."""
+        """Return the entry of a person; None without one."""
         return next((one for one in self.people if one.place == place), None)
 
     def pending(self, now: datetime) -> list[PairingRequest]:
-        """Return the requests that wait for an owner."""
+        """Return the valid requests that are not approved yet."""
         return [one for one in self.requests if one.good(now) and not one.approved]
 
 
 def place_of(channel: str, identifier: str) -> str | None:
-    """Return ``platform:id`` of a channel's person or chat; None where it is none.
+    """Return ``platform:id`` of a channel's person or chat; None if the id is malformed.
 
-    Channels of one platform (``telegram``, ``telegram-work``) know the same people.
+    All channels of a platform (``telegram``, ``telegram-work``) share its people.
     """
     platform = channel.partition("-")[0]
     if _PLATFORM.fullmatch(platform) and _ID.fullmatch(identifier):
@@ -130,19 +131,19 @@ def place_of(channel: str, identifier: str) -> str | None:
 
 
 def parse_place(text: str) -> str | None:
-    """Return a person or chat as somebody wrote it; None where it is none."""
+    """Parse ``platform:id`` as typed by a person; None if it is malformed."""
     channel, _, identifier = text.strip().partition(":")
     return place_of(channel.lower(), identifier)
 
 
 def shown_name(name: str) -> str:
-    """Return a stranger's name fit to stand in a list: one line, and nothing that steers."""
+    """Return a stranger's name as one safe line: no control characters, no backticks."""
     plain = "".join(c for c in name if c.isprintable() and c != "`")
     return " ".join(plain.split())[:_NAME]
 
 
 def has_owner(roster: AccessList, named: ConfiguredAccess, platform: str | None = None) -> bool:
-    """Say whether the bot is owned; with a platform, by somebody there."""
+    """Return whether the bot has an owner, or, with a platform, an owner there."""
     owners = [*named.owners, *(one.place for one in roster.people if one.role == "owner")]
     if platform is None:
         return bool(owners)
@@ -150,7 +151,7 @@ def has_owner(roster: AccessList, named: ConfiguredAccess, platform: str | None 
 
 
 def role_of(roster: AccessList, named: ConfiguredAccess, knock: AccessRequest) -> Role | None:
-    """Return what somebody may be here; None for a stranger."""
+    """Return somebody's role in a chat; None for a stranger."""
     who = place_of(knock.address.channel, knock.sender.id)
     if who is None:
         return None
@@ -168,16 +169,16 @@ def role_of(roster: AccessList, named: ConfiguredAccess, knock: AccessRequest) -
 def add_request(
     roster: AccessList, knock: AccessRequest, now: datetime, code: str
 ) -> tuple[AccessList, PairingRequest | None]:
-    """Take in a stranger's private message.
+    """Add a stranger's private message as a request.
 
     Args:
-        roster: The state.
+        roster: The access list.
         knock: The message.
-        now: The time.
-        code: A fresh one, to be used where the stranger gets one.
+        now: The current time.
+        code: A new code, used if the stranger gets one.
 
     Returns:
-        The new state, and the request whose code the stranger is to be told; None for silence.
+        The new list, and the request whose code to send; None for no reply.
     """
     person = place_of(knock.address.channel, knock.sender.id)
     if person is None:
@@ -200,11 +201,11 @@ def add_request(
 def approve(
     roster: AccessList, code: str, now: datetime
 ) -> tuple[AccessList, PairingRequest] | None:
-    """Let in whom a code was made for; None where no good code is this one.
+    """Give access to the person whom a code was created for; None if no valid code matches.
 
-    Approving again changes nothing: a command may come twice where the program was killed.
+    Approving again changes nothing: a command may be repeated after a kill.
     """
-    # All are compared, so that the time taken tells nothing.
+    # Compare all codes, so that timing reveals nothing.
     matching = [one for one in roster.requests if same_code(code, one.code)]
     found = next((one for one in matching if one.good(now)), None)
     if found is None:
@@ -218,7 +219,7 @@ def approve(
 
 
 def with_owner(roster: AccessList, person: str, name: str, now: datetime) -> AccessList:
-    """Make somebody the owner."""
+    """Return the list with a person as owner."""
     others = tuple(one for one in roster.people if one.place != person)
     requests = tuple(one for one in roster.requests if one.person != person)
     owner = AllowedPerson(person, "owner", shown_name(name), now)
@@ -226,7 +227,7 @@ def with_owner(roster: AccessList, person: str, name: str, now: datetime) -> Acc
 
 
 def with_chat(roster: AccessList, place: str, now: datetime) -> AccessList:
-    """Let everybody in who writes in a chat."""
+    """Return the list with access for everybody in a chat."""
     if any(chat.place == place for chat in roster.chats):
         return roster
     return replace(roster, chats=(*roster.chats, AllowedChat(place, now)))
@@ -235,7 +236,7 @@ def with_chat(roster: AccessList, place: str, now: datetime) -> AccessList:
 def without(
     roster: AccessList, named: ConfiguredAccess, place: str
 ) -> tuple[AccessList, RemovalResult]:
-    """Take a person or a chat off; say what became of that."""
+    """Return the list without a person or chat, and the outcome."""
     if place in named.owners:
         return roster, "owners"
     if place in named.allow:
@@ -243,7 +244,7 @@ def without(
     smaller = AccessList(
         tuple(one for one in roster.people if one.place != place),
         tuple(one for one in roster.chats if one.place != place),
-        # A code that was used would otherwise let them in again.
+        # Otherwise a used code would give them access again.
         tuple(one for one in roster.requests if one.person != place),
     )
     if has_owner(roster, named) and not has_owner(smaller, named):

@@ -1,4 +1,4 @@
-"""Codes that people read to each other, and how often a wrong one may be tried. Pure but for chance."""
+"""Pairing and claim codes, and rate limits on wrong guesses. Pure but for randomness."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from collections import deque
 from dataclasses import dataclass
 
 PAIRING_CODE_LENGTH = 8
-"""Characters of a pairing code: 39 bits, which only owners may try."""
+"""Characters of a pairing code: 39 bits; only owners can try codes."""
 
 CLAIM_CODE_LENGTH = 12
-"""Characters of the claim code: 58 bits, which no crowd finds by trying."""
+"""Characters of the claim code: 58 bits, too many to guess."""
 
-# Nothing that is taken for something else when read aloud or typed off a screen.
+# No characters that are easily confused, such as 0 and O or 1 and I.
 _ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-# What keyboards put in the place of a hyphen, too.
+# Hyphens and what keyboards insert instead.
 _DASHES = re.compile(r"[-\s\u2010-\u2015\u2212]+")
-_LONGEST = 64  # characters; nothing longer is a code
+_LONGEST = 64  # characters; longer texts are no codes
 _COMMAND = re.compile(r"/(start|claim)(?:@\w+)?\s+(\S+)", re.IGNORECASE)
 
 
 def new_code(length: int) -> str:
-    """Return a fresh code as it is shown, ``AB12-CD34``."""
+    """Return a new code in display form, such as ``AB12-CD34``."""
     plain = "".join(secrets.choice(_ALPHABET) for _ in range(length))
     return "-".join(plain[start : start + 4] for start in range(0, length, 4))
 
 
 def same_code(given: str, code: str) -> bool:
-    """Say whether somebody gave this code, whatever the case and the dashes, in constant time."""
+    """Compare two codes in constant time, ignoring case and dashes."""
     return secrets.compare_digest(_plain(given), _plain(code))
 
 
 def is_code(text: str, length: int) -> bool:
-    """Say whether a text has the form of a code with so many characters."""
+    """Return whether a text has the form of a code of this length."""
     plain = _plain(text)
     return len(plain) == length and all(chr(byte) in _ALPHABET for byte in plain)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimAttempt:
-    """What may be somebody's try at the claim.
+    """A message that may be an attempt to claim the bot.
 
     Attributes:
-        code: As given.
-        said: True where it can be nothing else: ``/claim CODE``.
+        code: The code, as typed.
+        said: Whether the message is unambiguous: ``/claim CODE``.
     """
 
     code: str
@@ -52,7 +52,7 @@ class ClaimAttempt:
 
 
 def claim_attempt(text: str | None) -> ClaimAttempt | None:
-    """Return the try at the claim that a message is: a code alone, or behind a command."""
+    """Return the claim attempt in a message, a code alone or after a command; None otherwise."""
     text = (text or "").strip()
     if len(text) > _LONGEST:
         return None
@@ -64,15 +64,15 @@ def claim_attempt(text: str | None) -> ClaimAttempt | None:
 
 
 def _plain(code: str) -> bytes:
-    # Text from a platform may hold halves of surrogate pairs.
+    # Platform text may contain lone surrogates.
     return _DASHES.sub("", code).upper().encode("utf-8", "replace")
 
 
 class ClaimRateLimiter:
-    """Wrong tries of the last hour.
+    """Counts wrong claim codes of the last hour.
 
-    Each person is bounded, and nobody by what others do: a bound on all together would let
-    strangers keep the owner out. Only the newest ``REMEMBERED`` are counted.
+    The limit is per person: a shared limit would let strangers lock the owner out. Only the newest
+    ``REMEMBERED`` attempts count.
     """
 
     PER_PERSON = 5
@@ -85,16 +85,16 @@ class ClaimRateLimiter:
         self._warned = False
 
     def allowed(self, person: str, now: float) -> bool:
-        """Say whether somebody may try; ``now`` in seconds that never run backwards."""
+        """Return whether a person may try now; ``now`` is in monotonic seconds."""
         while self._wrong and now - self._wrong[0][0] >= self.WITHIN:
             self._wrong.popleft()
         return sum(who == person for _, who in self._wrong) < self.PER_PERSON
 
     def note_wrong(self, person: str, now: float) -> bool:
-        """Count a wrong try of somebody who was allowed it.
+        """Count a wrong code.
 
         Returns:
-            True once: when ``MANY`` were made within the hour.
+            True once: when ``MANY`` wrong codes came within the hour.
         """
         self._wrong.append((now, person))
         if self._warned or len(self._wrong) < self.MANY:

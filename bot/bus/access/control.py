@@ -1,4 +1,4 @@
-"""Keeps the door: asks the roster, records what changes, and tells newcomers."""
+"""Decide who may use the bot, persist changes, and answer strangers."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ MANY_WRONG = (
 T = TypeVar("T")
 
 Tell = Callable[[Address, str], Awaitable[None]]
-"""Sends a text to a chat. Raises ``BusError`` where it cannot."""
+"""Sends a text to a chat; raises ``BusError`` if that fails."""
 
 
 class AccessControl:
-    """Says who may use the bot (``bot.bus.Access``). Open it with ``open_door``.
+    """Decides who may use the bot (``bot.bus.Authorizer``); open it with ``open_access_control``.
 
     Args:
-        book: Keeps the roster; open.
-        page: What it says.
-        named: Whom the settings name.
-        clock: Times codes and tries.
-        tell: Tells newcomers; None where nothing runs that could.
+        book: Stores the access list; open.
+        page: The stored list when it was opened.
+        named: Access that the settings grant.
+        clock: Times codes and attempts.
+        tell: Sends messages to people who were given access; None if no bot runs.
     """
 
     def __init__(
@@ -90,25 +90,24 @@ class AccessControl:
 
     @property
     def claim_code(self) -> str | None:
-        """What makes its sender the owner; None once there was one when the book was looked at."""
+        """The code that makes its sender the owner; None if the bot has an owner, as last read."""
         return None if has_owner(self._seen.roster, self._named) else self._seen.claim
 
     def claim_code_for(self, platform: str) -> str | None:
-        """Return the code while nobody on a platform owned the bot when the book was looked at.
+        """Return the claim code if the bot has no owner on a platform, as last read; else None.
 
-        Owners differ by platform. The door looks when it is opened, and for every knock.
+        Each platform has its own owners. The list is read when it is opened and for every request.
         """
         owned = has_owner(self._seen.roster, self._named, platform)
         return None if owned else self._seen.claim
 
     async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        """Return whether somebody may, and what to tell them where they may not.
+        """Return the sender's role, or the reply to a sender without access.
 
-        A message that is a code is the door's alone: it is answered and goes no further.
+        A message that is a claim code is answered here and goes no further.
 
         Raises:
-            BusError: Who may use the bot is not known at the moment, or a claim or a code could
-                not be recorded.
+            BusError: The access list cannot be read, or a claim or a code could not be stored.
         """
         attempt = claim_attempt(knock.text) if knock.private else None
         if attempt is not None:
@@ -121,10 +120,13 @@ class AccessControl:
         return await self._asked(knock)
 
     async def approve(self, code: str) -> Approval | None:
-        """Let in whom this code was made for, and tell them; None where it is no good code.
+        """Give access to the person whom a code was created for, and tell them.
+
+        Returns:
+            The approval; None if the code is invalid.
 
         Raises:
-            BusError: It could not be recorded.
+            BusError: It could not be stored.
         """
 
         def decide(roster: AccessList) -> tuple[AccessList, PairingRequest | None]:
@@ -139,13 +141,13 @@ class AccessControl:
         return Approval(request.person, request.name, request.address, told)
 
     async def allow_chat(self, place: str) -> str | None:
-        """Let everybody in who writes in a chat, e.g. ``telegram:-100``.
+        """Give access to everybody in a chat, such as ``telegram:-100``.
 
         Returns:
-            The chat as it is listed; None where it is none.
+            The chat as it is listed; None if the id is malformed.
 
         Raises:
-            BusError: It could not be recorded.
+            BusError: It could not be stored.
         """
         chat = parse_place(place)
         if chat is None:
@@ -156,10 +158,10 @@ class AccessControl:
             )
 
     async def remove(self, place: str) -> RemovalResult:
-        """Take a person or a chat off, at once; say what became of that.
+        """Remove a person's or chat's access at once; return the outcome.
 
         Raises:
-            BusError: It could not be recorded.
+            BusError: It could not be stored.
         """
         known = parse_place(place)
         if known is None:
@@ -168,18 +170,18 @@ class AccessControl:
             return await self._change(lambda roster: without(roster, self._named, known))
 
     async def overview(self) -> AccessOverview:
-        """Return who may use the bot, and who waits.
+        """Return who has access, and who asks for it.
 
         Raises:
-            BusError: It is not known at the moment.
+            BusError: The access list cannot be read.
         """
         return AccessOverview.of((await self._look()).roster, self._named, self._clock.now())
 
     async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answer ``pair`` on the control socket: with a code it approves, without one it lists.
+        """Answer ``pair`` on the control socket: approve with a code, list without one.
 
         Raises:
-            BusError: It could not be recorded.
+            BusError: The access list cannot be read or stored.
         """
         code = request.get("code")
         if code is None:
@@ -192,7 +194,7 @@ class AccessControl:
     async def _attempted(
         self, knock: AccessRequest, attempt: ClaimAttempt
     ) -> AccessDecision | None:
-        """Judge a try at the claim; None where the message is to be judged as any other."""
+        """Answer a claim attempt; None if the message is to be handled as any other."""
         person = place_of(knock.address.channel, knock.sender.id)
         if person is None:
             return None
@@ -209,13 +211,13 @@ class AccessControl:
                 if self._tries.note_wrong(person, elapsed):
                     logger.warning(MANY_WRONG)
         if role_of(page.roster, self._named, knock) is not None and not attempt.said:
-            return None  # a member's message that only looks like a code
+            return None  # a member's ordinary message that looks like a code
         return AccessDecision(None, WRONG_CLAIM if allowed else None)
 
     async def _claimed(
         self, knock: AccessRequest, attempt: ClaimAttempt, person: str
     ) -> AccessDecision | None:
-        """Make somebody the owner, unless another was quicker. The caller holds the lock."""
+        """Make the sender the owner, unless another was first; the caller holds the lock."""
 
         def decide(roster: AccessList) -> tuple[AccessList, AccessDecision | None]:
             if not self._open_to(roster, knock):
@@ -229,14 +231,14 @@ class AccessControl:
         return verdict
 
     def _open_to(self, roster: AccessList, knock: AccessRequest) -> bool:
-        """Say whether the bot can be claimed where somebody is."""
+        """Return whether the bot has no owner yet on the sender's platform."""
         return not has_owner(roster, self._named, knock.address.channel.partition("-")[0])
 
     def _told_owner(
         self, roster: AccessList, knock: AccessRequest, attempt: ClaimAttempt
     ) -> AccessDecision | None:
-        """Return what whoever owns the bot already is told of a claim; None for others' tries."""
-        # A platform sends a message again whose reply was cut off by a kill.
+        """Answer a repeated claim by an owner; None for other attempts."""
+        # After a kill a platform redelivers a message that may already be answered.
         again = attempt.said and role_of(roster, self._named, knock) == "owner"
         return AccessDecision(None, OWNED) if again else None
 
@@ -246,7 +248,7 @@ class AccessControl:
 
         def decide(roster: AccessList) -> tuple[AccessList, AccessDecision]:
             role = role_of(roster, self._named, knock)
-            if role is not None:  # let in while this one waited
+            if role is not None:  # given access while this request waited
                 return roster, AccessDecision(role)
             roster, request = add_request(roster, knock, now, new_code(PAIRING_CODE_LENGTH))
             if request is None:
@@ -275,9 +277,9 @@ class AccessControl:
         return self._seen
 
     async def _change(self, decide: Callable[[AccessList], tuple[AccessList, T]]) -> T:
-        """Decide by the newest roster and record what was decided; return the rest of it.
+        """Apply a decision to the newest list and store it; return the decision's outcome.
 
-        It is decided again whenever another process was quicker. The caller holds the lock.
+        It decides again if another process changed the list meanwhile. The caller holds the lock.
         """
         while True:
             page = await self._look()
@@ -299,19 +301,19 @@ async def open_access_control(
     clock: Clock | None = None,
     tell: Tell | None = None,
 ) -> AsyncIterator[AccessControl]:
-    """Open the door; give its book up at the end.
+    """Open access control; close its store at the end.
 
     Args:
-        place: The book; or a home folder, whose ``access.json`` is taken for this process.
+        place: The store; or a home folder, whose ``access.json`` is locked for this process.
         owners: The setting of this name.
         allow: The setting of this name.
-        clock: Times codes and tries.
-        tell: Tells newcomers that they were let in.
+        clock: Times codes and attempts.
+        tell: Sends messages to people who were given access.
 
     Raises:
-        TapeLocked: Another process has the file.
-        SettingsError: The roster is damaged.
-        BusError: The book cannot be reached.
+        TapeLocked: Another process uses the file.
+        SettingsError: The stored list is damaged.
+        BusError: The store cannot be reached.
     """
     book = FileAccessStore(place / FILE) if isinstance(place, Path) else place
     await book.open()

@@ -1,4 +1,4 @@
-"""The roster in a file: one process has it, and it is replaced whole."""
+"""Store the access list in a file that one process locks and replaces as a whole."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from bot.core.ids import new_id
 logger = logging.getLogger(__name__)
 
 FILE = "access.json"
-"""The roster's name in the home folder."""
+"""The file's name in the home folder."""
 
 _PATIENCE = 3.0
-"""Seconds to wait for another process: ``tapebot pair`` is done in less."""
+"""Seconds to wait for another process: ``tapebot pair`` takes less."""
 
 
 class FileAccessStore(AccessStore):
-    """The file and the lock on it. Each run has a claim code of its own.
+    """An access list in a locked file; each run has a claim code of its own.
 
     Args:
-        path: The file; its lock is beside it.
+        path: The file; its lock file is beside it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,34 +40,34 @@ class FileAccessStore(AccessStore):
         self._page = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
 
     async def open(self) -> None:
-        """Take the file for this process, and read it.
+        """Lock the file for this process, and read it.
 
         Raises:
-            TapeLocked: Another process has it.
-            SettingsError: It is damaged, or cannot be used.
+            TapeLocked: Another process has it locked.
+            SettingsError: It is damaged or not accessible.
         """
         roster = await anyio.to_thread.run_sync(self._take)
         self._page = replace(self._page, version=new_id("roster"), roster=roster)
 
     async def read(self) -> AccessSnapshot:
-        """Return what the file says: nobody else writes it."""
+        """Return the stored list; no other process changes it."""
         return self._page
 
     async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
         """Replace the file's content.
 
         Raises:
-            BusError: The storage refused; the file says what it said, unless it refused that as well.
+            BusError: The storage refused; the old content is restored if possible.
         """
         if page.version != self._page.version:
             return None
-        # A thread that has begun is waited for, whoever is cancelled: file and page stay the same.
+        # anyio waits for a started thread despite cancellation, so file and snapshot agree.
         await anyio.to_thread.run_sync(self._replace, roster)
         self._page = replace(self._page, version=new_id("roster"), roster=roster)
         return self._page
 
     async def close(self) -> None:
-        """Give the file up."""
+        """Release the lock."""
         self._lock.release()
 
     def _take(self) -> AccessList:
@@ -98,7 +98,7 @@ class FileAccessStore(AccessStore):
             ) from error
 
     def _put_back(self) -> None:
-        """Write what was recorded before, where a refusal came after the file was replaced."""
+        """Restore the old content if the write failed after the file was replaced."""
         before = encode(self._page.roster)
         try:
             if self._path.exists() and self._path.read_bytes() != before:
@@ -108,10 +108,10 @@ class FileAccessStore(AccessStore):
 
 
 def read_access_list(path: Path) -> AccessList:
-    """Return what a file says, also while another process has it; nobody where it is not there.
+    """Return a file's access list, even while another process has it locked; empty without a file.
 
     Raises:
-        SettingsError: It is damaged, or cannot be read.
+        SettingsError: It is damaged or cannot be read.
     """
     try:
         data = path.read_bytes()

@@ -1,6 +1,6 @@
-"""What is told to strangers, newcomers and owners. Pure.
+"""Texts of access control for strangers, new members and owners. Pure.
 
-What goes to strangers is plain text, fit for every platform as it is; the rest is Markdown.
+Texts for strangers are plain text, which every platform shows as it is; the others are Markdown.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _FULL = (
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Somebody who was let in.
+    """A person who was given access.
 
     Attributes:
-        place: Who, as ``telegram:42``.
-        name: As shown.
+        place: The person, such as ``telegram:42``.
+        name: The person's display name.
         address: Their chat with the bot.
-        told: False where they could not be told.
+        told: Whether a message about it reached them.
     """
 
     place: str
@@ -62,15 +62,15 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class AccessOverview:
-    """Who may use the bot, and who asks for it.
+    """Who has access, and who asks for it.
 
     Attributes:
-        named: Whom the settings name.
-        owners: Owners beside those.
-        members: Members beside those.
-        chats: Chats beside those.
-        pending: Who waits for an owner.
-        now: When this was so.
+        named: Access that the settings grant.
+        owners: Owners besides those.
+        members: Members besides those.
+        chats: Chats besides those.
+        pending: Requests that wait for an owner.
+        now: The time of the overview.
     """
 
     named: ConfiguredAccess
@@ -82,15 +82,15 @@ class AccessOverview:
 
     @classmethod
     def of(cls, roster: AccessList, named: ConfiguredAccess, now: datetime) -> AccessOverview:
-        """Return the listing of a state."""
+        """Return the overview of an access list."""
         owners = tuple(one for one in roster.people if one.role == "owner")
         members = tuple(one for one in roster.people if one.role != "owner")
         return cls(named, owners, members, roster.chats, tuple(roster.pending(now)), now)
 
     def text(self) -> str:
-        """Return it as Markdown.
+        """Return the overview as Markdown.
 
-        Codes are left out: that a person tells the owner theirs is what proves who they are.
+        Codes are left out: strangers prove who they are by telling the owner theirs.
         """
         settings = "in the settings"
         owners = [f"`{place}`, {settings}" for place in sorted(self.named.owners)]
@@ -114,7 +114,7 @@ class AccessOverview:
 
 
 def pairing_text(request: PairingRequest, now: datetime, *, owned: bool) -> str:
-    """Return what a stranger is told with their code."""
+    """Return the text that sends a stranger their pairing code."""
     minutes = max(1, round((request.expires - now).total_seconds() / 60))
     valid = f"The code is valid for {minutes} minute{'' if minutes == 1 else 's'}."
     if owned:
@@ -130,13 +130,13 @@ def pairing_text(request: PairingRequest, now: datetime, *, owned: bool) -> str:
 
 
 def approved_text(paired: Approval) -> str:
-    """Return what an owner is told who let somebody in."""
+    """Return the confirmation for the owner who gave access."""
     told = "and was told so" if paired.told else "but was not told so; tell them yourself"
     return f"{_who(paired.place, paired.name)} may use this bot now, {told}."
 
 
 def removal_text(place: str, removal: RemovalResult) -> str:
-    """Return what an owner is told who took somebody off."""
+    """Return the confirmation for the owner who removed access."""
     return {
         "removed": f"`{place}` may no longer use this bot.",
         "unknown": f"`{place}` is not on the list. `/pair` shows who is.",
@@ -158,7 +158,7 @@ def _known(place: str, name: str, since: datetime) -> str:
 
 
 def _who(place: str, name: str) -> str:
-    # In code marks a name is shown as it is, whatever it tries.
+    # In backticks a name cannot inject Markdown.
     return f"`{place}` `{name}`" if name else f"`{place}`"
 
 

@@ -1,4 +1,4 @@
-"""What a channel asks before it does anything for anybody."""
+"""The authorization check that channels make for every event."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bot.bus.messages import Address, Role, Sender
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """Somebody who wants something: a message, a command, a button, an edit, a reaction.
+    """A platform event that needs authorization: a message, command, button, edit or reaction.
 
     Attributes:
-        address: Where.
-        sender: Who.
-        private: True where only this person and the bot are present.
-        places: The platform's ids by which the chat may be allowed: its own, and those of what it
-            is a part of (a thread's channel, a channel's server).
-        text: What was written, where it was written to the bot in private: it may be a code.
+        address: The chat of the event.
+        sender: The person who caused it.
+        private: True if only this person and the bot are present.
+        places: Platform ids by which the chat may be allowed: its own, and those of what contains
+            it (a thread's channel, a channel's server).
+        text: The text of a private message, which may be a code; None otherwise.
     """
 
     address: Address
@@ -30,11 +30,12 @@ class AccessRequest:
 
 @dataclass(frozen=True, slots=True)
 class AccessDecision:
-    """Whether somebody may, and as what.
+    """Whether a sender has access, and in what role.
 
     Attributes:
-        role: None where they may not: nothing of theirs is fetched, kept or answered.
-        reply: What to tell them, to be sent as it is; None for silence.
+        role: The sender's role; None without access: nothing of theirs is fetched, stored or
+            answered.
+        reply: Plain text to send as it is; None for no reply.
     """
 
     role: Role | None
@@ -42,12 +43,12 @@ class AccessDecision:
 
 
 class Authorizer(Protocol):
-    """Says who may use the bot. Whoever is not known may not."""
+    """Decides who may use the bot; unknown people may not."""
 
     async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        """Return whether somebody may, and what to tell them where they may not.
+        """Return the sender's role, or the reply to a sender without access.
 
         Raises:
-            BusError: A claim or a code could not be recorded.
+            BusError: The access list cannot be read, or a claim or a code could not be stored.
         """
         ...

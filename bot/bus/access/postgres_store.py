@@ -1,6 +1,6 @@
-"""The roster in the database that processes share: a change counts for all of them at once.
+"""Store the access list in PostgreSQL, where a change applies to all processes at once.
 
-Every look asks the database, which sends the roster only where it is not the one known here.
+Every read queries the database, which returns the list only if its version is not the known one.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ insert into tapebot.roster (version, content, claim) values (%s, %s, %s) on conf
 _LOOK = """
 select version, claim, case when version = %s then null else content end from tapebot.roster
 """
-# An answer may be lost on its way: whoever wrote this very version may write it again.
+# If the reply was lost, the same version is written again without harm.
 _SAVE = """
 update tapebot.roster set version = %s, content = %s where version in (%s, %s) returning version
 """
 
 
 class PostgresAccessStore(AccessStore):
-    """One row. The claim code is one for all processes, and outlives them.
+    """An access list in one row; the claim code is shared by all processes and survives restarts.
 
     Args:
-        database: Set up for this version.
+        database: The database, at this version's schema.
     """
 
     def __init__(self, database: Database) -> None:
@@ -41,10 +41,10 @@ class PostgresAccessStore(AccessStore):
         self._known = AccessSnapshot("", AccessList(), "")
 
     async def open(self) -> None:
-        """Make the row where it is not there, and read it.
+        """Create the row if it is missing, and read it.
 
         Raises:
-            SettingsError: It is damaged.
+            SettingsError: The list is damaged.
             BusError: The database cannot be reached.
         """
         fresh = [new_id("roster"), encode(AccessList()), new_code(CLAIM_CODE_LENGTH)]
@@ -52,22 +52,22 @@ class PostgresAccessStore(AccessStore):
         await self._read()
 
     async def read(self) -> AccessSnapshot:
-        """Return what it says now.
+        """Return the current list.
 
         Raises:
-            BusError: The database cannot be reached, or the roster there is damaged.
+            BusError: The database cannot be reached, or the list is damaged.
         """
         try:
             return await self._read()
         except SettingsError as error:
-            # What somebody sent meanwhile is to come again.
+            # As a BusError, the platform redelivers what people send meanwhile.
             raise BusError(str(error)) from error
 
     async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
-        """Replace the roster, unless it is another one by now.
+        """Replace the list, unless it was changed meanwhile.
 
         Raises:
-            BusError: The database cannot be reached; whether it was done may be open.
+            BusError: The database cannot be reached; the list may have been replaced.
         """
         fresh = AccessSnapshot(new_id("roster"), roster, page.claim)
         values = [fresh.version, encode(roster), page.version, fresh.version]
@@ -77,7 +77,7 @@ class PostgresAccessStore(AccessStore):
         return fresh
 
     async def close(self) -> None:
-        """Do nothing: the database is the caller's."""
+        """Do nothing: the caller closes the database."""
 
     async def _read(self) -> AccessSnapshot:
         known = self._known

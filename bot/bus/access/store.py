@@ -1,6 +1,6 @@
-"""Where the roster is kept: the port, and the roster as text.
+"""Protocol of the access store, and its JSON encoding.
 
-A roster that cannot be read lets nobody in and is not written over: it may name the owner.
+A damaged list gives nobody access and is not overwritten: it may name the owner.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from bot.core.errors import InvalidInbound
 
 @dataclass(frozen=True, slots=True)
 class AccessSnapshot:
-    """What a book says.
+    """The stored state at one version.
 
     Attributes:
-        version: Another one with every change.
-        roster: Who is let in, and who asks for it.
-        claim: The code that makes its sender the owner, while there is none.
+        version: Changes with every change of the list.
+        roster: The access list.
+        claim: The code that makes its sender the owner while there is none.
     """
 
     version: str
@@ -37,39 +37,39 @@ class AccessSnapshot:
 
 
 class AccessStore(Protocol):
-    """Keeps one roster."""
+    """Stores one access list."""
 
     async def open(self) -> None:
-        """Get ready, before anything else is asked.
+        """Prepare the store; call it before anything else.
 
         Raises:
-            TapeLocked: Another process has it, and it is for one alone.
-            SettingsError: It is damaged, or cannot be used.
+            TapeLocked: Another process uses a store that allows only one.
+            SettingsError: The list is damaged or not accessible.
             BusError: The storage cannot be reached.
         """
         ...
 
     async def read(self) -> AccessSnapshot:
-        """Return what it says now, also where another process has just changed it.
+        """Return the current state, including changes by other processes.
 
         Raises:
-            BusError: The storage does not say.
+            BusError: The storage cannot be read.
         """
         ...
 
     async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
-        """Replace the roster of a page that was looked at; durable when this returns.
+        """Replace the list of a snapshot; durable when this returns.
 
         Returns:
-            The new page; None where the book was changed since that look, and nothing was done.
+            The new snapshot; None if the list was changed since ``page``, and nothing was done.
 
         Raises:
-            BusError: The storage refused, or whether it was done is not known.
+            BusError: The storage refused, or the outcome is unknown.
         """
         ...
 
     async def close(self) -> None:
-        """Give it up."""
+        """Close the store."""
         ...
 
 
@@ -85,13 +85,13 @@ _ADAPTER = TypeAdapter(_Whole)
 
 
 def encode(roster: AccessList) -> bytes:
-    """Return a roster as it is kept."""
+    """Return an access list as JSON."""
     whole = _Whole(1, roster.people, roster.chats, roster.requests)
     return _ADAPTER.dump_json(whole, indent=2) + b"\n"
 
 
 def decode(data: bytes) -> AccessList | None:
-    """Return the roster that was kept; None where it is none, or another version's."""
+    """Parse an access list from JSON; None if it is damaged or of another version."""
     try:
         whole = _ADAPTER.validate_json(data, strict=True)
     except (ValidationError, InvalidInbound):
@@ -101,7 +101,7 @@ def decode(data: bytes) -> AccessList | None:
 
 
 def _sound(roster: AccessList) -> bool:
-    """Say whether places are places and stand once, and times can be compared."""
+    """Return whether places are valid and unique, and times have a zone."""
     people = [one.place for one in roster.people]
     chats = [one.place for one in roster.chats]
     places = [*people, *chats, *(one.person for one in roster.requests)]

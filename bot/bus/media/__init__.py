@@ -1,1 +1,1 @@
-"""Files that people send: fetched, kept, and read."""
+"""Fetch, store and read the files that people send."""

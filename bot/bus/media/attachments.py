@@ -1,7 +1,7 @@
-"""The media desk: takes what people send, keeps it, and reads what can be read.
+"""Fetch, store and read attachments.
 
-What a file is never raises: the person and the model are told in plain words what could not be done.
-A disk that refuses does raise, so that the platform keeps the message and sends it again.
+A bad file raises nothing: a note tells the person and the model what could not be done. A storage
+error does raise, so that the platform sends the message again.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from bot.core.files import disk_error_text
 logger = logging.getLogger(__name__)
 
 FETCH_SECONDS = 60.0
-"""The most time that fetching one file takes."""
+"""The most seconds to fetch one file."""
 
 SPARE_BYTES = 500_000_000
-"""What files leave free on their disk; with less, ``tapebot doctor`` warns."""
+"""Bytes that stay free on the disk; with fewer, ``tapebot doctor`` warns."""
 
 NO_SPACE = "not kept: the disk of this bot is nearly full"
 NO_TRANSCRIPTION = "no transcription model is set (TAPEBOT_TRANSCRIPTION_MODEL)"
 AttachmentKind = Literal["image", "voice", "audio", "video", "document"]
-"""As in ``Attachment``."""
+"""The values of ``Attachment.kind``."""
 
 _LOST = "was kept, but cannot be read again: the disk may be failing"
 _AT_ONCE = 8
@@ -40,10 +40,10 @@ _MEGABYTE = 1_000_000
 
 
 class SpeechToText(Protocol):
-    """Turns speech into text."""
+    """Transcribes speech."""
 
     async def transcribe(self, audio: bytes, name: str) -> str:
-        """Return what is said in an audio file; its name's ending says what kind it is.
+        """Return the text of an audio file; the ending of its name states the format.
 
         Raises:
             ModelError: It could not be transcribed.
@@ -52,16 +52,15 @@ class SpeechToText(Protocol):
 
 
 class AttachmentService(AttachmentReceiver):
-    """Fetches, keeps and reads files.
+    """Fetches, stores and reads files.
 
     Args:
-        blobs: Keeps them.
-        max_bytes: The size of the largest file taken.
-        transcriber: For voice messages and audio; None where no model is set.
-        max_characters: The most text taken of a document.
-        fetch_seconds: The most time that fetching takes.
-        spare_bytes: What is left free on the disk, where that is known: the tapes need it more than
-            files do.
+        blobs: Stores the files.
+        max_bytes: The size of the largest file that is accepted.
+        transcriber: Transcribes voice messages and audio; None without a model for it.
+        max_characters: The most characters of text from a document.
+        fetch_seconds: The most seconds to fetch a file.
+        spare_bytes: Bytes to leave free on the disk for the tapes, where free space is known.
     """
 
     def __init__(
@@ -80,16 +79,16 @@ class AttachmentService(AttachmentReceiver):
         self._max_characters = max_characters
         self._fetch_seconds = fetch_seconds
         self._spare_bytes = spare_bytes
-        # Whoever is in one of them holds a whole file in memory; nobody waits in one for another.
+        # A task in a limiter holds a whole file in memory; none waits for another limiter in it.
         self._room = anyio.CapacityLimiter(_AT_ONCE)
         self._readers = anyio.CapacityLimiter(_READERS)
         self._listeners = anyio.CapacityLimiter(_AT_ONCE)
 
     async def receive(self, file: RemoteFile) -> Attachment:
-        """Return what became of a file: kept, read as text, or why not.
+        """Fetch, store and read a file; return the attachment, with a note on what failed.
 
         Raises:
-            BusError: The disk refused to keep it; the message must be sent again.
+            BusError: The storage refused the file; the platform must send the message again.
         """
         taken = Attachment(file.kind, file.name or file.kind, file.mime, file.size or 0)
         if file.size is not None and file.size > self._max_bytes:
@@ -106,7 +105,7 @@ class AttachmentService(AttachmentReceiver):
         return f"larger than {self._max_bytes / _MEGABYTE:g} MB, not taken"
 
     async def _fetched(self, file: RemoteFile) -> bytes | str:
-        """Return a file's bytes, or why there are none."""
+        """Return a file's bytes, or a note on why there are none."""
         try:
             with anyio.fail_after(self._fetch_seconds):
                 data = await file.fetch(self._max_bytes + 1)
@@ -120,7 +119,7 @@ class AttachmentService(AttachmentReceiver):
         return data or "the file is empty"
 
     async def _kept(self, taken: Attachment, data: bytes) -> Attachment:
-        """Keep a file, or say why not; it has a blob where it was kept."""
+        """Store a file, or note why not; ``blob`` is set if it was stored."""
         try:
             free = await self._blobs.free()
             if free is not None and free - len(data) < self._spare_bytes:
@@ -170,7 +169,7 @@ class AttachmentService(AttachmentReceiver):
 
 
 def _kind(taken: Attachment, mime: str) -> AttachmentKind:
-    """Return what a file is: people send photos and recordings as documents, too."""
+    """Return the kind by media type: photos and recordings are also sent as documents."""
     if taken.kind != "document":
         return taken.kind
     if mime in IMAGES:

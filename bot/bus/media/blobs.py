@@ -1,9 +1,8 @@
-"""Files by their content: each is kept once, under the SHA-256 of its bytes.
+"""Store files by content: each once, under the SHA-256 of its bytes.
 
-Rule 1: what ``put`` has returned is durable, and whole under its name or not there at all.
-Rule 2: what ``get`` returns has the hash that was asked for.
-
-They are in a folder; or in the database that processes share (``bot.bus.media.postgres_blobs``).
+Rule 1: a file that ``put`` has returned for is durable; a name holds a whole file or none.
+Rule 2: the bytes that ``get`` returns have the requested hash.
+This module stores them in a folder, ``bot.bus.media.postgres_blobs`` in a database.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
+import aiofiles
 import anyio.to_thread
 
 from bot.core.files import private_directory, sync_directory, write_synced
@@ -23,55 +23,55 @@ from bot.core.ids import new_id
 logger = logging.getLogger(__name__)
 
 NAME = re.compile(r"[0-9a-f]{64}")
-"""What a file's name looks like."""
+"""Matches a blob's name."""
 
 _INCOMING = "incoming"
 
 
 class Blobs(Protocol):
-    """Keeps files by their content."""
+    """Stores files by content."""
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes; return their name once they are durable.
+        """Store bytes; return their name once they are durable.
 
         Raises:
-            OSError: The storage refused or cannot be reached; its ``strerror`` says so to a person.
+            OSError: The storage refused or cannot be reached; ``strerror`` explains it to people.
         """
         ...
 
     async def get(self, name: str) -> bytes | None:
-        """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
+        """Return a blob's bytes; None if they are missing, damaged or unreadable."""
         ...
 
     async def remove(self, name: str) -> bool:
-        """Remove the bytes of that name for good; return whether there were any.
+        """Delete a blob for good; return whether it was there.
 
-        Whether something still refers to them is the caller's to know.
+        The caller knows that nothing refers to it.
 
         Raises:
-            OSError: As ``put``; they may be there still.
+            OSError: As for ``put``; the blob may still be there.
         """
         ...
 
     async def free(self) -> int | None:
-        """Return the bytes that are free where they are kept; None where nobody knows.
+        """Return the free bytes of the storage; None if they are unknown.
 
         Raises:
-            OSError: As ``put``.
+            OSError: As for ``put``.
         """
         ...
 
 
 class FolderBlobs(Blobs):
-    """A folder of files, ``<first two digits>/<hash>``; made if it is not there.
+    """Stores blobs as ``<first two digits>/<hash>`` in a folder, created if missing.
 
-    Opening it removes what a kill left half written. One process at a time may use a folder.
+    Opening it removes files that a kill left half written. Only one process may use a folder.
 
     Args:
-        folder: Where they are.
+        folder: The folder.
 
     Raises:
-        OSError: The folder cannot be made.
+        OSError: The folder cannot be created.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -81,37 +81,49 @@ class FolderBlobs(Blobs):
             torn.unlink()
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes; return their name once they are durable.
+        """Store bytes; return their name once they are durable.
 
         Raises:
-            OSError: The storage refused; nothing was kept.
+            OSError: The storage refused; nothing was stored.
         """
         return await anyio.to_thread.run_sync(self._put, data)
 
     async def get(self, name: str) -> bytes | None:
-        """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
-        return await anyio.to_thread.run_sync(self._get, name)
+        """Return a blob's bytes; None if they are missing, damaged or unreadable."""
+        try:
+            async with aiofiles.open(self.path(name), "rb") as file:
+                data = await file.read()
+        except FileNotFoundError:
+            return None
+        except (ValueError, OSError) as error:
+            logger.warning("a file that somebody sent cannot be read: %s", error)
+            return None
+        digest = await anyio.to_thread.run_sync(hashlib.sha256, data)
+        if digest.hexdigest() != name:
+            logger.warning("the blob %s is damaged: its bytes are not those of its name", name)
+            return None
+        return data
 
     async def remove(self, name: str) -> bool:
-        """Remove the bytes of that name for good; return whether there were any.
+        """Delete a blob for good; return whether it was there.
 
-        Whether something still refers to them is the caller's to know.
+        The caller knows that nothing refers to it.
 
         Raises:
-            OSError: The storage refused; they may be there still.
+            OSError: The storage refused; the blob may still be there.
         """
         return await anyio.to_thread.run_sync(self._remove, name)
 
     async def free(self) -> int:
-        """Return the bytes that are free on the disk where they are kept.
+        """Return the free bytes of the folder's disk.
 
         Raises:
-            OSError: The storage does not say.
+            OSError: The storage does not report them.
         """
         return (await anyio.to_thread.run_sync(shutil.disk_usage, self._folder)).free
 
     def path(self, name: str) -> Path:
-        """Return where the bytes of that name are kept, if they are.
+        """Return the path of a blob, which need not exist.
 
         Raises:
             ValueError: It is not the name of a blob.
@@ -125,13 +137,13 @@ class FolderBlobs(Blobs):
         path = self.path(name)
         private_directory(path.parent)
         while True:
-            # A damaged one is written anew.
+            # Overwrite a damaged blob.
             if not _holds(path, data):
                 self._write(path, data)
-            # Also where it was there: whoever put it there may not have come as far as this.
+            # Even for an existing blob: its writer may not have synchronised yet.
             sync_directory(path.parent)
             sync_directory(self._folder)
-            # Where it was there, it may have been removed since it was looked at.
+            # An existing blob may have been removed since the check.
             if path.exists():
                 return name
 
@@ -154,19 +166,6 @@ class FolderBlobs(Blobs):
         except OSError:
             torn.unlink(missing_ok=True)
             raise
-
-    def _get(self, name: str) -> bytes | None:
-        try:
-            data = self.path(name).read_bytes()
-        except FileNotFoundError:
-            return None
-        except (ValueError, OSError) as error:
-            logger.warning("a file that somebody sent cannot be read: %s", error)
-            return None
-        if hashlib.sha256(data).hexdigest() != name:
-            logger.warning("the blob %s is damaged: its bytes are not those of its name", name)
-            return None
-        return data
 
 
 def _holds(path: Path, data: bytes) -> bool:

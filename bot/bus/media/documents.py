@@ -1,7 +1,7 @@
-"""Documents to text: text in any encoding, and PDF.
+"""Extract text from documents: text in any encoding, and PDF.
 
-A PDF is read by a process of its own, with bounded time and memory: a file that would keep a reader
-busy for ever costs seconds, and never the bot.
+A PDF is read by a subprocess with bounded time and memory, so that a hostile file costs seconds and
+never blocks the bot.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from bot.bus.media.media_types import PDF
 logger = logging.getLogger(__name__)
 
 MAX_CHARACTERS = 50_000
-"""The most text that is taken of a document."""
+"""The most characters of text from a document."""
 
 PDF_SECONDS = 10.0
-"""The most time that a PDF is read for: its chat waits for so long."""
+"""The most seconds to read a PDF, while its chat waits."""
 
 UNREADABLE = "this kind of file cannot be read"
 _BROKE = "the PDF cannot be read: it breaks the reader"
@@ -44,18 +44,18 @@ _MARKS = (
 )
 _SAMPLE = 4_096
 _SLICE = 65_536
-# Escapes and bells are in logs; other control characters are in no text.
+# Logs contain escapes and bells; no text contains other control characters.
 _CONTROLS = bytes(range(7)) + bytes(range(14, 27)) + bytes(range(28, 32)) + b"\x7f"
 _UNSHOWN = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What came of a document.
+    """The text extracted from a document.
 
     Attributes:
-        text: What it says; None where that could not be read.
-        note: Why not, or what is missing, in plain words.
+        text: The text; None if it could not be read.
+        note: What could not be read, and why, for people; None if all was read.
     """
 
     text: str | None
@@ -65,13 +65,13 @@ class DocumentText:
 async def read_document(
     data: bytes, mime: str, *, limit: int = MAX_CHARACTERS, seconds: float = PDF_SECONDS
 ) -> DocumentText:
-    """Return the text of a document, or why there is none; never raises for what a file is.
+    """Return the text of a document, or a note on why there is none; a bad file raises nothing.
 
     Args:
-        data: Its content.
-        mime: Its media type.
+        data: The document's bytes.
+        mime: The document's media type.
         limit: The most characters.
-        seconds: The most time for a PDF.
+        seconds: The most seconds for a PDF.
     """
     if mime == PDF:
         return await _read_pdf(data, limit, seconds)
@@ -79,7 +79,7 @@ async def read_document(
 
 
 def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
-    """Return what is text in some encoding, cut to a limit; binary files are refused."""
+    """Decode text in any encoding, cut to a limit; refuse binary files."""
     text = _decoded(data)
     if text is None:
         return DocumentText(None, UNREADABLE)
@@ -93,9 +93,9 @@ def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
 
 
 def _shown(text: str, most: int) -> str:
-    """Return the beginning of a text without what is not shown.
+    """Return the beginning of a text without control characters.
 
-    Only as much is looked at as is kept: one call over a large file would stop every thread.
+    It works in slices and stops at the limit: one call on a large text would block every thread.
     """
     shown = ""
     for start in range(0, len(text), _SLICE):
@@ -124,7 +124,7 @@ def _decoded(data: bytes) -> str | None:
 
 
 def _wide(sample: bytes) -> str | None:
-    """Return UTF-16 of one order where every second byte is zero, as in Western text without a mark."""
+    """Return the byte order of UTF-16 without a BOM: in Western text every second byte is zero."""
     if len(sample) < 4:
         return None
     low, high = sample[::2].count(0), sample[1::2].count(0)
@@ -136,7 +136,7 @@ def _wide(sample: bytes) -> str | None:
 
 async def _read_pdf(data: bytes, limit: int, seconds: float) -> DocumentText:
     script = Path(extract.__file__)
-    # Isolated: neither the environment's secrets nor what lies in the current folder get in.
+    # Isolated: it gets neither the environment's secrets nor modules of the current folder.
     arguments = [str(limit), str(seconds * 2 / 3), str(os.getpid())]
     command = [sys.executable, "-I", str(script), *arguments]
     done: subprocess.CompletedProcess[bytes] | None = None
@@ -150,14 +150,14 @@ async def _read_pdf(data: bytes, limit: int, seconds: float) -> DocumentText:
 
 
 async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[bytes] | None:
-    """Return how a process ended; None where it broke."""
+    """Run a process and return its result; None if it could not be run to its end."""
     done = None
     try:
         done = await anyio.run_process(
             command, input=data, stderr=subprocess.DEVNULL, check=False, env={}
         )
     except* (OSError, anyio.BrokenResourceError) as group:
-        # It could not be started, or died before it had read all of the file.
+        # It could not be started, or died before it had read the whole file.
         logger.warning("a process that reads a document broke: %s", group.exceptions[0])
     return done
 

@@ -1,6 +1,6 @@
-"""What a file is by its first bytes. Pure.
+"""Detect a file's media type by its first bytes. Pure.
 
-Rule 1: a platform's word is taken where its content says nothing; where the content does, it decides.
+Rule 1: a recognised content decides; otherwise the platform's media type counts.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def media_type(data: bytes, said: str) -> str:
     """Return a file's media type.
 
     Args:
-        data: Its content.
-        said: The type by the platform; may have parameters, or be vague or wrong.
+        data: The file's bytes.
+        said: The platform's media type; may have parameters, or be vague or wrong.
     """
     plain = said.partition(";")[0].strip().lower()
     found = next((kind for at, sign, kind in _MAGIC if data.startswith(sign, at)), None)
     if found is None:
-        # An image type whose content shows no image would be refused by every model.
+        # Models refuse an image type whose content is no image.
         return "application/octet-stream" if not plain or plain in IMAGES else plain
     same_family = plain.partition("/")[0] in ("audio", "video") and found[:6] in (
         "audio/",
         "video/",
     )
-    # Containers hold either; office documents are archives.
+    # Containers hold audio or video; office documents are archives.
     if same_family or (found == "application/zip" and plain not in _VAGUE):
         return plain
     return found
 
 
 def audio_name(name: str, mime: str) -> str:
-    """Return a name whose ending says what an audio file is: transcribers go by that alone."""
+    """Return a file name whose ending states the audio format, which is all transcribers go by."""
     ending = _ENDINGS.get(mime, "")
     _, dot, given = name.rpartition(".")
     known = dot and f".{given.lower()}" in {*_ENDINGS.values(), ".oga", ".opus", ".mpga", ".mpeg"}

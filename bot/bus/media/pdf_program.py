@@ -1,8 +1,8 @@
-"""Run as a program of its own: reads a PDF from standard input, writes its text as JSON.
+"""Extract text from a PDF on standard input as JSON; run as a program of its own.
 
-It imports nothing of tapebot, so that it starts fast, and is given no environment: what a damaged or
-hostile file does here, it does to a process with bounded memory and time that has nothing to tell,
-and that ends when the bot does.
+It imports nothing of tapebot, so that it starts fast, and gets no environment. A damaged or hostile
+file affects only this process, which has bounded memory and time and no secrets, and ends when the
+bot does.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 SLOW = "reading the PDF took too long"
 
 _MEMORY = 1 << 30
-_LOOK = 0.25  # seconds between two looks at the time and at the bot
-_AGAIN = 1.0  # seconds until the time is said to be over once more
+_LOOK = 0.25  # seconds between two checks of the time and of the parent process
+_AGAIN = 1.0  # seconds until the timeout is raised once more
 _DAMAGED = "the PDF is damaged and cannot be read"
 _EMPTY = "no text was found in the PDF; scanned pages cannot be read"
 _LOCKED = "the PDF has a password and cannot be read"
@@ -31,11 +31,11 @@ _TOO_BIG = "the PDF needs too much memory to be read"
 
 
 class _TooLong(BaseException):
-    """Time is up; not an ``Exception``, as the library swallows those."""
+    """The time is up; no ``Exception``, because pypdf swallows those."""
 
 
 def extract(data: bytes, limit: int) -> dict[str, Any]:
-    """Return ``text`` and ``note``, either of which may be None.
+    """Return ``text`` and ``note``, each of which may be None.
 
     Args:
         data: The PDF.
@@ -67,7 +67,7 @@ def extract(data: bytes, limit: int) -> dict[str, Any]:
         return _result(None, _TOO_BIG)
     except (PyPdfError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
             RecursionError, OSError, AssertionError, NotImplementedError) as error:  # fmt: skip
-        # The library raises whatever its parser stumbles over in a damaged file.
+        # pypdf raises any of these on damaged files.
         if "password" in str(error).lower() or "AES" in str(error):
             return _result(None, _LOCKED)
         return _partial(parts, limit, _DAMAGED if not parts else "the rest of the PDF is damaged")
@@ -89,21 +89,21 @@ def _result(text: str | None, note: str | None) -> dict[str, Any]:
 
 
 def _bounded(seconds: float, parent: int) -> None:
-    """Bound this process's memory and time, and end it with the process that started it."""
+    """Limit this process's memory and time, and end it with its parent process."""
     deadline = time.monotonic() + seconds
 
     def look(_signal: int, _frame: FrameType | None) -> None:
         nonlocal deadline
         if os.getppid() != parent:
-            os._exit(1)  # nobody is left to read the answer
+            os._exit(1)  # nobody is left to read the output
         if time.monotonic() > deadline:
-            # Again where the library swallowed it, but not while it is being answered.
+            # Raise again in case pypdf swallowed it, but leave time to write the result.
             deadline = time.monotonic() + _AGAIN
             raise _TooLong
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # For what never comes back to Python, where no handler runs.
+    # For C code that never returns to Python, where no handler runs.
     most = math.ceil(seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
     signal.signal(signal.SIGALRM, look)
@@ -111,13 +111,13 @@ def _bounded(seconds: float, parent: int) -> None:
 
 
 def main() -> None:
-    """Read, within bounds."""
+    """Extract the text within limits, and print the result."""
     limit, seconds, parent = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     _bounded(seconds, parent)
     logging.disable()
     try:
         found = extract(sys.stdin.buffer.read(), limit)
-    except _TooLong:  # outside the library: the file came late, or the answer did
+    except _TooLong:  # outside pypdf: while reading the input or joining the text
         found = _result(None, SLOW)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,4 +1,4 @@
-"""What a channel hands over of the files that people send."""
+"""Interfaces by which channels hand over the files that people send."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bot.bus.messages import Attachment
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file on a platform's server, not fetched yet.
+    """A file on a platform's server that has not been fetched.
 
     Attributes:
         kind: As in ``Attachment``.
-        name: Its name, or a word for it.
-        mime: Its media type by the platform, ``application/octet-stream`` where it says none.
-        size: Bytes by the platform; None where it does not say.
-        fetch: Returns its bytes, given the most that may be read. Raises ``FileUnavailable``.
+        name: The file's name, or a word for it.
+        mime: The platform's media type; ``application/octet-stream`` if it gives none.
+        size: The platform's size in bytes; None if it gives none.
+        fetch: Returns the bytes, given the most to read. Raises ``FileUnavailable``.
     """
 
     kind: Literal["image", "voice", "audio", "video", "document"]
@@ -29,8 +29,8 @@ class RemoteFile:
 
 
 class AttachmentReceiver(Protocol):
-    """Fetches, keeps and reads files. Only for those whom ``Access`` has let in."""
+    """Fetches, stores and reads files; call it only for authorized senders."""
 
     async def receive(self, file: RemoteFile) -> Attachment:
-        """Return what became of a file: kept, read as text, or why not. Bounded in time and size."""
+        """Fetch, store and read a file; return the attachment. Bounded in time and size."""
         ...

@@ -1,4 +1,4 @@
-"""Files in the database that processes share: one takes them in, another reads them."""
+"""Store blobs in PostgreSQL, so that every process can read them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bot.core.errors import DatabaseUnavailable
 logger = logging.getLogger(__name__)
 
 _SECONDS = 60.0
-"""For one file; the largest that are taken have tens of megabytes."""
+"""Seconds for one query: the largest accepted files have tens of megabytes."""
 
-# Also where it is there: a damaged one is written anew, and one that is being removed waited for.
+# On conflict: replace a damaged blob, and wait for one that is being removed.
 _PUT = """
 insert into tapebot.blob as kept (name, data) values (%s, %s)
     on conflict (name) do update set data = excluded.data where kept.data <> excluded.data
@@ -29,20 +29,20 @@ _REMOVE = "delete from tapebot.blob where name = %s returning true"
 
 
 class PostgresBlobs(Blobs):
-    """A table of files.
+    """Stores blobs in a table.
 
-    What is removed is gone for every query at once; the server uses its space again after its next
+    A removed blob is gone for every query at once; the server reuses its space after its next
     vacuum.
 
     Args:
-        database: Set up for this version.
+        database: The database, at this version's schema.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes; return their name once they are durable.
+        """Store bytes; return their name once they are durable.
 
         Raises:
             OSError: The database cannot be reached, or refused.
@@ -52,7 +52,7 @@ class PostgresBlobs(Blobs):
         return name
 
     async def get(self, name: str) -> bytes | None:
-        """Return the bytes of that name; None where they are missing, damaged or cannot be read."""
+        """Return a blob's bytes; None if they are missing, damaged or unreadable."""
         if not NAME.fullmatch(name):
             return None
         try:
@@ -69,19 +69,19 @@ class PostgresBlobs(Blobs):
         return data
 
     async def remove(self, name: str) -> bool:
-        """Remove the bytes of that name for good; return whether there were any.
+        """Delete a blob for good; return whether it was there.
 
         Raises:
-            OSError: The database cannot be reached, or refused; they may be there still.
+            OSError: The database cannot be reached, or refused; the blob may still be there.
         """
         return bool(NAME.fullmatch(name) and await self._done(_REMOVE, [name]))
 
     async def free(self) -> None:
-        """Return None: a server does not tell its clients how much room its disk has."""
+        """Return None: a server does not report its free disk space."""
 
     async def _done(self, sql: str, values: Sequence[Any]) -> list[Row]:
         async def work(connection: Connection) -> list[Row]:
-            # As text, bytes would come in twice their size.
+            # In text format bytes would take twice their size.
             cursor = await connection.execute(sql.encode(), values, binary=True)
             return await cursor.fetchall() if cursor.description is not None else []
 

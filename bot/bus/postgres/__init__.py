@@ -1,12 +1,13 @@
-"""The message bus in PostgreSQL, for many processes: pgmq's queues, and tables for what goes out.
+"""The message bus in PostgreSQL, for many processes: pgmq queues, and tables for outbound items.
 
-Rule 1: who holds the lease of a session's first message holds the session; its token is that message's
-    number and how often it was read. Everything a holder does to its rows is fenced by the token.
-Rule 2: what is asked of the database may be asked twice.
-Rule 3: no connection is held while something is waited for.
+Rule 1: the holder of the lease on a session's first message holds the session; its token is that
+    message's number and read count. Every write to the session's rows is fenced by the token.
+Rule 2: every statement may be repeated.
+Rule 3: no connection is held while waiting.
 
-``queries`` is the statements, ``holds`` the books of what is held, ``inbound`` what keeps them true,
-``outbound`` the way to the channels, ``bus`` the two ends that others see.
+``queries`` has the statements, ``held_session`` the state of one held session, ``held_sessions``
+claims and renews them, ``row_handler`` turns rows into deliveries, ``outbound`` carries answers to
+channels, ``codec`` encodes messages, and ``bus`` has the bus and its ports.
 """
 
 from bot.bus.postgres.bus import PostgresBus

@@ -1,4 +1,4 @@
-"""The bus and its ports; see ``bot.bus.ports`` for the contract."""
+"""The PostgreSQL bus and its channel port; see ``bot.bus.ports`` for the contract."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class PostgresBus:
     """A message bus that many processes share.
 
     Args:
-        database: Open, and set up; whoever opened it closes it, after the bus.
-        wakeups: Running.
+        database: The open database, at this version's schema; the caller closes it after the bus.
+        wakeups: Running notifications.
         holder: Names this process to people.
-        session_limit: Messages that one session may have waiting.
-        sessions: How many sessions to hold at once; those that idle make place for others.
-        lease: Seconds for which a hold lasts without being renewed.
+        session_limit: The most messages that wait in one session.
+        sessions: The most sessions to hold at once; idle ones make place for others.
+        lease: Seconds after which a hold ends unless it is renewed.
         clock: Dates acceptance.
-        exports: Where files of answers are put for channels to send.
+        exports: The folder to put files of answers in for channels to send.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PostgresBus:
     def channel(
         self, name: str, *, shard: int = 0, shards: int = 1, epoch: int = 0
     ) -> PostgresPort:
-        """Return a channel's two ends."""
+        """Return a channel's port."""
         which = (name, shard, shards, epoch)
         outlet = self._outlets.get(which)
         if outlet is None:
@@ -96,11 +96,11 @@ class PostgresBus:
         return PublishResult(duplicate=waiting is not None)
 
     async def claim(self) -> PostgresInbox:
-        """Wait for a session that has something and no holder; become its holder."""
+        """Wait for a session that has items and no holder; become its holder."""
         return await self._sessions.claim()
 
     async def send(self, outbound: Outbound) -> None:
-        """Hand something to its channel.
+        """Send an item to its channel.
 
         Raises:
             BusError: An answer could not be recorded.
@@ -121,10 +121,11 @@ class PostgresBus:
             await anyio.sleep(POLL / 2)
 
     async def compact(self) -> None:
-        """Remove from the tables' files what was deleted; see ``bot.bus.ports.Bus``.
+        """Remove deleted rows from the tables' files; see ``bot.bus.ports.Bus``.
 
-        What waits leaves its table with its acknowledgement, and the file when it is swept next. The
-        server's write-ahead log and backups keep words for as long as they are set up to.
+        A pending message leaves its table when it is acknowledged, and the file with the next
+        vacuum. The server's write-ahead log and backups keep words for as long as they are
+        configured to.
         """
         self._open()
         await self._queries.vacuum()
@@ -134,17 +135,17 @@ class PostgresBus:
         return self._sessions.lock_session(session)
 
     async def run(self) -> None:
-        """Renew holds, hear of what is new, show partials; until cancelled."""
+        """Renew holds, listen for new items, and write partials, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._sessions.run)
             tasks.start_soon(self._showing.run)
             tasks.start_soon(self._forget)
 
     async def statistics(self) -> dict[str, Any]:
-        """Return a snapshot: what waits in all, what is held here, and what befell it.
+        """Return a snapshot: the queues of all processes, and this process's holds.
 
         Raises:
-            BusError: The database is gone.
+            BusError: The database cannot be reached.
         """
         counts = self._sessions.counts
         return {
@@ -154,7 +155,7 @@ class PostgresBus:
         }
 
     async def aclose(self) -> None:
-        """Take no more messages; give back what is held."""
+        """Accept no more messages; release the held sessions."""
         self._closed = True
         with anyio.move_on_after(_FAREWELL, shield=True):
             await self._sessions.aclose()
@@ -173,7 +174,7 @@ class PostgresBus:
 
 
 class PostgresPort:
-    """A channel's two ends."""
+    """A channel's port."""
 
     def __init__(self, bus: PostgresBus, outlet: OutboundReader) -> None:
         self._bus = bus
@@ -185,13 +186,13 @@ class PostgresPort:
         return await self._bus.publish(inbound, shard=outlet.shard, shards=outlet.shards)
 
     async def receive(self) -> Outbound:
-        """Return the next thing to show."""
+        """Return the next item to show."""
         return await self._outlet.receive()
 
     async def report(self, report: DeliveryReport) -> None:
-        """Say what became of an answer."""
+        """Report the delivery of an answer."""
         await self._outlet.report(report)
 
     async def wait_drained(self) -> None:
-        """Wait until nothing waits for its answer."""
+        """Wait until every accepted message is acknowledged."""
         await self._bus.drain()

@@ -1,8 +1,8 @@
-"""How keys and messages are written in the database.
+"""Encode keys and messages for the database. Pure.
 
-Rule 1: everything is ASCII: text of people may hold zeros and lone surrogates, which PostgreSQL's own
+Rule 1: everything is ASCII: people's text may contain NUL and lone surrogates, which PostgreSQL's
     text and JSON types refuse.
-Rule 2: a key is readable where it is short; a very long one, which no index takes, is its digest.
+Rule 2: a short key stays readable; one too long for an index is replaced by its digest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bot.bus.messages import (
 )
 
 _LONGEST_KEY = 800
-# No escape of JSON begins like this.
+# No JSON escape begins like this.
 _DIGEST = "\\h"
 
 _KINDS: dict[str, type[Answer | Partial | Activity]] = {
@@ -37,7 +37,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode_key(text: str) -> str:
-    """Return a session's key or a platform's id as the database has it."""
+    """Encode a session's key or a platform's id for the database."""
     escaped = json.dumps(text)[1:-1]
     if len(escaped) <= _LONGEST_KEY:
         return escaped
@@ -45,22 +45,22 @@ def encode_key(text: str) -> str:
 
 
 def decode_key(written: str) -> str | None:
-    """Return what a key was made of; None where only its digest is known."""
+    """Decode a key; None if only its digest was stored."""
     return None if written.startswith(_DIGEST) else str(json.loads(f'"{written}"'))
 
 
 def coalescing_key(outbound: Partial | Activity) -> str:
-    """Return what a newer partial or activity takes the place of."""
+    """Return the key by which a newer partial or activity replaces an older one."""
     return stream_coalescing_key(outbound.stream) if isinstance(outbound, Partial) else "activity"
 
 
 def stream_coalescing_key(stream: str) -> str:
-    """Return the slot of a stream's partials."""
+    """Return the coalescing key of a stream's partials."""
     return f"partial:{encode_key(stream)}"
 
 
 def encode(outbound: Outbound) -> str:
-    """Return what goes to a channel as text."""
+    """Encode an outbound item as JSON."""
     values = _values(outbound)
     if isinstance(outbound, Answer):
         values["buttons"] = [[one.label, one.command] for one in outbound.buttons]
@@ -70,7 +70,7 @@ def encode(outbound: Outbound) -> str:
 
 
 def decode(text: str) -> Outbound:
-    """Return what ``encode`` was given."""
+    """Decode an outbound item from ``encode``."""
     values: dict[str, Any] = json.loads(text)
     kind = _KINDS[values.pop("kind")]
     values["address"] = Address(*values["address"])
@@ -83,12 +83,12 @@ def decode(text: str) -> Outbound:
 
 
 def encode_report(report: DeliveryReport) -> str:
-    """Return a delivery report as text."""
+    """Encode a delivery report as JSON."""
     return json.dumps(_values(report))
 
 
 def decode_report(text: str) -> DeliveryReport:
-    """Return what ``encode_report`` was given."""
+    """Decode a delivery report from ``encode_report``."""
     values: dict[str, Any] = json.loads(text)
     values["platform_ids"] = tuple(values["platform_ids"])
     return DeliveryReport(**values)

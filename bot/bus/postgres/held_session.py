@@ -1,4 +1,4 @@
-"""The books of one held session: what was fetched for its worker, what it works on, what is done with."""
+"""State of one session held by this process: fetched, delivered and settled messages."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bot.bus.messages import DeliveryReport, Inbound, ReleaseRequest
 from bot.core.errors import SessionLost
 
 IN_HAND = 32
-"""Messages of one session that are fetched and not yet received by its worker."""
+"""The most messages of one session to fetch ahead of its worker."""
 
-# A holder has at most one report in hand and one on the way to it.
+# A worker handles one report while at most one more is on its way to it.
 _HELD_REPORTS = 2
 
 
 @dataclass(slots=True, eq=False)
 class PostgresDelivery:
-    """An accepted message in a worker's hands."""
+    """An accepted message, delivered to a worker."""
 
     id: int
     record: AcceptedMessage
@@ -40,17 +40,17 @@ class PostgresDelivery:
 
     @property
     def accepted_at(self) -> datetime:
-        """When it became durable, by the clock of the process that took it."""
+        """When it was accepted, by the clock of the accepting process."""
         return self.record.accepted_at
 
     async def ack(self) -> None:
-        """Done with; see ``bot.bus.ports.Delivery``."""
+        """Acknowledge it; see ``bot.bus.ports.Delivery``."""
         await self._ack(self._hold, self)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A report and its row."""
+    """A delivery report and its row."""
 
     id: int
     report: DeliveryReport
@@ -61,21 +61,26 @@ Item = PostgresDelivery | ReportRow | ReleaseRequest
 
 @dataclass(slots=True, eq=False)
 class HeldSession:
-    """One session, held.
+    """One held session.
 
     Attributes:
-        session: Its key; group: the same as the database has it; queue: where its rows are.
-        token: The row whose lease is the hold; reads: how often that was read, this time included.
-        ends: When it ends by the local clock, unless it is renewed.
-        after_in: The newest message that was fetched; after_report: the newest report.
-        waiting: Fetched, and not received by the worker.
-        working: Received and not acknowledged.
-        settled: Rows that are done with, to be removed with the next acknowledgement.
-        arrived: Set when there is something to receive, or the hold is lost.
-        release_requested_by: Who was the last to want the session; empty where its place is wanted.
-        last_delivery_at: When something was last put before the worker, by the local clock.
-        lock_count: How many in this process keep it from going elsewhere.
-        released: Its worker has gone, or never was.
+        session: The session's key.
+        group: The key as the database has it.
+        queue: The queue that holds the session's rows.
+        token: The row whose lease is the hold.
+        reads: How often that row was read, including this time.
+        ends: When the hold ends by the local clock unless it is renewed.
+        after_in: The newest message that was fetched.
+        after_report: The newest report that was fetched.
+        waiting: Items that were fetched and not received by the worker.
+        working: Messages that were received and not acknowledged.
+        settled: Rows that are done, to be removed with the next acknowledgement.
+        arrived: Set when there is an item to receive, or the hold is lost.
+        release_requested_by: The last process that asked for the session; empty if its place is
+            needed; None without a request.
+        last_delivery_at: When an item was last queued for the worker, by the local clock.
+        lock_count: How many tasks in this process keep the session from moving elsewhere.
+        released: Whether its worker has left, or never existed.
     """
 
     session: str
@@ -98,43 +103,43 @@ class HeldSession:
 
     @property
     def lost(self) -> bool:
-        """Whether another may have it."""
+        """Whether another process may hold the session."""
         return self.ends <= anyio.current_time()
 
     @property
     def fetched(self) -> list[int]:
-        """Messages that were fetched and not received."""
+        """Ids of messages that were fetched and not received."""
         return [one.id for one in self.waiting if isinstance(one, PostgresDelivery)]
 
     @property
     def busy(self) -> bool:
-        """Whether any message is in hand."""
+        """Whether any message is fetched or being handled."""
         return bool(self.working) or bool(self.fetched)
 
     @property
     def suspects(self) -> int:
-        """How many messages in hand may be what killed earlier holders."""
+        """How many fetched or handled messages may have killed earlier holders."""
         known = (*self.working.values(), *self.waiting)
         return sum(isinstance(one, PostgresDelivery) and one.suspect for one in known)
 
     @property
     def room(self) -> int:
-        """How many more messages may be fetched; none beside a suspect."""
+        """How many more messages may be fetched; none besides a suspect."""
         return 0 if self.suspects else max(IN_HAND - len(self.fetched), 0)
 
     def add(self, item: Item) -> None:
-        """Put something before the worker."""
+        """Queue an item for the worker."""
         self.last_delivery_at = anyio.current_time()
         self.waiting.append(item)
         self.arrived.set()
 
     def lose(self) -> None:
-        """Note that another may have it."""
+        """Mark the hold as lost."""
         self.ends = -math.inf
         self.arrived.set()
 
     def next(self) -> PostgresDelivery | DeliveryReport | ReleaseRequest | None:
-        """Give the worker what comes next."""
+        """Return the worker's next item; None if there is none."""
         if not self.waiting:
             return None
         item = self.waiting.popleft()
@@ -149,28 +154,28 @@ class HeldSession:
         return item.report
 
     def leave(self, *, failed: bool) -> None:
-        """The worker goes: reports that it received are settled, unless it broke down over them."""
+        """Record that the worker left; reports that it received are settled unless it failed."""
         self.released = True
         if not failed:
             self.settled.extend(self._reports)
         self._reports.clear()
 
     def check(self) -> None:
-        """See that it is held.
+        """Check that the session is still held.
 
         Raises:
-            SessionLost: It is not, by the local clock or by the database's word.
+            SessionLost: It is not, by the local clock or by the database.
         """
         if self.lost:
             raise SessionLost(f"session {self.session} went to another holder: its lease has ended")
 
 
 class PostgresInbox:
-    """The receiving end of one session.
+    """One session's inbox.
 
     Args:
-        hold: Its books.
-        leave: Gives it back.
+        hold: The held session.
+        leave: Releases it.
     """
 
     def __init__(self, hold: HeldSession, leave: Callable[[HeldSession], None]) -> None:
@@ -179,10 +184,10 @@ class PostgresInbox:
         self._leave = leave
 
     async def receive(self) -> PostgresDelivery | DeliveryReport | ReleaseRequest:
-        """Return what comes next, waiting for it.
+        """Return the next item, waiting for it.
 
         Raises:
-            SessionLost: The session is no longer this holder's.
+            SessionLost: This holder has lost the session.
         """
         hold = self._hold
         while True:
@@ -194,11 +199,11 @@ class PostgresInbox:
                 await hold.arrived.wait()
 
     def receive_nowait(self) -> PostgresDelivery | DeliveryReport | ReleaseRequest | None:
-        """Return the next one if there is one; nothing of a session that is lost."""
+        """Return the next item; None if there is none or the session is lost."""
         return None if self._hold.lost else self._hold.next()
 
     def release(self, *, failed: bool = False) -> None:
-        """Give the session up; the database learns of it at once, or when the lease ends."""
+        """Release the session; the database records it at once, or the lease ends."""
         if not self._hold.released:
             self._hold.leave(failed=failed)
             self._leave(self._hold)

@@ -1,10 +1,10 @@
-"""What keeps the books of held sessions true: claims, reads ahead, renews, and gives back.
+"""Claim sessions, prefetch their messages, renew their leases, and release them.
 
-Rule 1: a session of which this process still has a worker is not given to a second one, though its hold was
+Rule 1: a session that still has a worker in this process gets no second one, even if its hold was
     lost and taken again.
-Rule 2: what was fetched is in the books before its session is given back.
-Rule 3: of messages that may be what kills their holders, one is in work in this process at a time: so one
-    that kills does not make the others look guilty.
+Rule 2: fetched rows are recorded in the hold before the session is released.
+Rule 3: of messages that may kill their holders, this process handles one at a time, so that one
+    that kills does not put suspicion on the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bot.core.ids import new_id
 
 logger = logging.getLogger(__name__)
 
-# A wake-up that is told within this time after another is not heard.
+# Wake-ups within this time after another are handled together.
 _SOON = 0.03
 _PAUSE = 1.0
 _ROOM = 8
@@ -41,10 +41,10 @@ class HeldSessions:
     """The sessions that this process holds.
 
     Args:
-        queries: Asks the database.
-        wakeups: Tell of what is new.
-        most: How many sessions to hold at once.
-        lease: Seconds for which a hold lasts without being renewed.
+        queries: The statements of the bus.
+        wakeups: Notifications of new rows.
+        most: The most sessions to hold at once.
+        lease: Seconds after which a hold ends unless it is renewed.
     """
 
     def __init__(self, queries: Queries, wakeups: Wakeups, *, most: int, lease: float) -> None:
@@ -57,7 +57,7 @@ class HeldSessions:
         self._lease = lease
         self._queues: tuple[int, ...] = ()
         self._ready: deque[HeldSession] = deque()
-        # Held again while the worker of the lost hold has not gone yet.
+        # Holds taken again while the worker of the lost hold has not ended yet.
         self._again: dict[str, HeldSession] = {}
         self._leaving: deque[HeldSession] = deque()
         self._claimers = 0
@@ -65,13 +65,13 @@ class HeldSessions:
         self._stirred = anyio.Event()
         self._told: set[int] = set()
         self._left = anyio.Event()
-        # What was fetched is in the books before it is given back.
+        # Fetching and releasing exclude each other: see rule 2.
         self._books = anyio.Lock()
 
-    # What others call.
+    # Public methods.
 
     async def claim(self) -> PostgresInbox:
-        """Wait for a session with something and no holder."""
+        """Wait for a session that has items and no holder."""
         self._claimers += 1
         try:
             while not self._ready:
@@ -84,7 +84,7 @@ class HeldSessions:
             self._claimers -= 1
 
     async def ack(self, hold: HeldSession, delivery: PostgresDelivery) -> None:
-        """Say that a message is done with, and so are the reports that were settled before."""
+        """Acknowledge a message, and the reports that were settled before."""
         if hold.released or hold.lost:
             self.counts["fenced"] += 1
             raise SessionLost(f"session {hold.session} is not held by this worker any more")
@@ -101,7 +101,7 @@ class HeldSessions:
         hold.working.pop(delivery.id, None)
 
     def leave(self, hold: HeldSession) -> None:
-        """Give a hold back, once nobody here keeps it."""
+        """Release a hold, unless a task in this process locks it."""
         if not hold.lock_count:
             self._drop(hold)
             self._leaving.append(hold)
@@ -109,7 +109,7 @@ class HeldSessions:
 
     @asynccontextmanager
     async def lock_session(self, session: str) -> AsyncIterator[None]:
-        """Keep a session here, or from being held anywhere; see ``bot.bus.ports.Bus``."""
+        """Keep a session in this process, or unheld; see ``bot.bus.ports.Bus``."""
         hold = self.held.get(encode_key(session))
         if hold is None or hold.lost:
             hold = await hold_session(self._queries, self._wakeups, session, self._lease)
@@ -124,14 +124,14 @@ class HeldSessions:
                 self.leave(hold)
 
     def poll_now(self, *queues: int) -> None:
-        """Look into queues at once."""
+        """Poll queues at once."""
         self._told.update(queues)
         self._stirred.set()
 
-    # What runs in the background.
+    # Background work.
 
     async def run(self) -> None:
-        """Keep the books until cancelled."""
+        """Poll, renew and release until cancelled."""
         while not self._queues:
             try:
                 self._queues = tuple(range(await self._queries.queues()))
@@ -146,7 +146,7 @@ class HeldSessions:
             tasks.start_soon(self._give_back)
 
     async def aclose(self) -> None:
-        """Give back all that is held."""
+        """Release all held sessions."""
         for hold in [*self.held.values(), *self._again.values()]:
             if not hold.released:
                 hold.leave(failed=False)
@@ -200,7 +200,7 @@ class HeldSessions:
                 await self._more(holds[one.hold_index - 1], one)
 
     def _make_room(self) -> None:
-        """Ask the workers that have had nothing for longest to leave: others wait for a place."""
+        """Ask the workers that have been idle longest to leave: other sessions wait for a place."""
         idle = [one for one in self.held.values() if self._serves(one) and not one.busy]
         idle = [one for one in idle if not one.lock_count and one.release_requested_by is None]
         for one in sorted(idle, key=lambda hold: hold.last_delivery_at)[:_ROOM]:
@@ -212,7 +212,7 @@ class HeldSessions:
         return not hold.released and not hold.lost
 
     async def _more(self, hold: HeldSession, found: InboundRow) -> None:
-        """Take in what arrived in a held session."""
+        """Handle a new row of a held session."""
         if found.kind == "lost":
             self._lost(hold)
         elif found.kind == "letgo":
@@ -223,7 +223,7 @@ class HeldSessions:
             await self._intake.handle(hold, found)
 
     async def _head(self, found: InboundRow, asked: float) -> None:
-        """Take in a session that is held from now on."""
+        """Handle the first row of a session that was just claimed."""
         group = str(found.headers["x-pgmq-group"])
         hold = HeldSession(
             *(decode_key(group) or group, group, found.queue, found.id, found.reads),
@@ -257,7 +257,7 @@ class HeldSessions:
         self._claimed.set()
 
     def _drop(self, hold: HeldSession) -> None:
-        """Take a hold off the books; one that was taken again meanwhile may be claimed now."""
+        """Forget a hold; a second hold of its session may be claimed now."""
         if self.held.get(hold.group) is hold:
             del self.held[hold.group]
         if (again := self._again.pop(hold.group, None)) is not None and again is not hold:
@@ -293,7 +293,7 @@ class HeldSessions:
             async with self._books:
                 while self._leaving:
                     await self._release(self._leaving[0])
-                    # Cancelled before, it is given back when the bus is closed.
+                    # Removed only now: if cancelled before, ``aclose`` releases it.
                     self._leaving.popleft()
             self._left = anyio.Event()
             await self._left.wait()
@@ -309,17 +309,17 @@ class HeldSessions:
 
 
 _PATIENCE = 5.0
-"""Seconds that a holder has to let go."""
+"""Seconds that a holder has to release a session."""
 
 
 async def hold_session(
     queries: Queries, wakeups: Wakeups, session: str, lease: float
 ) -> HeldSession:
-    """Hold a session without working it; a holder that has nothing to do lets go of it.
+    """Hold a session without a worker; an idle holder elsewhere releases it.
 
     Raises:
-        SessionBusy: Its holder did not.
-        BusError: The database refused, or is gone.
+        SessionBusy: The holder did not release it.
+        BusError: The database refused, or cannot be reached.
     """
     group, call, holder = encode_key(session), new_id("keep"), None
     with anyio.move_on_after(_PATIENCE):

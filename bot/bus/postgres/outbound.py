@@ -1,4 +1,4 @@
-"""The way out: what workers show is gathered here and written, and read by the gateway that shows it."""
+"""Write answers and partials to the outbound tables, and read them for one channel."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PACE = 0.25
 """Seconds between two writes of partials and activity."""
 
 FETCHED_WITHIN = 3_600.0
-"""Seconds for which files of answers stay on the site: it shows where they are, and people fetch them later."""
+"""Seconds for which files of the web channel stay: the site links to them for download."""
 
 _MOST = 64
 _ANSWERED = 1_000
-# A wake-up that is told within this time after another is not heard.
+# Wake-ups within this time after another are handled together.
 _SOON = 0.03
 _PAUSE = 1.0
 
 
 class OutboundWriter:
-    """The workers' side."""
+    """Writes outbound items for the workers."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
@@ -45,14 +45,14 @@ class OutboundWriter:
         self._filled = anyio.Event()
 
     def put(self, outbound: Partial | Activity) -> None:
-        """Show something soon, unless something newer takes its place; returns at once."""
+        """Queue a partial or activity, which a newer one replaces; returns at once."""
         place = (outbound.address.session, coalescing_key(outbound))
         self._newest.pop(place, None)
         self._newest[place] = outbound
         self._filled.set()
 
     async def send(self, answer: Answer) -> None:
-        """Hand an answer to its channel, behind what its chat was to be shown before."""
+        """Write an answer, after the chat's queued partials and activity."""
         session = answer.address.session
         if answer.stream is not None:
             self._newest.pop((session, stream_coalescing_key(answer.stream)), None)
@@ -63,7 +63,7 @@ class OutboundWriter:
         await self._queries.send(answer, files)
 
     async def run(self) -> None:
-        """Write what is to be shown until cancelled; what is refused is dropped, something newer comes."""
+        """Write queued items until cancelled; refused ones are dropped, since newer ones follow."""
         while True:
             await self._filled.wait()
             self._filled = anyio.Event()
@@ -76,16 +76,16 @@ class OutboundWriter:
 
 
 class OutboundReader:
-    """The gateway's side of one channel, or of one shard of it.
+    """Reads outbound items for one channel, or for one shard of it.
 
     Args:
-        queries: Asks the database.
-        wakeups: Tell of what is new.
+        queries: The statements of the bus.
+        wakeups: Notifications of new rows.
         channel: The channel's name.
-        shard: Which of its shards.
-        shards: How many there are.
-        epoch: That of the lease it runs under; 0 for none.
-        exports: Where files of answers are put.
+        shard: The shard's number.
+        shards: How many shards there are.
+        epoch: Epoch of the lease that the channel runs under; 0 without one.
+        exports: The folder to put files of answers in.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class OutboundReader:
         self._queries = queries
         self._wakeups = wakeups
         self._channel = channel
-        # Without a lease whatever another process was given is given again.
+        # Without a lease, read again what another process was given.
         self._mark = epoch or -1 - secrets.randbits(48)
         self._exports = exports
         self._box = Outbox()
@@ -117,7 +117,7 @@ class OutboundReader:
         self._taking = anyio.Lock()
 
     async def receive(self) -> Outbound:
-        """Return the next thing to show, waiting for it; a database that is gone is waited for."""
+        """Return the next item to show, waiting for it and for an unreachable database."""
         refused = False
         while True:
             woken = self._heard.is_set()
@@ -136,9 +136,9 @@ class OutboundReader:
             await self._wakeups.wait(self._heard, _SOON if woken else POLL)
 
     async def report(self, report: DeliveryReport) -> None:
-        """Say what became of an answer; a database that is gone is waited for.
+        """Record a delivery report, waiting for an unreachable database.
 
-        A word on the way is given up instead: channels say it while they stop.
+        A report that is not final is dropped instead: channels send it while they stop.
         """
         refused = False
         while True:
@@ -160,7 +160,7 @@ class OutboundReader:
             self._let_go()
 
     def _let_go(self) -> None:
-        """Remove the files that nobody fetches any more."""
+        """Remove files of delivered answers after their time."""
         while self._leaving and self._leaving[0][0] <= anyio.current_time():
             for path in self._leaving.popleft()[1]:
                 path.unlink(missing_ok=True)
@@ -168,7 +168,7 @@ class OutboundReader:
     async def _take(self) -> None:
         self._let_go()
         async with self._taking:
-            # Asked for before looking: what is told in between is not missed.
+            # Get the event before the query, so that no notification is missed.
             self._heard = self._wakeups.event(f"outbound:{self._channel}")
             rows = await self._queries.take(
                 self._channel, self.shard, self.shards, self._mark, _MOST
@@ -182,7 +182,7 @@ class OutboundReader:
                 outbound = decode(body)
                 if isinstance(outbound, Answer) and answer is not None and outbound.files:
                     outbound = await self._with_files(answer, outbound)
-                # Not before it is complete: whoever is cancelled leaves it to the next.
+                # Remove it only when complete: if cancelled, the next call handles it.
                 self._raw.popleft()
                 self._put(answer, outbound)
 
@@ -201,7 +201,7 @@ class OutboundReader:
         self._box.put(outbound)
 
     async def _with_files(self, key_of_answer: str, answer: Answer) -> Answer:
-        """Put an answer's files where this process has them."""
+        """Write an answer's files to this process's folder."""
         contents = await self._queries.files(key_of_answer)
         files, written = [], []
         for number, file in enumerate(answer.files, 1):
@@ -224,12 +224,12 @@ def _content(path: Path) -> bytes | None:
 
 
 def _placed(folder: Path, file: OutgoingFile, content: bytes) -> tuple[Path, bool]:
-    """Return where a file lies, and whether it was put there now."""
+    """Return a file's path, and whether it was written now."""
     path = folder / file.path.name
     if _content(path) == content:
         return path, False
     if path.exists():
-        # Another process has another file of this name.
+        # The folder has another file of this name.
         path = folder / f"{hashlib.sha256(content).hexdigest()[:12]}-{file.path.name}"
         if _content(path) == content:
             return path, False

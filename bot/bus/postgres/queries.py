@@ -1,4 +1,4 @@
-"""The statements of the bus, one round trip each; they may all be repeated."""
+"""The SQL statements of the bus, one round trip each; all may be repeated."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _ACCEPTED = -1
 _DUPLICATE = -2
 _LOCKED_FOR = "5s"
 
-# Compared as bigint and so on, whatever is the smallest type that holds the numbers of a list.
+# Cast, because psycopg sends a list as the smallest integer type that fits.
 _LOOK = """select * from tapebot.look(%s, %s, %s, %s::int[], %s::int[], %s::text[], %s::bigint[], %s::int[],
     %s::bigint[], %s::bigint[], %s::int[], %s::boolean[])"""
 _RENEW = "select * from tapebot.renew(%s, %s::int[], %s::bigint[], %s::int[])"
 _DONE = "select tapebot.done(%s, %s, %s, %s::bigint[])"
 _RELEASE = """select tapebot.release(
     %s, %s, %s, %s, %s::bigint[], %s::bigint[], %s::bigint[], %s)"""
-# As ``release`` counts: who lost a hold and goes on has not died over what it held.
+# Count these as returned, as ``release`` does: the process lost the hold but did not die.
 _OUTLIVED = """update pgmq.q_inbound_{} set headers = headers || jsonb_build_object(
     'returned', coalesce((headers ->> 'returned')::int, 0) + 1) where msg_id = any(%s::bigint[])"""
 _PUBLISH = "select tapebot.publish(%s, %s, %s, %s, %s, %s, %s)"
-# From which shard a chat was last heard of stays as it is: whoever gives a command from elsewhere is not there.
+# Keep the chat's shard: the author of a command from another surface is not in the chat.
 _PUBLISH_ELSEWHERE = """
 select tapebot.publish(%s, %s, %s, %s, %s, coalesce(r.shard, 0), coalesce(r.shards, 1))
 from (select) as once left join tapebot.route r on r.session = %s"""
 _SEND = "select tapebot.send(%s, %s, %s, %s, %s, %s::bytea[])"
-# ``send`` looks for a last report in the session of the chat; this one waits in another.
+# ``send`` checks the chat's own session for a final report; here it is in another session.
 _SEND_ELSEWHERE = f"""{_SEND} where not exists (
     select from tapebot.inbound where headers ->> 'x-pgmq-group' = %s
         and headers ->> 'kind' = 'report' and headers ->> 'answer' = %s)"""
@@ -58,7 +58,7 @@ _FORGET = "delete from tapebot.seen where at < now() - interval '90 days'"
 
 @dataclass(frozen=True, slots=True)
 class InboundRow:
-    """A row of ``look``: what it is, of which hold (its place in what was given), and the message."""
+    """A row of ``tapebot.look``: its kind, the index of its hold among those given, the message."""
 
     kind: str
     hold_index: int | None
@@ -70,17 +70,17 @@ class InboundRow:
 
     @property
     def deaths(self) -> int:
-        """How often a holder had it and never gave it back."""
+        """How many holders received it and never returned it."""
         return self.reads - 1 - int(self.headers.get("returned", 0))
 
 
 class Queries:
-    """What the bus asks of the database.
+    """The database operations of the bus.
 
     Args:
-        database: Open.
+        database: The open database.
         holder: Names this process to people.
-        lease: Seconds for which a hold lasts without being renewed.
+        lease: Seconds after which a hold ends unless it is renewed.
     """
 
     def __init__(self, database: Database, holder: str, lease: float) -> None:
@@ -94,10 +94,11 @@ class Queries:
         """Accept a message.
 
         Returns:
-            How many wait where the session is full; 0 where it is a duplicate, None where not.
+            None if it was accepted; 0 if it is a duplicate; else the number of messages that wait
+            in the full session.
 
         Raises:
-            BusError: The database refused, or is gone.
+            BusError: The database refused, or cannot be reached.
         """
         session = encode_key(inbound.session)
         values = [session, encode_key(inbound.id), uuid.uuid4(), record, room]
@@ -111,13 +112,13 @@ class Queries:
     async def poll(
         self, holds: Sequence[HeldSession], queues: Collection[int], most: int, *, wary: bool
     ) -> list[InboundRow]:
-        """Return what is new for these holds, and free sessions, which are held from now on.
+        """Return new rows of these holds, and the first rows of free sessions, which are now held.
 
         Args:
-            holds: Where to look for more.
-            queues: Where to look for free sessions.
-            most: How many of them to take.
-            wary: What may be what kills its holders is not begun now.
+            holds: Holds to fetch more rows for.
+            queues: Queues to look for free sessions in.
+            most: The most free sessions to take.
+            wary: Whether to leave out suspects, which may kill their holders.
         """
         rows = await self.fetch(
             _LOOK,
@@ -133,29 +134,32 @@ class Queries:
         return [InboundRow(w, n, q, i or 0, r or 0, b, h or {}) for w, n, q, i, r, b, h in rows]
 
     async def renew(self, holds: Sequence[HeldSession]) -> set[tuple[int, int]]:
-        """Renew holds; return queue and token of those that are kept."""
+        """Renew holds; return queue and token of those that are still held."""
         queues, _, tokens, reads = _columns(holds)
         seconds = min(10.0, self._lease / 3)
         rows = await self.fetch(_RENEW, [self._lease, queues, tokens, reads], seconds=seconds)
         return {(queue, token) for queue, token in rows}
 
     async def done(self, hold: HeldSession, ids: Iterable[int]) -> bool:
-        """Say that rows are done with; False where the hold is lost."""
+        """Remove rows that are done; return False if the hold is lost."""
         return bool(
             (await self.fetch(_DONE, [hold.queue, hold.token, hold.reads, list(ids)]))[0][0]
         )
 
     async def release(self, hold: HeldSession, *, pause: float = 0.0) -> None:
-        """End a hold; what is not done with may be held by another after a pause."""
+        """End a hold; rows that are not done are available to others after a pause."""
         values = [hold.queue, hold.group, hold.token, hold.reads, hold.settled]
         await self.fetch(_RELEASE, [*values, list(hold.working), hold.fetched, pause])
 
     async def record_survival(self, hold: HeldSession) -> None:
-        """Say that this process lost a hold and is alive: that was no death."""
+        """Record that this process lost a hold but did not die."""
         await self.fetch(_OUTLIVED.format(hold.queue), [[*hold.working, *hold.fetched]])
 
     async def hold(self, group: str, call: str) -> tuple[int, int | None, int | None, str | None]:
-        """Hold a free session; return its queue, token, reads and holder. The token is None where it is not free."""
+        """Hold a free session; return queue, token, reads and holder.
+
+        The token is None if the session is not free.
+        """
         [row] = await self.fetch(
             "select * from tapebot.hold(%s, %s, %s, %s, %s)",
             [group, call, "", self._lease, self._holder],
@@ -164,7 +168,7 @@ class Queries:
         return queue, token, reads, holder
 
     async def dead_letter(self, hold: HeldSession, row: int, notice: Answer | None) -> None:
-        """Take out of its queue what nobody can work, and tell its chat.
+        """Remove a message that cannot be handled from its queue, and notify its chat.
 
         Raises:
             SessionLost: The hold is lost.
@@ -189,7 +193,7 @@ class Queries:
             raise SessionLost(f"session {hold.session} went to another holder")
 
     async def show(self, newest: Sequence[Partial | Act]) -> None:
-        """Hand partials and activity to their channels."""
+        """Write partials and activity for their channels."""
         columns = (
             [encode_key(one.address.session) for one in newest],
             [coalescing_key(one) for one in newest],
@@ -201,13 +205,13 @@ class Queries:
         )
 
     async def send(self, answer: Answer, files: Sequence[bytes | None]) -> None:
-        """Hand an answer to its channel, unless it is on its way."""
+        """Write an answer for its channel, unless it is on its way already."""
         await self.fetch(*_sending(answer, files))
 
     async def take(
         self, channel: str, shard: int, shards: int, mark: int, most: int
     ) -> list[tuple[str | None, str]]:
-        """Return what a channel has to show: an answer's key, or None, and the text of ``encode``."""
+        """Return a channel's outbound items: answer key or None, and the text of ``encode``."""
         lease = f"channel/{channel}" + (f"/{shard}" if shards > 1 else "")
         rows = await self.fetch(
             "select answer, body from tapebot.take(%s, %s, %s, %s, %s, %s)",
@@ -216,14 +220,14 @@ class Queries:
         return [(answer, body) for answer, body in rows]
 
     async def files(self, answer: str) -> dict[int, bytes]:
-        """Return the files of an answer by their places, from 1."""
+        """Return the files of an answer by number, from 1."""
         rows = await self.fetch(
             "select number, content from tapebot.outfile where answer = %s", [answer]
         )
         return {number: bytes(content) for number, content in rows}
 
     async def report(self, report: DeliveryReport) -> None:
-        """Hand a channel's word to its session."""
+        """Write a delivery report for its session."""
         await self.fetch(
             "select tapebot.report(%s, %s, %s, %s)",
             [
@@ -235,11 +239,11 @@ class Queries:
         )
 
     async def waiting(self) -> bool:
-        """Say whether any accepted message is not done with."""
+        """Return whether any accepted message is not done."""
         return bool((await self.fetch(_WAITING))[0][0])
 
     async def statistics(self) -> dict[str, Any]:
-        """Return what waits in the queues, and how many answers are not delivered."""
+        """Return the depth and age of the queues, and the number of undelivered answers."""
         queues = await self.fetch(_STATISTICS)
         [[answers]] = await self.fetch("select count(*) from tapebot.outbox")
         [[count]] = await self.fetch("select queues from tapebot.bus")
@@ -258,13 +262,13 @@ class Queries:
         return int((await self.fetch("select queues from tapebot.bus"))[0][0])
 
     async def forget(self) -> None:
-        """Forget platform ids that no platform sends again."""
+        """Delete platform ids older than 90 days, which no platform sends again."""
         await self.fetch(_FORGET)
 
     async def vacuum(self) -> None:
-        """Write the tables anew without what was deleted, and without words of what was buried.
+        """Rewrite the tables without deleted rows, and without the words of dead letters.
 
-        An ordinary vacuum frees the places of rows and leaves their bytes there.
+        A plain vacuum frees the rows' space and leaves their bytes there.
         """
         count = await self.queues()
         tables = [f"pgmq.{letter}_inbound_{n}" for n in range(count) for letter in "qa"]
@@ -283,7 +287,7 @@ class Queries:
         """Run one statement.
 
         Raises:
-            BusError: The database refused it, or is gone.
+            BusError: The database refused it, or cannot be reached.
         """
         try:
             return await self.database.fetch(sql, values, seconds=seconds)
@@ -292,7 +296,7 @@ class Queries:
 
 
 def refusal(error: Exception) -> BusError:
-    """Return the bus's error for one of the database's."""
+    """Return a database error as a bus error."""
     if isinstance(error, DatabaseUnavailable):
         return BusError(str(error))
     why = str(error).strip().splitlines() or [type(error).__name__]
@@ -309,7 +313,7 @@ def _columns(holds: Sequence[HeldSession]) -> tuple[list[int], list[str], list[i
 
 
 def _sending(answer: Answer, files: Sequence[bytes | None]) -> tuple[str, list[Any]]:
-    """Return the statement that hands an answer to its channel, and its values."""
+    """Return the statement that writes an answer for its channel, and its values."""
     done = None if answer.stream is None else stream_coalescing_key(answer.stream)
     chat, known_by = encode_key(answer.address.session), encode_key(answer.id)
     values = [answer.address.channel, chat, known_by, encode(answer), done, list(files)]

@@ -1,9 +1,9 @@
-"""From rows to what a session's worker is given; what cannot be worked is taken out.
+"""Turn queue rows into deliveries, and set aside messages that keep killing workers.
 
-Rule 1: a message that outlived some of its holders is worked alone. After a few more its session's worker is
-    told to give it up, so that its person may ask for it again. After yet more it is buried: its chat is told,
-    and its session goes on.
-Rule 2: holders that gave it back alive do not count, nor those that lost it and live.
+Rule 1: a message that outlived some of its holders is handled alone. After a few more deaths it is
+    marked as given up, so that its person may ask for it again. After yet more it becomes a dead
+    letter: its chat is notified, and its session goes on.
+Rule 2: holders that returned it alive do not count, nor those that lost it and live.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bot.core.errors import BusError, InvalidInbound, SessionLost
 logger = logging.getLogger(__name__)
 
 SUSPECT_AFTER = 2
-"""Holders that a message may outlive before it is worked alone."""
+"""Deaths of holders after which a message is handled alone."""
 
 GIVEN_UP_AFTER = 5
-"""Holders that a message may outlive before it is worked only if its person asks again."""
+"""Deaths of holders after which a message is handled only if its person asks again."""
 
 DEAD_LETTER_AFTER_DEATHS = 7
-"""Holders that a message may outlive before it is taken out."""
+"""Deaths of holders after which a message is set aside."""
 
 DEAD_LETTER_NOTICE = (
     "I was interrupted each of the seven times when I took up a message of yours, and have set it aside. "
@@ -39,12 +39,12 @@ _DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, AttributeError)
 
 
 class InboundRowHandler:
-    """Reads rows.
+    """Decodes rows and queues them for workers.
 
     Args:
-        queries: Asks the database.
-        counts: Where buried messages are counted.
-        ack: Says that a message is done with.
+        queries: The statements of the bus.
+        counts: Counts dead letters, as ``poison``.
+        ack: Acknowledges a message.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class InboundRowHandler:
         self._ack = ack
 
     async def handle(self, hold: HeldSession, found: InboundRow) -> bool:
-        """Put a row before the session's worker; False where it had to be buried."""
+        """Queue a row for the session's worker; return False if it became a dead letter."""
         is_report = found.headers["kind"] == "report"
         if is_report:
             hold.after_report = found.id
@@ -94,12 +94,12 @@ class InboundRowHandler:
         except SessionLost:
             hold.lose()
         except BusError as error:
-            # Its next holder does it.
+            # The next holder tries again.
             logger.warning("message %d could not be set aside: %s", row, error)
 
 
 def _notice(inbound: Inbound, known_by: str) -> Answer:
-    """Return what says that a message is set aside, for where its answer is waited for."""
+    """Return the notice that a message was set aside, for the surface that waits for its answer."""
     if inbound.via is None:
         return Answer(inbound.address, known_by, DEAD_LETTER_NOTICE)
     return Answer(inbound.via, known_by, DEAD_LETTER_NOTICE, inbound.id, of=inbound.session)
