@@ -1,1 +1,1 @@
-"""Adapters between chat platforms and the message bus. They know nothing of tapes or models."""
+"""Adapters between chat platforms and the message bus; they do not use tapes or models."""

@@ -1,4 +1,4 @@
-"""The channel contract: an adapter between one platform and the bus."""
+"""The contract of a channel, the adapter between one platform and the bus, and its context."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from bot.bus import AttachmentReceiver, Authorizer, ChannelPort, SharedSpool
 
 
 class Channel(Protocol):
-    """Turns a platform's events into ``Inbound`` and ``Outbound`` into platform calls.
+    """Convert a platform's events to ``Inbound`` and ``Outbound`` to platform calls.
 
-    A channel asks ``Access`` before it fetches, keeps or answers anything of anybody. It
-    acknowledges the platform only after ``ChannelPort.publish`` has returned, and reports every
-    ``Answer`` with a final report exactly once per time it receives it.
+    A channel asks its ``Authorizer`` before it fetches, stores or answers anything of anybody. It
+    acknowledges an event to the platform only after ``ChannelPort.publish`` has returned, and sends
+    one final report each time it receives an ``Answer``.
     """
 
     @property
     def name(self) -> str:
-        """The first part of its sessions' keys."""
+        """The first part of the channel's session keys."""
         ...
 
     async def run(self, port: ChannelPort) -> None:
-        """Serve until the platform ends (the console's end of input) or it is cancelled.
+        """Serve until the platform ends (such as the console's end of input) or until cancelled.
 
-        A lost network is waited out.
+        While the network is lost, wait and reconnect.
 
         Raises:
-            ChannelRefused: The platform does not let the bot in; nothing but a person can mend it.
+            ChannelRefused: The platform rejects the bot, and only a person can fix that.
         """
         ...
 
@@ -39,9 +39,9 @@ class MenuCommand:
     """A slash command as platforms list it.
 
     Attributes:
-        name: Without the slash.
-        summary: One line.
-        forms: What may stand behind it, with a line on each, for completion.
+        name: The name, without the slash.
+        summary: A description of one line.
+        forms: The arguments that the command takes, each with a description, for completion.
     """
 
     name: str
@@ -54,9 +54,10 @@ class GroupPolicy:
     """How the bot behaves where more than one person is present.
 
     Attributes:
-        always_answer: Places (``telegram:-100``, ``discord:5``) where every message is answered;
-            elsewhere only where the bot is mentioned, replied to, or given a command.
-        keep_context: Publish what is not answered, too (``Inbound.asks`` False).
+        always_answer: Chats (``telegram:-100``, ``discord:5``) where every message is answered;
+            elsewhere the bot answers only mentions, replies and commands.
+        keep_context: Whether messages that need no answer are published too
+            (``Inbound.expects_answer`` False).
     """
 
     always_answer: frozenset[str] = frozenset()
@@ -65,18 +66,18 @@ class GroupPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
-    """What the program gives a channel of a platform.
+    """What the application gives a channel.
 
     Attributes:
-        access: Says who may.
-        media: Takes files in.
-        commands: To be registered with the platform.
+        access: Decides who may use the bot.
+        media: Stores attachments.
+        commands: The commands to register with the platform.
         group_policy: How to behave in groups.
-        data_dir: The channel's own, for what it must not forget; made if it is not there.
-        announce: Tells whoever runs the program, in one line: who the bot is, what keeps it.
-        on_connected: To be called once the platform has taken the token.
-        spool: Where updates wait that any process of several may receive, and the channel handles;
-            None where there is one process, which keeps them in its folder.
+        data_dir: The channel's own directory for persistent state; created if missing.
+        announce: Shows the operator one line, such as the bot's name or a connection problem.
+        on_connected: Called once the platform has accepted the token.
+        spool: Stores updates that any of several processes receives until the channel handles them;
+            None in a single process, which stores them in ``data_dir``.
     """
 
     access: Authorizer

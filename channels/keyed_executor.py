@@ -1,4 +1,4 @@
-"""Work that must be done in order within a chat, and side by side between chats."""
+"""Run jobs in order per key, and concurrently between keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Job = Callable[[], Awaitable[None]]
 
 
 class KeyedExecutor:
-    """Runs what each chat has, one after the other.
+    """Run each lane's jobs one after the other.
 
-    One piece of work that breaks down costs itself alone: a platform would send an update that ends
-    the channel again at every start.
+    An exception in a job is logged and ends only that job. Otherwise the platform would send the
+    same update again, and it would end the channel at every start.
 
     Args:
-        tasks: Owns the lanes.
+        tasks: The task group that runs the lanes.
     """
 
     def __init__(self, tasks: TaskGroup) -> None:
@@ -28,11 +28,11 @@ class KeyedExecutor:
         self._lanes: dict[str, deque[Job]] = {}
 
     def is_busy(self, lane: str) -> bool:
-        """Return whether a lane has work, running or waiting."""
+        """Return whether a lane has a job, running or waiting."""
         return lane in self._lanes
 
     def submit(self, lane: str, work: Job) -> None:
-        """Add work to the end of a lane; returns at once."""
+        """Add a job to the end of a lane without waiting."""
         waiting = self._lanes.get(lane)
         if waiting is None:
             self._lanes[lane] = deque([work])
@@ -45,11 +45,11 @@ class KeyedExecutor:
         while waiting:
             await self._contained(waiting[0])
             waiting.popleft()
-        # A lane that was cut off keeps its place: what still comes must not overtake what it held.
+        # A cancelled lane stays registered, so that later jobs do not overtake its waiting ones.
         del self._lanes[lane]
 
     async def _contained(self, work: Job) -> None:
         try:
             await work()
-        except Exception:  # whatever it is, other chats go on
+        except Exception:  # one job's failure must not stop the other chats
             logger.exception("something that a platform sent could not be handled")

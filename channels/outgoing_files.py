@@ -1,4 +1,4 @@
-"""Files that go out with answers: whether they are there, and what is said where they are not."""
+"""Check the files of answers, and word the notes about files that cannot be sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MEGABYTE = 1024 * 1024
 
 
 async def file_size(file: OutgoingFile) -> int | None:
-    """Return a file's bytes; None where there is no file any more, or none that can be looked at."""
+    """Return a file's size in bytes; None if it is missing, unreadable or not a regular file."""
     try:
         found = await anyio.Path(file.path).stat()
     except OSError:
@@ -21,12 +21,12 @@ async def file_size(file: OutgoingFile) -> int | None:
 
 
 def missing_file_text(file: OutgoingFile) -> str:
-    """Return the word on a file that is not there."""
+    """Return the note about a file that no longer exists."""
     return f"({file.name} could not be sent: it is not there any more.)"
 
 
 def oversized_file_text(file: OutgoingFile, size: int, most: int) -> str:
-    """Return the word on a file of more bytes than a platform takes."""
+    """Return the note about a file that is larger than the platform accepts, in bytes."""
     return (
         f"({file.name} has {size / _MEGABYTE:.3g} MB, and no more than {most // _MEGABYTE} MB can be "
         f"sent here. It lies in tapebot's home folder, as {file.place}.)"
@@ -34,5 +34,5 @@ def oversized_file_text(file: OutgoingFile, size: int, most: int) -> str:
 
 
 def rejected_file_text(file: OutgoingFile, why: str) -> str:
-    """Return the word on a file that a platform did not take."""
+    """Return the note about a file that the platform rejected."""
     return f"({file.name} could not be sent: {why}. It lies in tapebot's home folder, as {file.place}.)"

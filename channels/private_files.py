@@ -1,4 +1,4 @@
-"""Files that only their owner may read, written whole."""
+"""Write files atomically, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 from pathlib import Path
 
 TEMPORARY_SUFFIX = ".new"
-"""Ends the name of a file that is being written."""
+"""The suffix of a file that is being written."""
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file, readable by its owner only; after a kill it is the old or the new, whole.
+    """Replace a file atomically and durably, with mode 0600.
 
-    What could not be written leaves nothing behind but for a kill: then ``FRESH`` ends its name.
+    If the process is killed, the old or the new content is there in full, and a partial file with
+    ``TEMPORARY_SUFFIX`` may remain. Missing directories are created with mode 0700.
 
     Raises:
-        OSError: It could not be written.
+        OSError: The file could not be written.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(path.name + TEMPORARY_SUFFIX)

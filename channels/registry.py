@@ -1,4 +1,4 @@
-"""Builds the channels that are set up; each is imported only when it is."""
+"""Create the configured channels; each one's library is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.bus import WEB_CHANNEL, Authorizer, ChannelPort, ChannelRefused, Shared
 from channels.base import Channel, ChannelContext
 
 if TYPE_CHECKING:
-    # Loaded only where a token is set.
+    # Imported at run time only if Discord is configured.
     from channels.discord.read_positions import ReadPositionStore
     from channels.discord.shards import ReserveIdentify
 
@@ -29,7 +29,7 @@ def create_console_channel(
     commands: Sequence[tuple[str, str]],
     banner: str,
 ) -> Channel:
-    """Return the console: the person who started the program."""
+    """Return the console channel, for the person who started the program."""
     from channels.console import ConsoleChannel
 
     return ConsoleChannel(
@@ -46,7 +46,7 @@ def create_telegram_channel(
     webhook_url: str | None,
     webhook_listen: str,
 ) -> Channel:
-    """Return one Telegram bot."""
+    """Return the channel of one Telegram bot."""
 
     def build() -> Channel:
         from channels.telegram import TelegramChannel, parse_webhook_endpoint
@@ -60,13 +60,13 @@ def create_telegram_channel(
 
 
 async def preload_channel(name: str) -> None:
-    """Load a channel's library, so that it begins at once where it is built later.
+    """Import a channel's library ahead of time, so that creating the channel is fast.
 
     Args:
-        name: The channel's.
+        name: The channel's name.
 
     Raises:
-        ChannelRefused: It is not installed.
+        ChannelRefused: The library is not installed.
     """
     kind = name.partition("-")[0]
     if kind != "console":
@@ -82,20 +82,20 @@ async def receive_telegram_updates(
     spool: SharedSpool,
     access: Authorizer,
 ) -> None:
-    """Take what Telegram sends for one bot into a spool, until cancelled.
+    """Receive one Telegram bot's webhook updates into a spool, until cancelled.
 
-    The channel takes it from there, in this process or another; its ``ChannelContext`` has the same spool.
+    The channel reads them from the same spool, its ``ChannelContext.spool``, in any process.
 
     Args:
-        name: The channel's.
-        token: The bot's.
-        webhook_url: The public address that the channel tells Telegram.
-        webhook_listen: Where this process listens, as ``host:port``; bots may share it.
-        spool: Keeps updates for the channel.
-        access: Says who may.
+        name: The channel's name.
+        token: The bot's token.
+        webhook_url: The public URL that the channel registers with Telegram.
+        webhook_listen: The address to listen on, as ``host:port``; bots may share it.
+        spool: Stores updates for the channel.
+        access: Decides who may use the bot.
 
     Raises:
-        ChannelRefused: Telegram's library is not installed, or the port is taken.
+        ChannelRefused: aiogram is not installed, or the port is in use.
     """
 
     def build() -> Callable[[], Awaitable[None]]:
@@ -119,7 +119,7 @@ def create_discord_channel(
     marks: ReadPositionStore | None = None,
     reserve: ReserveIdentify | None = None,
 ) -> Channel:
-    """Return the Discord bot, or one of its shards; see ``DiscordChannel``."""
+    """Return the Discord bot's channel, or that of one of its shards; see ``DiscordChannel``."""
 
     def build() -> Channel:
         from channels.discord import DiscordChannel
@@ -142,12 +142,12 @@ def create_discord_channel(
 def create_web_channel(
     platform: ChannelContext, site: Callable[[], WebBackend], *, most_bytes: int | None = None
 ) -> Channel:
-    """Return the web channel, on the program's own site.
+    """Return the web channel, served by the program's own web server.
 
     Args:
-        platform: What the program gives it.
-        site: Makes what serves the pages.
-        most_bytes: The most that a file which is sent may have.
+        platform: What the application gives the channel.
+        site: Creates the backend that serves the pages.
+        most_bytes: The most bytes of an uploaded file; None for the channel's default.
     """
 
     def build() -> Channel:
@@ -161,12 +161,12 @@ def create_web_channel(
 
 
 class _LazyChannel:
-    """A channel whose library is loaded when it runs, beside the event loop: it takes seconds.
+    """A channel whose library is imported in a thread when it runs, since that takes seconds.
 
     Args:
-        name: The channel's.
-        extra: What brings the library.
-        build: Loads it.
+        name: The channel's name.
+        extra: The package extra that installs the library.
+        build: Imports the library and creates the channel.
     """
 
     def __init__(self, name: str, extra: str, build: Callable[[], Channel]) -> None:
@@ -175,26 +175,26 @@ class _LazyChannel:
         self._build = build
 
     async def run(self, port: ChannelPort) -> None:
-        """Load it, and serve.
+        """Import the library, create the channel and run it.
 
         Raises:
-            ChannelRefused: Its library is not installed, or the platform does not let the bot in.
+            ChannelRefused: The library is not installed, or the platform rejects the bot.
         """
         channel = await _build_in_thread(self._build, self._extra)
         await channel.run(port)
 
 
 async def _build_in_thread(build: Callable[[], T], extra: str) -> T:
-    """Build what needs a library, beside the event loop.
+    """Call ``build`` in a thread, since importing a library would block the event loop.
 
     Raises:
-        ChannelRefused: It is not installed.
+        ChannelRefused: The library is not installed.
     """
 
     def load() -> T:
         built = build()
-        # The library's objects stay for good: looking through them all at each full collection
-        # would stop the bot for a fifth of a second.
+        # The library's objects live as long as the process. Traversing them at each full
+        # collection would block the bot for a fifth of a second.
         gc.collect()
         gc.freeze()
         return built

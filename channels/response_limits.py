@@ -1,6 +1,6 @@
-"""Bounds on what a platform's servers send, counted as it arrives.
+"""Limit the size of a platform's responses while they are read.
 
-aiohttp inflates what is packed piece by piece, as it is read; so what is counted here is what is kept.
+aiohttp decompresses piece by piece, so the limit applies to the decompressed bytes.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import aiohttp
 
 MAX_RESPONSE_BYTES = 16_000_000
-"""Bytes of an answer, and of a message of a gateway: a hundred of the longest messages are below one million."""
+"""Bytes of a response or gateway message; a hundred of the longest messages need less than 1 MB."""
 
 
 class PlatformResponseTooLarge(aiohttp.ClientPayloadError):
-    """A platform sent more than an answer may hold."""
+    """A platform's response exceeded the limit."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -21,13 +21,13 @@ class PlatformResponseTooLarge(aiohttp.ClientPayloadError):
 
 
 class SizeLimitedResponse(aiohttp.ClientResponse):
-    """An answer that is read whole only up to ``MOST_ANSWER``."""
+    """A response whose body is read only up to ``MAX_RESPONSE_BYTES``."""
 
     async def read(self) -> bytes:
         """Return the body.
 
         Raises:
-            AnswerTooLarge: It is larger; the connection is closed.
+            PlatformResponseTooLarge: The body is larger; the connection is closed.
         """
         if self._body is None:
             try:
@@ -47,5 +47,5 @@ class SizeLimitedResponse(aiohttp.ClientResponse):
 
 
 def limit_response_size(session: aiohttp.ClientSession) -> None:
-    """Have what a session's requests read bounded, where a library made the session."""
-    session._response_class = SizeLimitedResponse  # noqa: SLF001 (its constructor's argument, which is the library's)
+    """Limit the responses of a session that a library created."""
+    session._response_class = SizeLimitedResponse  # noqa: SLF001 (the library makes sessions)

@@ -1,9 +1,9 @@
-"""Text on its way to a chat platform: measured, cut, laid out.
+"""Measure, split and lay out text for chat platforms.
 
-Rule 1: lengths are UTF-16 code units, which is what platforms count; indices are Python's.
-Rule 2: where a piece ends depends only on what it holds and on the one character after it, so text
-that is appended moves no end that was found before.
-Rule 3: a cut parts no grapheme that fits into a piece, and never a surrogate pair.
+Rule 1: lengths are UTF-16 code units, which platforms count; indices are Python's.
+Rule 2: the end of a piece depends only on its content and the one character after it, so appending
+text never moves an end found before.
+Rule 3: a split never divides a grapheme that fits into a piece, nor a surrogate pair.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 Alignment = Literal["left", "right", "center"]
 
 MIN_MESSAGE_LIMIT = 64
-"""The least limit that still leaves room for a code block's fences."""
+"""The smallest limit that leaves room for a code block's fences."""
 
 LITERAL_PATTERN = re.compile(
     r"(?P<address>https?://(?:[^\s<>()\[\]`]|\([^\s<>()]*\))+)"
@@ -25,10 +25,10 @@ LITERAL_PATTERN = re.compile(
     r"|module|annotations|version|future|pycache|path|import|builtins|post_init)__(?!\w)"
     r"|\b__[a-z][a-z0-9_]*__(?=[.(])"
 )
-"""An address, or a name of Python's: signs of emphasis inside them are a part of them."""
+"""URLs and Python's dunder names, in which emphasis characters are literal text."""
 
 SPOILER_PATTERN = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^|\n]*[^\s|])\|\|(?![\w|])")
-"""``||hidden||``, and neither ``a || b || c`` nor the empty cells of a table."""
+"""``||hidden||``, but neither ``a || b || c`` nor the empty cells of a table."""
 
 _LANGUAGE = re.compile(r"([\w+#.-]{1,40})(?:[,{]\S*|(?=[\s:])|$)", re.ASCII)
 _ATTRIBUTES = re.compile(r"\{.*\}|[\w-]+=.*")
@@ -58,23 +58,23 @@ def utf16_length(text: str) -> int:
 
 
 def has_visible_text(text: str) -> bool:
-    """Return whether a platform would see any text here: some refuse what only looks empty."""
+    """Return whether any character is visible; some platforms reject text that only looks empty."""
     return any(unicodedata.category(char) not in _INVISIBLE for char in text)
 
 
 def web_url(url: str) -> str | None:
-    """Return the address if it is one of the web, else None.
+    """Return the URL if it is http or https and at most 2,000 characters long, else None.
 
-    Whatever else a model may link to (``tg:``, ``javascript:``, ``data:``, a relative path) would
-    mention somebody, do something, or lead nowhere.
+    Other links that a model may write (``tg:``, ``javascript:``, ``data:``, a relative path) would
+    mention somebody, trigger an action, or lead nowhere.
     """
     return url if len(url) <= _LONGEST_ADDRESS and _WEB.fullmatch(url) else None
 
 
 def fence_info(info: str) -> tuple[str, str]:
-    """Return the language that a fence names, or nothing, and the code that follows it there.
+    """Split a fence's info string into the language, or an empty string, and code on the same line.
 
-    Models forget the line's end after the fence; what a parser takes for information is code then.
+    Models sometimes omit the line break after the fence, so that code becomes the info string.
     """
     info = info.strip()
     match = _LANGUAGE.match(info)
@@ -83,15 +83,15 @@ def fence_info(info: str) -> tuple[str, str]:
 
 
 def piece_end(text: str, start: int, limit: int) -> int:
-    """Return where the piece that begins at ``start`` ends.
+    """Return the end index of the piece that begins at ``start``.
 
-    A blank line or a line's end in the second half is preferred, then white space, then the end of
-    a grapheme.
+    Prefers a blank line or a line break in the second half, then white space, then the end of a
+    grapheme.
 
     Args:
         text: The whole text, without surrogates.
-        start: Where the piece begins.
-        limit: The most UTF-16 code units that it may have, at least 2.
+        start: The index at which the piece begins.
+        limit: The most UTF-16 code units of the piece, at least 2.
     """
     window = text[start : start + limit]
     if not window.isascii():
@@ -115,12 +115,12 @@ def piece_end(text: str, start: int, limit: int) -> int:
 
 
 def split_plain_text(text: str, limit: int) -> list[str]:
-    """Return plain text in pieces within the limit, none of them empty.
+    """Return plain text as non-empty pieces within the limit.
 
-    Appending to the text changes no piece but the last, and adds pieces after it.
+    Appending to the text changes only the last piece, and adds pieces after it.
 
     Raises:
-        ValueError: The limit is below ``SMALLEST_LIMIT``.
+        ValueError: The limit is below ``MIN_MESSAGE_LIMIT``.
     """
     check_limit(limit)
     text = clean_text(text)
@@ -143,21 +143,21 @@ def skip_space(text: str, index: int) -> int:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit that leaves no room for text.
+    """Check that a limit leaves room for text.
 
     Raises:
-        ValueError: The limit is below ``SMALLEST_LIMIT``.
+        ValueError: The limit is below ``MIN_MESSAGE_LIMIT``.
     """
     if limit < MIN_MESSAGE_LIMIT:
         raise ValueError(f"the limit of a message is {limit}; give at least {MIN_MESSAGE_LIMIT}")
 
 
 def format_table(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> str:
-    """Return a table for a monospaced font: the first row, a rule, the others.
+    """Return a table for a monospaced font: the first row, a rule, the other rows.
 
     Args:
-        rows: The cells, of any script; rows may be shorter than the table is wide.
-        alignments: How each column is aligned; columns without one are aligned left.
+        rows: The cells, in any script; rows may be shorter than the table is wide.
+        alignments: The alignment of each column; left for columns without one.
     """
     columns = max((len(row) for row in rows), default=0)
     full = [[*row, *[""] * (columns - len(row))] for row in rows]

@@ -1,1 +1,1 @@
-"""What every part rests on: errors, ids, the clock, files, telemetry, the database. Knows nothing of the rest."""
+"""Foundations that know nothing of the rest: errors, clock, files, HTTP, telemetry, database."""

@@ -1,4 +1,4 @@
-"""Time as a dependency, so that tests own it."""
+"""The clock as a dependency, so that tests control time; ISO 8601 parsing and formatting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Sleep for some seconds."""
         ...
 
 
@@ -37,12 +37,12 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Sleep for some seconds."""
         await anyio.sleep(seconds)
 
 
 def parse_time(text: object) -> datetime | None:
-    """Return the time that ISO 8601 tells with its zone; None where it tells none."""
+    """Parse ISO 8601 with a time zone; None if it is malformed or has no zone."""
     try:
         moment = datetime.fromisoformat(str(text))
     except ValueError:
@@ -51,5 +51,5 @@ def parse_time(text: object) -> datetime | None:
 
 
 def format_time(moment: datetime) -> str:
-    """Return ISO 8601 in UTC with milliseconds, e.g. ``2026-02-10T10:00:00.000+00:00``."""
+    """Format as ISO 8601 in UTC with milliseconds, e.g. ``2026-02-10T10:00:00.000+00:00``."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")

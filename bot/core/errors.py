@@ -1,41 +1,41 @@
-"""The error tree. Every error that tapebot raises on purpose is one of these.
+"""The exception hierarchy of tapebot.
 
 TapebotError
-├── SettingsError            a setting is wrong; the text names it and what is allowed
+├── SettingsError            a setting is wrong; the text names it and the allowed values
 ├── TapeError
 │   ├── TapeLocked           another process has the tapes open
-│   ├── TapeNotFound         no such tape, or an entry or anchor that it does not hold
-│   ├── VersionConflict      the tape moved on since the caller looked
-│   ├── TapeExists           a tape of this name is there already
-│   ├── InvalidEntry         an entry that cannot be written as JSON
-│   ├── InvalidSearch        a search that cannot be answered as it is asked
-│   ├── SegmentDamaged       a sealed segment does not hold what was sealed
-│   ├── TapeRefused          a tape server does not allow it: token, scope, size
+│   ├── TapeNotFound         the tape, entry or anchor does not exist
+│   ├── VersionConflict      the tape has changed since the caller read it
+│   ├── TapeExists           a tape of this name already exists
+│   ├── InvalidEntry         the entry cannot be written as JSON
+│   ├── InvalidSearch        the search is malformed
+│   ├── SegmentDamaged       a sealed segment's content has changed
+│   ├── TapeRefused          a tape server refuses the request: token, scope, size
 │   ├── TapeUnavailable      a tape server cannot be reached, or fails
-│   └── TapeWriteError       the storage refused; nothing of the batch is known to be on the tape
+│   └── TapeWriteError       the storage refused; none of the batch is known to be on the tape
 ├── DatabaseError
-│   ├── DatabaseUnavailable  it cannot be reached, or does not let us in
-│   └── DatabaseOutdated     its tables are of another version of tapebot
+│   ├── DatabaseUnavailable  the database cannot be reached, or refuses the login
+│   └── DatabaseOutdated     the schema is of another version of tapebot
 ├── BusError
-│   ├── InvalidInbound       a message that names no usable session
+│   ├── InvalidInbound       the message names no usable session
 │   ├── SessionFull          too many messages wait in this session
-│   ├── SessionLost          another holder has the session by now
-│   ├── SessionBusy          the session's holder has something to do
+│   ├── SessionLost          another holder has the session
+│   ├── SessionBusy          the session's holder is not idle
 │   └── BusClosed            the bus is shutting down
-├── ChannelRefused           a platform does not let the bot in: token, intents
-├── FileUnavailable          a file that somebody sent cannot be fetched
+├── ChannelRefused           a platform refuses the bot: token, intents
+├── FileUnavailable          an attachment cannot be fetched
 ├── ModelError
-│   ├── TransientModelError  worth another try (rate limit, timeout, broken connection, 5xx)
+│   ├── TransientModelError  may succeed later (rate limit, timeout, broken connection, 5xx)
 │   ├── ContextOverflow      the prompt is longer than the model's window
 │   ├── ModelAuthError       the key is missing or refused
-│   ├── ModelRejected        the provider will not take this request
+│   ├── ModelRejected        the provider refuses this request
 │   └── ModelUnavailable     the model cannot be used here (package or file missing)
-├── MemoryRefused            a memory write that a guard turned down
-└── ConsolidationFailed      the model gave nothing that may be kept
+├── MemoryRefused            a guard refused a memory write
+└── ConsolidationFailed      the model's consolidation cannot be used
 
-Refusal                      a request over HTTP is refused
+HttpError                    an HTTP request is refused; no TapebotError
 
-Foreign errors are mapped to these at the border, with ``raise ... from exc``.
+Errors of libraries are mapped to these at the border, with ``raise ... from exc``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from typing import Any
 
 
 class TapebotError(Exception):
-    """Base of all; its text is fit to be shown to a person."""
+    """Base of tapebot's errors; the text is readable for people."""
 
 
 class SettingsError(TapebotError):
@@ -53,7 +53,7 @@ class SettingsError(TapebotError):
 
 
 class TapeError(TapebotError):
-    """Something about a tape."""
+    """A tape operation failed."""
 
 
 class TapeLocked(TapeError):
@@ -69,27 +69,27 @@ class InvalidEntry(TapeError):
 
 
 class TapeExists(TapeError):
-    """A tape of this name is there already."""
+    """A tape of this name already exists."""
 
 
 class InvalidSearch(TapeError):
-    """The search cannot be answered as it is asked; the text says what it takes."""
+    """The search is malformed; the text says what is allowed."""
 
 
 class SegmentDamaged(TapeError):
-    """A sealed segment does not hold what was sealed; the text names it."""
+    """A sealed segment's content has changed since it was sealed; the text names it."""
 
 
 class TapeRefused(TapeError):
-    """A tape server does not allow it; the text says what would."""
+    """A tape server refuses the request; the text says what it requires."""
 
 
 class TapeUnavailable(TapeError):
-    """A tape server cannot be reached, or fails; nothing is known to have been written."""
+    """A tape server cannot be reached, or fails; it is unknown whether a write was done."""
 
 
 class TapeWriteError(TapeError):
-    """The storage refused the write: nothing of the batch is on the tape, unless the text says otherwise."""
+    """The storage refused the write: none of the batch is on the tape, unless the text says so."""
 
 
 class VersionConflict(TapeError):
@@ -103,19 +103,19 @@ class VersionConflict(TapeError):
 
 
 class DatabaseError(TapebotError):
-    """Something about the database that processes share."""
+    """An operation on the shared database failed."""
 
 
 class DatabaseUnavailable(DatabaseError):
-    """It cannot be reached, or does not let us in; whether a write was done may be open."""
+    """The database cannot be reached, or refuses the login; a write may have been done."""
 
 
 class DatabaseOutdated(DatabaseError):
-    """Its tables are of another version of tapebot; the text says what to do."""
+    """The database's schema is of another version of tapebot; the text says what to do."""
 
 
 class BusError(TapebotError):
-    """Something about the message bus."""
+    """An operation of the message bus failed."""
 
 
 class InvalidInbound(BusError):
@@ -127,23 +127,23 @@ class SessionFull(BusError):
 
 
 class SessionLost(BusError):
-    """The session is not this holder's any more: its lease ran out, and another may have it."""
+    """This holder has lost the session: its lease ended, and another may hold it."""
 
 
 class SessionBusy(BusError):
-    """The session's holder has something to do; the text says so."""
+    """The session's holder is not idle; the text says so."""
 
 
 class BusClosed(BusError):
-    """The bus no longer takes messages."""
+    """The bus accepts no more messages."""
 
 
 class ChannelRefused(TapebotError):
-    """A platform does not let the bot in; the text says what to change."""
+    """A platform refuses the bot; the text says what to change."""
 
 
 class FileUnavailable(TapebotError):
-    """A file that somebody sent cannot be fetched; the text says why."""
+    """An attachment cannot be fetched; the text says why."""
 
 
 class ModelError(TapebotError):
@@ -171,7 +171,7 @@ class ModelAuthError(ModelError):
 
 
 class ModelRejected(ModelError):
-    """The provider will not take this request, whatever the number of tries."""
+    """The provider refuses this request; a retry does not help."""
 
 
 class ModelUnavailable(ModelError):
@@ -179,14 +179,14 @@ class ModelUnavailable(ModelError):
 
 
 class MemoryRefused(TapebotError):
-    """A guard turned a memory write down; the text says which and why."""
+    """A guard refused a memory write; the text says which and why."""
 
 
 class ConsolidationFailed(TapebotError):
     """The model's consolidation cannot be used; the text says why.
 
     Attributes:
-        usage: What the call consumed all the same, as it stands on tapes.
+        usage: Token usage of the call, in the form of tape entries.
     """
 
     def __init__(self, message: str, *, usage: dict[str, Any] | None = None) -> None:
@@ -195,13 +195,13 @@ class ConsolidationFailed(TapebotError):
 
 
 class HttpError(Exception):
-    """A request over HTTP that is refused.
+    """An HTTP request is refused.
 
     Attributes:
-        status: Of the response.
-        code: Tells programs what it is.
-        detail: Tells people what to do.
-        headers: Of the response.
+        status: The response's status code.
+        code: The error's code, for programs.
+        detail: What to do, for people.
+        headers: The response's extra headers.
     """
 
     def __init__(

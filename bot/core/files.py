@@ -1,8 +1,8 @@
 """Durable files: private folders, atomic replacement, and appends with group commit.
 
-On a kill an ``AppendFile`` holds a prefix of what was handed to it; on a power loss it holds at
-least all whose ``append`` had returned, if it was opened with ``sync``. A write or a sync that fails
-costs the appends that waited for it, and none after them: the file is opened again and cut back.
+After a kill an ``AppendFile`` holds a prefix of the data handed to it; after a power loss it holds
+at least all data whose ``append`` had returned, if it was opened with ``sync``. A failed write or
+sync fails the appends that waited for it, and none after them: the file is reopened and cut back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 
 _PAGE = mmap.PAGESIZE
-"""Bytes that the system writes to a disk at once: an append shares its first page with the last one."""
+"""Bytes of a memory page: an append shares its first page with the append before it."""
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -38,27 +38,27 @@ _REASONS = {
 
 
 def disk_error_text(error: OSError) -> str:
-    """Return what is wrong in words for a person, without the path: not everybody may see it."""
+    """Return the reason for people, without the path, which not everybody may see."""
     why, number = error.strerror, error.errno or 0
     if why == os.strerror(number):
         return _REASONS.get(number, why)
-    # Storage that is no disk says in its own words what is wrong.
+    # Other storage explains the error in its own words.
     return why or type(error).__name__
 
 
 def is_disk_error(error: OSError) -> bool:
-    """Say whether an error is a disk's, and not a network's or a program's."""
+    """Return whether an error is a disk's, not a network's or a program's."""
     return error.errno in _REASONS
 
 
 def _name(error: OSError, path: Path) -> None:
-    """Add the path that an error is about, for the log: ``os.write`` and ``os.fsync`` name none."""
+    """Add the path to an error for the log: ``os.write`` and ``os.fsync`` name none."""
     if error.filename is None and error.errno is not None:
         error.filename = str(path)
 
 
 def private_directory(path: Path) -> Path:
-    """Make a folder and the parents it lacks, open to their owner only; return it."""
+    """Create a folder and its missing parents, accessible to their owner only; return it."""
     for folder in (*reversed(path.parents), path):
         if not folder.exists():
             folder.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
@@ -66,7 +66,7 @@ def private_directory(path: Path) -> Path:
 
 
 def sync_directory(path: Path) -> None:
-    """Make renames and new names in this folder durable."""
+    """Make renames and new names in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -78,7 +78,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Write a whole new file and make its bytes durable (its name is not, yet)."""
+    """Write a new file and make its bytes durable, but not yet its name."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     descriptor = os.open(path, flags, PRIVATE_FILE)
     try:
@@ -92,7 +92,7 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file's content: after a kill it is the old or the new, whole."""
+    """Replace a file's content atomically: after a kill it is the old or the new content."""
     fresh = path.with_name(path.name + ".new")
     write_synced(fresh, data)
     fresh.replace(path)
@@ -115,15 +115,14 @@ class _Waiter:
 
 
 class AppendFile:
-    """One descriptor, opened for append; writers that wait together share one sync.
+    """A file opened for append; writers that wait together share one sync.
 
-    Each append carries a mark, a growing number that its owner gives (the id of a last entry).
-    ``staged`` is the newest mark handed in, ``mark`` the newest that is in the file. When a write
-    fails, everything that waited behind it fails with it and ``staged`` falls back to ``mark``, so
-    that the owner's numbers never have a gap.
-
-    ``size`` counts the bytes that were acknowledged. What a failed write left behind them is cut off
-    before anything else is written: at once, or by the next append if the disk still refuses.
+    Each append carries a mark, a growing number that its owner chooses (such as the id of the last
+    entry). ``staged`` is the newest mark handed in, ``mark`` the newest in the file. When a write
+    fails, everything queued behind it fails with it and ``staged`` falls back to ``mark``, so that
+    the owner's numbers never have a gap.
+    ``size`` counts the acknowledged bytes. What a failed write left behind them is cut off before
+    anything else is written: at once, or by the next append if the disk still refuses.
     """
 
     def __init__(
@@ -134,23 +133,23 @@ class AppendFile:
         writable: bool = True,
         after_write: Callable[[bytes], None] | None = None,
     ) -> None:
-        """Open the file; make it if it is not there and may be written.
+        """Open the file; create it if it is missing and writable.
 
         Args:
             path: The file.
             sync: Make each append durable before it returns.
-            writable: Whether it may be written.
-            after_write: Called with what was written, in the thread that wrote it; raises nothing.
+            writable: Whether the file may be written.
+            after_write: Called with the written bytes, in the writing thread; must not raise.
 
         Raises:
-            OSError: It cannot be opened.
+            OSError: The file cannot be opened.
         """
         flags = (os.O_RDWR | os.O_APPEND | os.O_CREAT) if writable else os.O_RDONLY
         self.path = path
         self.fd = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             self.size = os.fstat(self.fd).st_size
-            # Of a file that is only read no write can fail.
+            # A read-only file needs no tail, since no write can fail.
             start = max(0, self.size - _PAGE) if writable else self.size
             self._tail = os.pread(self.fd, self.size - start, start)
         except OSError as error:
@@ -165,22 +164,22 @@ class AppendFile:
         self._flushing = False
         # True while bytes may lie behind ``size``: during a write, and after one that failed.
         self._overhang = False
-        # A thread whose waiter was torn away by the event loop may still be at work.
+        # A writing thread may outlive its cancelled waiter.
         self._writing = Lock()
 
     def seek_mark(self, mark: int) -> None:
-        """Set both marks, after the owner has read the file."""
+        """Set both marks after the owner has read the file."""
         self.mark = self.staged = mark
 
     @property
     def sound(self) -> bool:
-        """Whether the file ends with what was acknowledged, as far as is known."""
+        """Whether the file ends with the acknowledged bytes, as far as is known."""
         return not self._overhang
 
     async def append(self, data: bytes, mark: int) -> None:
         """Write the bytes after all handed in before; return when they are durable.
 
-        Cancellation is held back until the write is done: what was begun is finished.
+        Cancellation takes effect only after the write.
 
         Raises:
             OSError: The storage refused; the bytes are not in the file, or are cut off before
@@ -198,7 +197,7 @@ class AppendFile:
             raise waiter.error
 
     def append_now(self, data: bytes, mark: int) -> None:
-        """Write at once, blocking; for repair while nothing else uses the file.
+        """Write at once, blocking; for repairs while nothing else uses the file.
 
         Raises:
             OSError: The storage refused.
@@ -211,21 +210,21 @@ class AppendFile:
         """Cut off what a failed write left behind, if anything; blocking.
 
         Raises:
-            OSError: The storage refuses still.
+            OSError: The storage still refuses.
         """
         with self._writing:
             if self._overhang:
                 self._cut()
 
     def close(self) -> None:
-        """Close the descriptor; the caller sees to it that nothing waits."""
+        """Close the descriptor; the caller makes sure that no append waits."""
         with self._writing:
             if self.fd >= 0:
                 os.close(self.fd)
                 self.fd = -1
 
     async def _lead(self) -> None:
-        """Write what waits now, then hand the lead to whoever came in the meantime."""
+        """Write the queued data, then let the next waiter lead."""
         self._flushing = True
         batch = list(self._queue)
         self._queue.clear()
@@ -235,7 +234,7 @@ class AppendFile:
         except OSError as error:
             self._settle(batch, error)
         except BaseException:
-            # The end of the write was not seen. The next append waits for it, and cuts it off.
+            # The outcome is unknown. The next append waits for the write, and cuts it off.
             self._settle(batch, OSError(errno.EIO, "a write was broken off", str(self.path)))
             raise
         else:
@@ -243,7 +242,7 @@ class AppendFile:
             self._settle(batch, None)
 
     def _settle(self, batch: list[_Waiter], error: OSError | None) -> None:
-        """Tell the batch how its write ended, and let the next one lead."""
+        """Wake the batch with the outcome of its write, and let the next waiter lead."""
         if error is None:
             self.mark = batch[-1].mark
         else:
@@ -264,7 +263,7 @@ class AppendFile:
         self._overhang = False
 
     def _commit(self, data: bytes) -> None:
-        """Write and sync; what was written counts once it is acknowledged."""
+        """Write and sync; the bytes count only once they are acknowledged."""
         with self._writing:
             try:
                 if self._overhang:
@@ -297,11 +296,11 @@ class AppendFile:
             )
 
     def _cut(self) -> None:
-        """Open the file again, and make it end durably with what was acknowledged.
+        """Reopen the file, and make it end durably with the acknowledged bytes.
 
-        After a failed sync the system may have dropped pages that it could not write and count them
-        as clean. So the page that the failed write shared with acknowledged bytes is written again,
-        and synchronised through a new descriptor, which reports no error of the old one.
+        After a failed sync the system may have dropped pages that it could not write and marked
+        them clean. So the page that the failed write shared with acknowledged bytes is written
+        again, and synchronised through a new descriptor, which does not report the old one's error.
         """
         fresh = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -319,7 +318,7 @@ class AppendFile:
             if self._sync:
                 os.fsync(fresh)
             fcntl.fcntl(fresh, fcntl.F_SETFL, os.O_APPEND)
-            # The number stays: others may be reading by it.
+            # Keep the descriptor number: readers may be using it.
             os.dup2(fresh, self.fd, inheritable=False)
         finally:
             os.close(fresh)

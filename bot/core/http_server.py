@@ -1,4 +1,4 @@
-"""Serving HTTP on the program's own event loop: a socket, and uvicorn without its hold on signals."""
+"""Serve HTTP on the program's own event loop with uvicorn, without its signal handlers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""In which a connection must say what it asks for."""
+"""Seconds that a connection has to send its request's head."""
 
 MOST_SILENT = 256
-"""Connections that have not said yet what they ask for; beyond them the oldest one goes."""
+"""The most connections that have sent no request; beyond it the oldest is closed."""
 
 Application = Callable[..., Any]
 
 
 class _Connection(H11Protocol):
-    """Uvicorn's connection. One that does not say what it asks for holds up nobody.
+    """Uvicorn's connection, with limits on clients that send no request.
 
-    Silent ones are closed after a time, and count against none that is served: beyond the bound of those, what
-    came last is refused.
+    Silent connections are closed after ``HEAD_SECONDS`` and do not count as served ones; a request
+    beyond ``most`` served connections is refused.
     """
 
     most: int
@@ -34,14 +34,14 @@ class _Connection(H11Protocol):
     silent: dict[_Connection, asyncio.TimerHandle]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection."""
+        """Register a new connection."""
         super().connection_made(transport)
         self._listen()
         if len(self.silent) > MOST_SILENT:
             next(iter(self.silent)).transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
+        """Handle a part of a request."""
         if self in self.silent and len(self.connections) - len(self.silent) >= self.most:
             self.app = type(self).refuse
         super().data_received(data)
@@ -53,7 +53,7 @@ class _Connection(H11Protocol):
         self._listen()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let a connection go."""
+        """Forget a closed connection."""
         super().connection_lost(exc)
         self._heard()
 
@@ -69,11 +69,11 @@ class _Connection(H11Protocol):
 
 
 def connection_class(most: int, refuse: Application) -> type[asyncio.Protocol]:
-    """Return what takes a server's connections: ``http`` of uvicorn's configuration.
+    """Return a connection class with limits, for uvicorn's ``http`` setting.
 
     Args:
-        most: Connections that are served at once.
-        refuse: The application that answers those beyond.
+        most: The most connections that are served at once.
+        refuse: The application that answers requests beyond that.
     """
     return type("Connection", (_Connection,), {"most": most, "refuse": refuse, "silent": {}})
 
@@ -83,14 +83,14 @@ def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) 
 
     Args:
         host: A name or an address, an IPv6 one without its brackets.
-        port: The port; 0 for any that is free.
-        waiting: It listens, with so many connections that wait; None for not yet. Two that listen on one
-            port find out here, not at the first request.
-        unheard: Seconds for which what was sent may stay unheard before a connection counts as dead, where
-            the system can tell; 0 for the system's own.
+        port: The port; 0 for any free one.
+        waiting: Backlog with which the socket listens at once; None to not listen yet. Listening at
+            once detects a second listener on the port before the first request.
+        unheard: Seconds that sent data may stay unacknowledged before a connection counts as dead,
+            where the system supports it; 0 for the system's default.
 
     Raises:
-        OSError: It cannot be; most often another program has the port.
+        OSError: It cannot be bound; most often another program uses the port.
     """
     family, kind, protocol, _, place = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -99,7 +99,7 @@ def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) 
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if unheard and hasattr(socket, "TCP_USER_TIMEOUT"):
-            # What is accepted has it, too: a machine that went to sleep would hold its connection for hours.
+            # Accepted sockets inherit it; else a sleeping client holds its connection for hours.
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unheard * 1_000)
         bound.bind(place)
         if waiting is not None:
@@ -111,18 +111,18 @@ def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) 
 
 
 def address_of(bound: socket.socket) -> str:
-    """Return the address of what is served on a socket."""
+    """Return the URL of a listening socket."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def server_config(app: Callable[..., Any], *, grace: int, **own: Any) -> uvicorn.Config:
-    """Return how an application is served: nothing is logged, nothing is told of us, and no proxy is believed.
+    """Return a configuration without logging, server header or trust in proxy headers.
 
     Args:
-        app: The application (ASGI).
-        grace: Seconds that answers under way have at the end.
-        own: What else it wants of uvicorn.
+        app: The ASGI application.
+        grace: Seconds that running requests have at the end.
+        own: Further uvicorn settings.
     """
     return uvicorn.Config(
         app,
@@ -130,7 +130,7 @@ def server_config(app: Callable[..., Any], *, grace: int, **own: Any) -> uvicorn
         log_config=None,
         access_log=False,
         server_header=False,
-        # Nothing of what a proxy says of its clients is used.
+        # Nothing uses what a proxy says about its clients.
         proxy_headers=False,
         timeout_graceful_shutdown=grace,
         **own,
@@ -138,43 +138,43 @@ def server_config(app: Callable[..., Any], *, grace: int, **own: Any) -> uvicorn
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its own handling of signals; it ends when it is told to, not when it next looks."""
+    """Uvicorn without signal handlers; it ends as soon as ``end`` is called."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = anyio.Event()
 
     def end(self) -> None:
-        """Take no more; what is being answered has the configuration's time of grace."""
+        """Accept no more requests; running ones have the configured grace period."""
         self.should_exit = True
         self._ending.set()
 
     async def main_loop(self) -> None:
-        """Keep the date of answers right until the end."""
+        """Update the Date header until the end."""
         while not await self.on_tick(0):
             with anyio.move_on_after(1):
                 await self._ending.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them to the program."""
+        """Leave signals to the program."""
         yield
 
 
 async def serve(
     config: uvicorn.Config, bound: socket.socket, ready: Callable[[], object] = lambda: None
 ) -> None:
-    """Serve until cancelled; what is being answered then has the configuration's time of grace.
+    """Serve until cancelled; running requests then have the configured grace period.
 
     Args:
-        config: What is served, and how.
-        bound: From ``bind``.
-        ready: Called once the server has been started.
+        config: The application and its settings.
+        bound: A socket from ``bind``.
+        ready: Called once the server task has been started.
     """
     server = Server(config)
 
     async def answer() -> None:
-        # Cancelled in the middle it would leave its connections open.
+        # A cancelled server would leave its connections open.
         with anyio.CancelScope(shield=True):
             await server.serve(sockets=[bound])
 

@@ -1,4 +1,4 @@
-"""Identifiers made by tapebot itself."""
+"""Random identifiers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""HTTP answers that are counted as they arrive, before anything of them is decoded or joined.
+"""Size limits on HTTP responses, counted on arrival before decoding.
 
-It imports httpx, so it is loaded by those alone who speak to servers.
+It imports httpx, so only HTTP clients load it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import httpx
 
 
 class ResponseTooLarge(httpx.DecodingError):
-    """A server sent more than an answer may hold.
+    """A server sent more than the limit.
 
-    It is of a class for which neither httpx nor litellm asks the server once more by itself.
+    It is a ``DecodingError`` because neither httpx nor litellm retries those.
     """
 
 
@@ -44,15 +44,15 @@ class _BoundedStream(httpx.AsyncByteStream):
 async def limit_response(
     response: httpx.Response, *, most: int | None = None, most_line: int | None = None
 ) -> None:
-    """Have a response's body counted while it is read.
+    """Limit the size of a response's body while it is read.
 
     Args:
-        response: Of which nothing was read yet; it was asked for unpacked.
-        most: Bytes of the body.
-        most_line: Bytes of one line in it.
+        response: The response, not read yet; requested with ``identity`` encoding.
+        most: The most bytes of the body; None for no limit.
+        most_line: The most bytes of one line; None for no limit.
 
     Raises:
-        AnswerTooLarge: It is packed: its bytes say nothing of what they become.
+        ResponseTooLarge: The body is compressed: its size says nothing of its content's.
     """
     packed = response.headers.get("Content-Encoding", "identity").strip().lower()
     if packed not in {"", "identity"}:

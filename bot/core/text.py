@@ -1,4 +1,4 @@
-"""Work on texts of any length and make, in time linear in them. Pure."""
+"""Quotation splitting and Unicode normalization, in time linear in any text. Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CLOSING = {
     }.items()
 }
 
-# What is no letter, and the two letters that are marks once their width is gone.
+# Non-letters, and the two halfwidth letters that NFKC turns into combining marks.
 _MAY_BE_MARKS = re.compile(r"[\W\uff9e\uff9f]{31,}")
 _MOST_MARKS = 30
 _JOINER = "\u034f"
 
 
 def split_quotations(text: str) -> tuple[list[str], str]:
-    """Return what stands in quotation marks, and the text with a space in the place of each quotation.
+    """Return the quotations in a text, and the text with a space in place of each.
 
-    One pattern would look for the closing mark of each opening one, to the end of the text each time.
+    A single regex would search for each opening mark's closing mark to the end of the text.
     """
     quoted: list[str] = []
     unquoted: list[str] = []
@@ -49,10 +49,10 @@ def split_quotations(text: str) -> tuple[list[str], str]:
 
 
 def normalize_unicode(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
-    """Return text in one of Unicode's normal forms.
+    """Return text in a Unicode normal form.
 
-    Marks upon one letter are sorted, which costs the square of their number. Behind each thirty of them
-    a joiner that nobody sees is put, as in Unicode's stream-safe format: no language needs as many.
+    Sorting combining marks on one letter takes quadratic time. So a joiner (U+034F) is inserted
+    after every thirty marks, as in Unicode's stream-safe format: no language needs as many.
     """
     if text.isascii():
         return text
@@ -64,7 +64,7 @@ def _with_joiners(run: re.Match[str]) -> str:
     marks = 0
     for sign in run[0]:
         apart = unicodedata.normalize("NFKD", sign)
-        # A sign may come apart into several marks, and the first may stand upon what is before it.
+        # A character may decompose into several marks that combine with the one before.
         marks = marks + len(apart) if unicodedata.combining(apart[0]) else 0
         if marks > _MOST_MARKS:
             found.append(_JOINER)

@@ -1,1 +1,1 @@
-"""The running program: the sessions, how it is built from the settings, and how it is controlled."""
+"""The running program: session workers, settings, the composition root and the control socket."""

@@ -1,7 +1,8 @@
-"""The control socket: how ``tapebot`` commands ask the running bot, on the same machine.
+"""The control socket: local ``tapebot`` commands send requests to the running bot.
 
-``control.sock`` in the home folder, for its owner only. A connection carries one JSON object on a
-line, ``{"do": "pair", "code": "AB12-CD34"}``, and gets one back, ``{"ok": true, "text": "..."}``.
+``control.sock`` in the home folder is accessible to its owner only. A connection carries one JSON
+object on a line, ``{"do": "pair", "code": "AB12-CD34"}``, and gets one back, ``{"ok": true, "text":
+"..."}``.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from bot.core.files import PRIVATE_FILE
 logger = logging.getLogger(__name__)
 
 SOCKET = "control.sock"
-"""The socket's name in the home folder."""
+"""The socket's file name in the home folder."""
 
 Handler = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-"""Answers a request: ``ok``, and a ``text`` fit for a person. A ``TapebotError`` is told as such."""
+"""Answers a request with ``ok`` and a ``text`` for people; a ``TapebotError`` is returned as one.
+"""
 
 _LONGEST_PATH = 103  # bytes of sun_path on macOS and BSD; Linux takes 107
 _REQUEST = 4_096  # bytes
 _REPLY = 1_000_000  # bytes
-_SECONDS = 5.0  # for a request to come in, be answered and the answer to be read
-_PATIENCE = 10.0  # seconds that a caller waits
+_SECONDS = 5.0  # for one whole exchange: request, handler and answer
+_PATIENCE = 10.0  # seconds that the caller waits
 _CONNECTIONS = 8
-_RECOVERY = 5.0  # seconds, where the process has no descriptor left
+_RECOVERY = 5.0  # seconds to wait when the process is out of file descriptors
 
 
 async def serve_control(
@@ -45,14 +47,14 @@ async def serve_control(
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the socket until cancelled; it is ready when the task has started.
+    """Serve the control socket until cancelled.
 
-    Where there can be no socket, that is logged, and the bot does without.
+    If no socket can be created, that is logged and the bot runs without.
 
     Args:
         home: The home folder.
-        handlers: By what ``do`` says.
-        task_status: Of ``TaskGroup.start``.
+        handlers: Handlers by the request's ``do``.
+        task_status: Reports that the socket accepts connections, or that there is none.
     """
     try:
         with _reachable(home) as path:
@@ -74,10 +76,10 @@ async def serve_control(
 
 
 async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Ask the running bot; None where none is running.
+    """Send a request to the running bot; return None if none is running.
 
     Raises:
-        TapebotError: One is running, but cannot be reached or gives no answer.
+        TapebotError: A bot is running, but cannot be reached or does not answer.
     """
     try:
         with _reachable(home) as path, anyio.fail_after(_PATIENCE):
@@ -101,12 +103,12 @@ async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any]
 
 
 class _NoSocket(Exception):
-    """There can be none here; the text says why."""
+    """No socket is possible here; the text says why."""
 
 
 @contextmanager
 def _reachable(home: Path) -> Iterator[str]:
-    """Give a path of the socket that is short enough for the system.
+    """Yield a path of the socket that is short enough for the system.
 
     Raises:
         _NoSocket: There is no such path.
@@ -131,14 +133,14 @@ def _reachable(home: Path) -> Iterator[str]:
 async def _listen(path: str) -> SocketListener:
     await _make_room(path)
     try:
-        # It takes connections only once its mode is set: nobody slips in before.
+        # anyio sets the mode before it listens: nobody can connect earlier.
         return await anyio.create_unix_listener(path, mode=PRIVATE_FILE, backlog=_CONNECTIONS)
     except OSError as error:
         raise _NoSocket(error.strerror or str(error)) from error
 
 
 async def _make_room(path: str) -> None:
-    """Remove what a dead process left there, and nothing else."""
+    """Remove a dead process's socket; leave anything else in place."""
     if not _is_socket(path):
         return
     try:
@@ -188,7 +190,7 @@ async def _accept(listener: SocketListener, handlers: Mapping[str, Handler]) -> 
 async def _converse(
     stream: SocketStream, handlers: Mapping[str, Handler], slots: anyio.Semaphore
 ) -> None:
-    """Answer one connection. Whoever is slow, or hangs up, gets nothing."""
+    """Answer one connection; give up on slow or closed ones."""
     try:
         with (
             anyio.move_on_after(_SECONDS),
@@ -230,10 +232,10 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line.
+    """Return the JSON object on a line.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a JSON object.
         RecursionError: It is nested too deeply.
     """
     value = json.loads(line)

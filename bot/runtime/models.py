@@ -1,4 +1,4 @@
-"""From a model's name in the settings to the model."""
+"""Build a language model from its name in the settings."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def build_model(
     timeout: float = 120.0,
     timeout_total: float = 180.0,
 ) -> Model:
-    """Return the model of that name, with retries and fallbacks; nothing heavy is loaded yet.
+    """Return the named model with retries and fallbacks; heavy libraries are loaded later.
 
     Args:
         name: ``provider/model``, ``gguf:PATH``, or None or ``offline`` for the offline responder.
-        limiter: Bounds the calls that run at once.
-        api_base: The provider's address, if not its usual one.
-        api_key: The provider's key, if not in its environment variable. Address and key are the
-            named model's and of those fallbacks that have the same provider; no other sees them.
-        fallbacks: Names of the models that are asked where it fails, in order.
-        timeout: Seconds to wait for a provider to say anything.
-        timeout_total: Seconds after which a model is not tried again.
+        limiter: Bounds concurrent calls.
+        api_base: The provider's address, if not the default. Address and key are used for the named
+            model and fallbacks of the same provider only.
+        api_key: The provider's key, if not in its environment variable.
+        fallbacks: Names of the models to try in order when the model fails.
+        timeout: Seconds to wait for a provider's first response.
+        timeout_total: Seconds after which a model is not retried.
     """
     provider = _provider(name)
     models = []

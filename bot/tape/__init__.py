@@ -1,1 +1,1 @@
-"""The tape: an append-only record per conversation."""
+"""Append-only tapes, one per conversation, with their stores, search index and HTTP server."""

@@ -1,4 +1,4 @@
-"""A tape of any length, read a portion at a time."""
+"""Read long tapes in batches of 500 entries, with or without their links."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ async def read_chained_lines(store: TapeStore, tape: str, first: int, last: int)
 async def read_batches(
     store: TapeStore, tape: str, first: int = 1, last: int | None = None
 ) -> AsyncGenerator[list[TapeEntry], None]:
-    """Yield a tape's entries, oldest first, in portions; one may be empty where a reset dropped them.
+    """Yield a tape's entries in batches, oldest first; batches of dropped ids are empty.
 
     Args:
-        store: Where it is.
-        tape: Its name.
-        first: The id to begin with.
-        last: The id to end with; by default the newest at the time of asking.
+        store: The store that holds the tape.
+        tape: The session's key.
+        first: Id of the first entry.
+        last: Id of the last entry; by default the newest when the call starts.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -46,7 +46,7 @@ async def read_batches(
 async def read_line_batches(
     store: TapeStore, tape: str, first: int = 1, last: int | None = None
 ) -> AsyncGenerator[list[TapeLine], None]:
-    """Yield the same with their links in the tape's chain of digests.
+    """Yield the same batches with the entries' links in the chain of digests.
 
     Raises:
         TapeNotFound: There is no such tape.

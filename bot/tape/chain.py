@@ -1,12 +1,13 @@
-"""The chain of digests through a tape: each entry's digest covers the entry and the digest before it. Pure.
+"""Link each entry of a tape to the one before it by a salted digest. Pure.
 
-Rule 1: ``digest = SHA-256(previous, salt, erased, id, more, content)``, its first 12 bytes. ``content`` is the
-    entry's line from its kind to its meta, as ``bot.tape.codec`` writes it, so a digest is of bytes.
-Rule 2: each entry has a salt of its own, 12 random bytes. It goes when the entry is erased: from then on
-    no digest tells whether a guess at the erased words is right.
-Rule 3: a tombstone has a digest of its own, and keeps that of what it replaced as ``erased``. The entry
-    behind it refers to that one, so an erasure changes no other link.
-Rule 4: a tape begins with ``START``. What comes after a reset refers to the last entry that was dropped.
+Rule 1: ``digest = SHA-256(previous, salt, erased, id, more, content)``, cut to 12 bytes.
+    ``content`` is the entry's line from its kind to its meta, as ``bot.tape.codec`` writes it, so a
+    digest covers bytes.
+Rule 2: each entry has its own salt of 12 random bytes, which goes when the entry is erased. From
+    then on no digest can confirm a guess of the erased text.
+Rule 3: a tombstone has its own digest and keeps the replaced entry's as ``erased``. The next
+    entry's link refers to that one, so an erasure changes no other link.
+Rule 4: a tape starts with ``CHAIN_START``. An entry after a reset refers to the last dropped entry.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 DIGEST_SIZE = 12
-"""Bytes of a digest, and of a salt."""
+"""Size of a digest and of a salt, in bytes."""
 
 CHAIN_START = bytes(DIGEST_SIZE)
-"""What a tape's first entry refers to."""
+"""The previous value in the link of a tape's first entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """What ties an entry to the one before it.
+    """The link of one entry to the entry before it.
 
     Attributes:
         id: The entry's id.
-        more: How many entries of its append follow it.
+        more: How many entries of the same append follow this one.
         previous: The value of the link before.
-        salt: Random bytes that are in the digest.
-        digest: Of the entry, and of all of this.
-        erased: The digest of the entry that a tombstone replaced; empty for all others.
+        salt: Random bytes that the digest covers.
+        digest: Digest of the entry and of the other fields.
+        erased: Digest of the entry that a tombstone replaced; empty for other entries.
     """
 
     id: int
@@ -45,20 +46,20 @@ class ChainLink:
 
     @property
     def value(self) -> bytes:
-        """What the next link refers to."""
+        """The value that the next link refers to."""
         return self.erased or self.digest
 
     def covers(self, content: bytes) -> bool:
-        """Say whether the digest is that of an entry."""
+        """Return whether the digest matches this content."""
         before = self.previous + self.salt
         return self.digest == _digest(before, self.erased, self.id, self.more, content)
 
     def to_bytes(self) -> bytes:
-        """Return the link but for id and ``more``: 36 bytes, of a tombstone 48."""
+        """Return the link without id and ``more``: 36 bytes, 48 for a tombstone."""
         return self.previous + self.salt + self.digest + self.erased
 
     def to_base64(self) -> bytes:
-        """Return the same as text: 48 characters, of a tombstone 64."""
+        """Return the same as base64: 48 characters, 64 for a tombstone."""
         return b2a_base64(self.to_bytes(), newline=False)
 
 
@@ -68,8 +69,8 @@ def make_link(previous: bytes, number: int, more: int, content: bytes) -> ChainL
     Args:
         previous: The value of the link before it.
         number: The entry's id.
-        more: How many entries of its append follow it.
-        content: Its line from its kind to its meta.
+        more: How many entries of the same append follow this one.
+        content: The entry's line from its kind to its meta.
     """
     salt = os.urandom(DIGEST_SIZE)
     digest = _digest(previous + salt, b"", number, more, content)
@@ -77,7 +78,7 @@ def make_link(previous: bytes, number: int, more: int, content: bytes) -> ChainL
 
 
 def tombstone_link(replaced: ChainLink, content: bytes) -> ChainLink:
-    """Return the link of the tombstone that takes the place of an entry, or of another tombstone."""
+    """Return the link of a tombstone that replaces an entry or another tombstone."""
     salt, erased = os.urandom(DIGEST_SIZE), replaced.value
     before = replaced.previous + salt
     digest = _digest(before, erased, replaced.id, replaced.more, content)
@@ -85,7 +86,7 @@ def tombstone_link(replaced: ChainLink, content: bytes) -> ChainLink:
 
 
 def link_from_bytes(raw: bytes, number: int, more: int) -> ChainLink | None:
-    """Return a link that ``to_bytes`` wrote; None where the bytes are none."""
+    """Return a link written by ``to_bytes``, or None if the bytes are malformed."""
     if len(raw) not in (3 * DIGEST_SIZE, 4 * DIGEST_SIZE):
         return None
     cut = [raw[at : at + DIGEST_SIZE] for at in range(0, len(raw), DIGEST_SIZE)]
@@ -93,7 +94,7 @@ def link_from_bytes(raw: bytes, number: int, more: int) -> ChainLink | None:
 
 
 def link_from_base64(text: bytes, number: int, more: int) -> ChainLink | None:
-    """Return a link that ``to_base64`` wrote; None where the text is none."""
+    """Return a link written by ``to_base64``, or None if the text is malformed."""
     try:
         return link_from_bytes(a2b_base64(text, strict_mode=True), number, more)
     except ValueError:

@@ -1,17 +1,17 @@
-"""Entries as lines of JSON, and what a file of such lines means, whatever bytes it holds.
+"""Encode entries as lines of JSON, and decide which lines of any file count. Pure.
 
-Rule 1: one entry, one line: ``{"id", "kind", "payload", "meta"}``, and ``"more": n`` where n
-    further lines follow in the same atomic append. A line of a tape's file ends with ``"chain"``, its
-    link in the chain of digests (``bot.tape.chain``); files from before the chain have none.
-Rule 2: an append that was cut short is not there. Lines whose ``more`` promises a line that never
-    came, and a last line without its newline, were never acknowledged. Repair closes such a last
-    line with ``CANCEL``, so that it stands for no entry, whole or not.
-Rule 3: an id that comes again voids the earlier line and all after it up to there: it belonged to
-    an append that was cut short, and its ids were given anew. So does a line that stands where an
-    append promised another one.
-Rule 4: any other line that cannot be read, or is not what its digest says, costs itself alone.
-Rule 5: what was written is read back exactly: big integers, empty lists, lone surrogates. What
-    would not be is not written.
+Rule 1: one entry is one line: ``{"id", "kind", "payload", "meta"}``, and ``"more": n`` if n further
+    lines follow in the same atomic append. A line of a tape's file ends with ``"chain"``, its link
+    in the chain of digests (``bot.tape.chain``); files from before the chain have none.
+Rule 2: an unfinished append does not count. Lines whose ``more`` promises a line that never came,
+    and a last line without its newline, were never acknowledged. Repair closes such a last line
+    with ``CANCEL``, so that it stands for no entry, whole or not.
+Rule 3: an id that comes again voids the earlier line and all lines between: it belonged to an
+    unfinished append, and its ids were assigned anew. A line that stands where an append promised
+    another one does the same.
+Rule 4: any other line that is unreadable or does not match its digest loses only itself.
+Rule 5: entries read back exactly as they were written: big integers, empty lists, lone surrogates.
+    An entry that would not is rejected.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from bot.tape.chain import (
 )
 from bot.tape.entries import ENTRY_KINDS, TapeEntry
 
-# ASCII's own sign for "what came before is void"; JSON never holds it unescaped.
+# CANCEL is ASCII's sign for "disregard what came before"; JSON never contains it unescaped.
 CANCEL = b"\x18"
 
 
 _KEYS = frozenset({"id", "kind", "payload", "meta", "more"})
 _CHAIN = b',"chain":"'
 _LENGTHS = (48, 64)
-"""Characters of a link, and of a tombstone's."""
+"""Characters of a link, and of a tombstone's link."""
 
 _SEAM = re.compile(rb'"\}.\{"id":[1-9]', re.DOTALL)
 _MOST_SEAMS = 16
+"""How many places of a line are tried as a damaged newline."""
 
 MAX_ENTRY_BYTES = 16_000_000
-"""Bytes of an entry's line: no store takes a larger one. What a tape holds from before is read all the same."""
-"""How many places of a line may pass for a damaged newline."""
+"""Bytes of the longest line that a store writes. Longer lines already on a tape are still read."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapeLine:
-    """A readable line.
+    """A readable line of a tape.
 
     Attributes:
-        entry: Its entry.
-        more: How many lines of its append follow it.
-        link: Its link in the chain of digests; None in files from before the chain.
+        entry: The line's entry.
+        more: How many lines of the same append follow.
+        link: The entry's link in the chain of digests; None in files from before the chain.
     """
 
     entry: TapeEntry
@@ -65,25 +65,25 @@ class TapeLine:
 
 
 def encode_entries(entries: Sequence[TapeEntry]) -> bytes:
-    """Return the lines of one atomic append, without a chain.
+    """Return the lines of one atomic append, without links.
 
     Raises:
-        InvalidEntry: An entry would not read back as it is (a NaN, a tuple, a key that is no text,
-            a kind that does not exist).
+        InvalidEntry: An entry would not read back exactly (a NaN, a tuple, a key that is not a
+            string, an unknown kind).
     """
     last = len(entries) - 1
     return b"".join(_encode_line(entry, last - place) for place, entry in enumerate(entries))
 
 
 def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes, bytes]:
-    """Return the lines of one atomic append, and the value of the last one's link.
+    """Return the lines of one atomic append with their links, and the value of the last link.
 
     Args:
-        entries: With their ids.
-        previous: The value of the link before the first.
+        entries: Entries with their ids.
+        previous: The value of the link before the first entry.
 
     Raises:
-        InvalidEntry: An entry would not read back as it is.
+        InvalidEntry: An entry would not read back exactly.
     """
     lines = []
     for place, entry in enumerate(entries):
@@ -95,10 +95,10 @@ def encode_chained(entries: Sequence[TapeEntry], previous: bytes) -> tuple[bytes
 
 
 def encode_line(line: TapeLine) -> bytes:
-    """Return a line as it was on another tape, with its link; one without a link as an append of its own.
+    """Encode a line of another tape with its link; without a link as an append of its own.
 
     Raises:
-        InvalidEntry: The link is of another entry, or the entry would not read back as it is.
+        InvalidEntry: The link belongs to another entry, or the entry would not read back exactly.
     """
     if line.link is None:
         return _encode_line(line.entry, 0)
@@ -109,10 +109,10 @@ def encode_line(line: TapeLine) -> bytes:
 
 
 def encode_tombstone(entry: TapeEntry, replaced: TapeLine) -> bytes:
-    """Return the line that takes the place of another one.
+    """Return the line of a tombstone that replaces another line.
 
     Raises:
-        InvalidEntry: The entry would not read back as it is.
+        InvalidEntry: The entry would not read back exactly.
     """
     if replaced.link is not None:
         content = digest_content(entry)
@@ -121,10 +121,10 @@ def encode_tombstone(entry: TapeEntry, replaced: TapeLine) -> bytes:
 
 
 def digest_content(entry: TapeEntry) -> bytes:
-    """Return an entry's line from its kind to its meta: what its digest covers.
+    """Return the part of an entry's line that its digest covers, from its kind to its meta.
 
     Raises:
-        InvalidEntry: The entry would not read back as it is.
+        InvalidEntry: The entry would not read back exactly.
     """
     return _encode_line(entry, 0)[len(_opening(entry.id)) : -2]
 
@@ -170,19 +170,19 @@ def _encode_line(entry: TapeEntry, more: int) -> bytes:
 
 
 def _spellings(record: dict[str, Any]) -> Iterator[bytes]:
-    """Yield the record as bytes, the most readable first."""
+    """Yield encodings of the record, the most readable first."""
     text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
         yield text.encode()
     except UnicodeEncodeError:
-        # A lone surrogate has no UTF-8; as an escape it is plain ASCII and reads back the same.
+        # A lone surrogate has no UTF-8; its escape is plain ASCII and reads back the same.
         yield json.dumps(record, separators=(",", ":")).encode()
-        # Escapes of two halves that stand side by side would be read as one character.
+        # Escapes of two adjacent surrogate halves would be read as one character.
         yield text.encode("utf-8", "surrogatepass")
 
 
 def decode_line(raw: bytes) -> TapeLine | None:
-    """Return what a line says, None where it cannot be read or is not what its digest says. Never raises."""
+    """Decode a line; return None if it is unreadable or does not match its digest. Never raises."""
     raw = raw.removesuffix(b"\n")
     body, chain = _cut_chain(raw)
     try:
@@ -217,23 +217,23 @@ def decode_line(raw: bytes) -> TapeLine | None:
 
 
 def chain_value(raw: bytes) -> bytes | None:
-    """Return the value of the link that a line ends with, damaged or not; None where there is none."""
+    """Return the value of the link that ends a line, damaged or not; None without a link."""
     _, chain = _cut_chain(raw)
     link = None if chain is None else link_from_base64(chain, 0, 0)
     return None if link is None else link.value
 
 
 def last_link(data: bytes) -> tuple[int, bytes | None]:
-    """Return the id of the last of some whole lines, and the value of its link."""
+    """Return the id of the last of some complete lines and the value of its link."""
     start = data.rfind(b"\n", 0, -1) + 1
     comma = data.index(b",", start)
     return int(data[start + len(b'{"id":') : comma]), chain_value(data[start:-1])
 
 
 def split_joined(raw: bytes) -> list[bytes]:
-    """Return the two lines that a damaged newline has made one; any other line as it is.
+    """Split a line at a damaged newline into the two original lines; return other lines unchanged.
 
-    Their digests tell them apart, so no text in a line can pass for its end.
+    The lines' digests find the place, so text inside a line cannot be taken for its end.
     """
     if raw.endswith(CANCEL):
         return [raw]
@@ -245,7 +245,7 @@ def split_joined(raw: bytes) -> list[bytes]:
 
 
 def _cut_chain(raw: bytes) -> tuple[bytes, bytes | None]:
-    """Return a line without the end that its chain is, and the text of its link; None where it has none."""
+    """Split off the chain field; return the rest and the link's text, None without a link."""
     if raw.endswith(b'"}'):
         for length in _LENGTHS:
             at = len(raw) - 2 - length
@@ -255,7 +255,7 @@ def _cut_chain(raw: bytes) -> tuple[bytes, bytes | None]:
 
 
 def committed_lines(lines: Iterable[TapeLine | None]) -> list[TapeLine]:
-    """Return the lines that count, in order, from lines in file order (None: damaged)."""
+    """Return the lines that count, in order, from lines in file order (None for a damaged one)."""
     kept: list[TapeLine] = []
     damaged = 0
     for line in lines:
@@ -270,17 +270,17 @@ def committed_lines(lines: Iterable[TapeLine | None]) -> list[TapeLine]:
 
 
 def _cut_short(earlier: TapeLine, later: TapeLine) -> bool:
-    """Say whether a line has an id that an earlier append promised, and is not of that append."""
+    """Return whether a line has an id that an earlier append promised, but is not of it."""
     end = earlier.entry.id + earlier.more
     return later.entry.id <= end != later.entry.id + later.more
 
 
 def count_unfinished(lines: Sequence[TapeLine], damaged: int = 0) -> int:
-    """Return how many of the last lines belong to an append whose end is missing.
+    """Return how many of the last lines belong to an unfinished append.
 
     Args:
         lines: Readable lines in file order.
-        damaged: Whole lines after them that cannot be read; they stood for entries.
+        damaged: How many complete but unreadable lines, each of one entry, follow them.
     """
     count = 0
     while count < len(lines) and lines[-1 - count].more > count + damaged:

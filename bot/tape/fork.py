@@ -1,8 +1,8 @@
-"""A fork of one tape that lives until it is merged or discarded (seed: ``fork_tape``).
+"""Work on a temporary fork of one tape until it is merged or discarded (seed: ``fork_tape``).
 
-The overlay holds what is written in the fork; readers inside it see the tape up to the fork's point
-and the overlay behind it, as if it were one tape. Outside it nothing is seen until the merge, which is
-one atomic append. A kill discards the overlay: steps that must not be lost belong on the tape itself.
+Writes go to an overlay in memory; readers of the fork see the tape up to the fork's point followed
+by the overlay. Nothing is visible outside until the merge, which is one atomic append. A crash
+discards the overlay, so write steps that must not be lost to the tape itself.
 """
 
 # ruff: noqa: ARG002 (the signatures are the protocol's)
@@ -23,23 +23,23 @@ from bot.tape.store import Anchor, Segment, TapeStore, append_named_anchor, find
 from bot.tape.stores.memory import MemoryTapeStore
 
 _PAGE = 64
-"""Ids that are read at once in looking for what stands behind a hit."""
+"""Ids read at once in the search for the neighbours after a hit."""
 
 _FAR = 512
-"""Ids beyond which what stands before or behind a hit is no neighbour of it."""
+"""Largest distance in ids between a hit and its neighbours."""
 
 _IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined"})
-"""Where entries name others by their ids."""
+"""Fields of entries that hold ids of other entries."""
 
 
 class ForkTapeStore:
-    """A store in which one tape is forked; all others are refused.
+    """A tape store for the fork of one tape; reads and writes of other tapes fail.
 
     Args:
         parent: The store that holds the tape.
         tape: The session's key.
         point: The version of the tape at which it is forked.
-        clock: Gives entries their ``ts``.
+        clock: Source of the entries' ``ts``.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class ForkTapeStore:
         self._overlay.begin_at(tape, point)
 
     async def merging(self) -> Callable[[int], list[TapeEntry]]:
-        """Return what composes the entries to append to the tape, once its version is known.
+        """Return a function that, given the tape's version, returns the entries to append to it.
 
-        Where the tape has grown since, the ids by which the fork's entries name each other move on.
+        If the tape has grown since the fork, references between the fork's entries are shifted.
         """
         delta = await self._overlay.read(self._tape)
         ids = range(self._point + 1, self._point + 1 + len(delta))
@@ -67,7 +67,7 @@ class ForkTapeStore:
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
     ) -> str:
-        """Return the name of the forked tape; no other can be made, nor this one replaced."""
+        """Return the name of the forked tape; no other can be created, nor this one replaced."""
         self._check(tape)
         if replace_if_exists:
             raise self._refused("replaced")
@@ -90,7 +90,7 @@ class ForkTapeStore:
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
-        """Return the entries of an id range, of the tape and of the overlay."""
+        """Return the entries of an id range from the tape and the overlay."""
         self._check(tape)
         below = self._point if to_entry_id is None else min(self._point, to_entry_id)
         found: list[TapeEntry] = []
@@ -101,7 +101,7 @@ class ForkTapeStore:
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries newest first, those of the overlay before those of the tape."""
+        """Yield entries newest first, the overlay's before the tape's."""
         self._check(tape)
         async for entry in self._overlay.read_back(tape, before):
             yield entry
@@ -123,17 +123,17 @@ class ForkTapeStore:
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
-        """Refused: a fork may be discarded, a seal may not."""
+        """Refuse: a fork may be discarded, but sealing cannot be undone."""
         raise self._refused("archived")
 
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Refused: a fork may be discarded, a reset may not."""
+        """Refuse: a fork may be discarded, but a reset cannot be undone."""
         raise self._refused("reset")
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Refused: a fork may be discarded, what is erased is gone."""
+        """Refuse: a fork may be discarded, but erasing cannot be undone."""
         raise InvalidEntry(
             f"entries of tape {self._tape} cannot be erased inside a fork: erase them on the tape itself"
         )
@@ -141,17 +141,17 @@ class ForkTapeStore:
     async def chain_links(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[ChainLink]:
-        """Return the links of what is on the tape below; what is added here gets its own when it is merged."""
+        """Return the links of the tape's entries; the overlay's get theirs in the merge."""
         self._check(tape)
         last = self._point if to_entry_id is None else min(to_entry_id, self._point)
         return await self._parent.chain_links(tape, from_entry_id, last)
 
     def damage(self, tape: str) -> Sequence[str]:
-        """Return what is wrong with the tape below."""
+        """Return the damage found in the underlying tape."""
         return self._parent.damage(tape)
 
     async def erasures(self, tape: str) -> int:
-        """Return how often something was erased from the tape below."""
+        """Return the number of erasures of the underlying tape."""
         return await self._parent.erasures(tape)
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -169,7 +169,7 @@ class ForkTapeStore:
         from_anchor: str | None = None,
         title: str | None = None,
     ) -> str:
-        """Refused: what a fork holds may never come to be."""
+        """Refuse: the entries of a fork may never be merged."""
         raise self._refused("forked again")
 
     async def create_anchor(
@@ -179,7 +179,7 @@ class ForkTapeStore:
         entry_id: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> Anchor:
-        """Name an entry of the tape or of the overlay; the anchor is in the overlay."""
+        """Append to the overlay an anchor that names an entry of the tape or the overlay."""
         target = await self.version(tape) if entry_id is None else entry_id
         return await append_named_anchor(self, tape, name, target, state)
 
@@ -198,9 +198,9 @@ class ForkTapeStore:
         return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best in the tape and in the overlay.
+        """Return the best matches in the tape and the overlay.
 
-        Scores of the two are of two collections; where they tie, the overlay's comes first.
+        The scores come from two collections; on a tie the overlay's match comes first.
         """
         inside = await self._within(query)
         if inside is None:
@@ -210,13 +210,13 @@ class ForkTapeStore:
         found += await self._parent.search(replace(inside, last=below))
         parsed = parse_query(query.text)
         if parsed.exact:
-            # One of the two may have it word by word, where the other has no more than its words.
+            # Only one of the two may have the exact phrase, while the other has just its words.
             found = [hit for hit in found if _has_runs(hit.entry, parsed)] or found
         best = sorted(found, key=lambda hit: -hit.score)[: query.limit]
         return [await self._with_neighbours(hit, query) for hit in best]
 
     async def _with_neighbours(self, hit: Hit, query: SearchQuery) -> Hit:
-        """Return a hit with the messages that stand beside it in the fork."""
+        """Return a hit with the neighbouring messages in the fork."""
         count = query.neighbours
         if not count:
             return hit
@@ -238,24 +238,24 @@ class ForkTapeStore:
         return replace(hit, before=tuple(before[::-1]), after=tuple(after[:count]))
 
     def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield the fork's entries as they come."""
+        """Yield new entries of the fork."""
         self._check(tape)
         return self._overlay.grown.follow(tape, after, self.version, self.read)
 
     async def run(self) -> None:
-        """Keep the overlay's index up, until cancelled."""
+        """Keep the overlay's index up to date until cancelled."""
         await self._overlay.run()
 
     def statistics(self) -> dict[str, Any]:
-        """Return the overlay's."""
+        """Return the overlay's statistics."""
         return self._overlay.statistics()
 
     async def close(self) -> None:
-        """Discard the overlay; the tape itself stays open."""
+        """Discard the overlay; the underlying store stays open."""
         await self._overlay.close()
 
     async def _within(self, query: SearchQuery) -> SearchQuery | None:
-        """Return the search as it is asked of this tape alone; None where it is not asked of it."""
+        """Return the query restricted to this tape, or None if it excludes this tape."""
         query.validate()
         if query.tapes is not None and self._tape not in query.tapes:
             return None
@@ -271,7 +271,7 @@ class ForkTapeStore:
 
 
 def _has_runs(entry: TapeEntry, parsed: ParsedQuery) -> bool:
-    """Say whether an entry has all phrases of a question in one of its texts."""
+    """Return whether one of an entry's texts has all phrases of a query."""
     return any(
         all(has_phrase(document.terms, run) for run in parsed.phrases)
         for document in documents_of(entry)
@@ -279,12 +279,12 @@ def _has_runs(entry: TapeEntry, parsed: ParsedQuery) -> bool:
 
 
 def moved(entry: TapeEntry, ids: range, steps: int) -> TapeEntry:
-    """Return a fork's entry as it stands on a tape that has grown by so many entries meanwhile.
+    """Shift the references in a fork's entry for a tape that has grown meanwhile; its id becomes 0.
 
     Args:
-        entry: As it was in the fork.
-        ids: Those of the fork's own entries; any other number is left as it is.
-        steps: By how much they move.
+        entry: An entry of the fork.
+        ids: The ids of the fork's own entries; other numbers stay unchanged.
+        steps: By how much to shift.
     """
 
     def move(value: Any) -> Any:

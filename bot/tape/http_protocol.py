@@ -1,11 +1,11 @@
-"""What a tape server and its client say to each other. Pure.
+"""Encode and decode the tape server's HTTP requests, responses, event streams and errors. Pure.
 
-Rule 1: entries travel as the codec's lines, so that they read back exactly; other JSON takes the
-    same care (``to_json``).
-Rule 2: a tape is named in the query, percent-encoded: any text can be, lone surrogates included
-    (as the bytes that UTF-8 has no character for), and no proxy rewrites it.
-Rule 3: the key of an append stands in its first entry's meta, so that a server that was killed
-    still knows at its next start what it has appended.
+Rule 1: entries travel as the codec's lines, so that they read back exactly; other JSON is encoded
+    as carefully (``to_json``).
+Rule 2: the tape's name is a percent-encoded query parameter: that can hold any text, lone
+    surrogates included (as the bytes of their code points), and no proxy rewrites it.
+Rule 3: an append's idempotency key is stored in its first entry's meta, so that a restarted server
+    still knows what it has appended.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from bot.tape.store import Anchor, Segment
 NDJSON_MEDIA_TYPE = "application/x-ndjson"
 SSE_MEDIA_TYPE = "text/event-stream"
 NEXT_PAGE_HEADER = "Tape-Next"
-"""Header of a page after which there may be more: where the next one begins."""
+"""Response header with the start of the next page; absent if no entries are left."""
 IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
 IDEMPOTENCY_META_KEY = "key"
-"""Where an append's key stands in the meta of its first entry."""
+"""Meta key of an append's first entry that holds its idempotency key."""
 MAX_KEY_LENGTH = 128
 MAX_JSON_INTEGER = 2**53 - 1
-"""The largest number that every JSON reader takes exactly."""
+"""The largest integer that every JSON parser reads exactly."""
 MAX_NAME_LENGTH = 4_096
-"""Characters of a tape's or an anchor's name."""
+"""Longest name of a tape or an anchor, in characters."""
 MAX_PAGE_SIZE = 1_000
 MAX_APPEND_ENTRIES = 10_000
-"""Entries."""
+"""Most entries of one append."""
 
 BUSY = "busy"
 CONFLICT = "conflict"
@@ -65,7 +65,7 @@ _ERRORS: tuple[tuple[type[TapeError], int, str], ...] = (
 
 
 def http_error(error: TapeError) -> tuple[int, str]:
-    """Return the status and the code that tell of an error of the store."""
+    """Return the HTTP status and the error code for a store's error."""
     for kind, status, code in _ERRORS:
         if isinstance(error, kind):
             return status, code
@@ -73,7 +73,7 @@ def http_error(error: TapeError) -> tuple[int, str]:
 
 
 def tape_error(status: int, code: str, detail: str) -> TapeError:
-    """Return the error that a refusal tells of."""
+    """Return the exception for an error response."""
     for kind, _, known in _ERRORS:
         if code == known:
             return kind(detail)
@@ -81,15 +81,15 @@ def tape_error(status: int, code: str, detail: str) -> TapeError:
 
 
 def build_url(path: str, params: Mapping[str, str | int]) -> str:
-    """Return a path with its query."""
+    """Return a path with its query string."""
     return f"{path}?{urlencode(params, errors='surrogatepass')}" if params else path
 
 
 def query_parameter(query: bytes, name: str) -> str | None:
-    """Return a parameter of a query; None where it is not there.
+    """Return a parameter of a query string, or None if it is absent.
 
     Raises:
-        ValueError: The query is not UTF-8.
+        ValueError: The query string is not UTF-8.
     """
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="surrogatepass")
     return next((value for key, value in reversed(pairs) if key == name), None)
@@ -99,15 +99,15 @@ def to_json(value: Any) -> bytes:
     """Return JSON that Python reads back exactly.
 
     Raises:
-        InvalidEntry: It is not plain JSON.
+        InvalidEntry: The value is not plain JSON.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         try:
             return text.encode()
         except UnicodeEncodeError:
-            # As an escape a lone surrogate is plain ASCII, but two side by side would become one
-            # character.
+            # The escape of a lone surrogate is plain ASCII, but two adjacent escapes would become
+            # one character.
             escaped = json.dumps(value, separators=(",", ":")).encode()
             return (
                 escaped if json.loads(escaped) == value else text.encode("utf-8", "surrogatepass")
@@ -117,10 +117,10 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(raw: bytes) -> Any:
-    """Return what JSON says.
+    """Parse JSON.
 
     Raises:
-        ValueError: It is no JSON, or nested too deeply.
+        ValueError: The text is not JSON, or nested too deeply.
     """
     try:
         return json.loads(raw.decode("utf-8", "surrogatepass"))
@@ -132,15 +132,15 @@ def from_json(raw: bytes) -> Any:
 
 
 def encode_ndjson_entry(entry: TapeEntry) -> bytes:
-    """Return an entry that is on a tape as a line."""
+    """Encode an entry with its id as a line."""
     return encode_entries([entry])
 
 
 def parse_entries(raw: bytes) -> list[TapeEntry]:
-    """Return the entries of lines.
+    """Parse entries from lines.
 
     Raises:
-        ValueError: A line is none.
+        ValueError: A line is not an entry.
     """
     return [_read_line(line) for line in raw.split(b"\n") if line]
 
@@ -153,29 +153,29 @@ def _read_line(raw: bytes) -> TapeEntry:
 
 
 def encode_new_entries(entries: Sequence[TapeEntry]) -> bytes:
-    """Return entries that are to be appended as lines; their ids mean nothing.
+    """Encode entries to append as lines; their ids are ignored.
 
     Raises:
-        InvalidEntry: An entry would not read back as it is.
+        InvalidEntry: An entry would not read back exactly.
     """
     return b"".join(encode_entries([replace(entry, id=1)]) for entry in entries)
 
 
 def parse_new_entries(raw: bytes) -> list[TapeEntry]:
-    """Return the entries that somebody wants to append, with id 0.
+    """Parse the entries of an append request; their ids become 0.
 
     Raises:
-        InvalidEntry: A line is none; the text says which and why.
+        InvalidEntry: A line is not an entry; the message says which one and why.
     """
     lines = [line for line in raw.split(b"\n") if line.strip()]
     return [_new_entry(number, line) for number, line in enumerate(lines, start=1)]
 
 
 def encode_tombstones(tombstones: Sequence[TapeEntry]) -> bytes:
-    """Return tombstones as lines.
+    """Encode tombstones as lines.
 
     Raises:
-        InvalidEntry: One has no id, or would not read back as it is.
+        InvalidEntry: A tombstone has no valid id, or would not read back exactly.
     """
     for entry in tombstones:
         if not 1 <= entry.id <= MAX_JSON_INTEGER:
@@ -184,10 +184,10 @@ def encode_tombstones(tombstones: Sequence[TapeEntry]) -> bytes:
 
 
 def parse_tombstones(raw: bytes) -> list[TapeEntry]:
-    """Return the tombstones that somebody wants to see in the place of entries.
+    """Parse the tombstones of an erase request.
 
     Raises:
-        InvalidEntry: A line is none; the text says which.
+        InvalidEntry: A line is not an entry; the message says which one.
     """
     found: list[TapeEntry] = []
     for number, line in enumerate((one for one in raw.split(b"\n") if one.strip()), start=1):
@@ -219,25 +219,25 @@ def _new_entry(number: int, raw: bytes) -> TapeEntry:
 
 
 def encode_sse_event(entry: TapeEntry) -> bytes:
-    """Return an entry as an event of a stream (SSE)."""
+    """Encode an entry as a server-sent event (SSE)."""
     return b"id: %d\ndata: %b\n" % (entry.id, encode_ndjson_entry(entry))
 
 
 class SseParser:
-    """Reads a stream of events (SSE) as bytes: a text decoder would spoil lone surrogates."""
+    """Parse server-sent events (SSE) as bytes: a text decoder would destroy lone surrogates."""
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[TapeEntry]:
-        """Yield the entries that a piece of the stream completes.
+        """Yield the entries that a chunk of the stream completes.
 
         Raises:
-            ValueError: An event is no entry.
+            ValueError: An event is not an entry.
         """
         *lines, rest = chunk.split(b"\n")
         if lines:
-            # Joined once for each line, however many pieces it came in.
+            # Join once per line, however many chunks it arrived in.
             lines[0] = b"".join([*self._begun, lines[0]])
             self._begun = []
         self._begun.append(rest)
@@ -246,7 +246,7 @@ class SseParser:
                 yield _read_line(line.removeprefix(b"data: "))
 
 
-# Other things.
+# Other records.
 
 
 def entry_record(entry: TapeEntry) -> dict[str, Any]:
@@ -259,15 +259,15 @@ def _entry_from(record: Any) -> TapeEntry:
 
 
 def link_record(link: ChainLink) -> dict[str, Any]:
-    """Return a link of a tape's chain as JSON."""
+    """Return a link of the chain as JSON."""
     return {"id": link.id, "more": link.more, "link": link.to_base64().decode("ascii")}
 
 
 def link_from(record: Any) -> ChainLink:
-    """Return a link from its JSON.
+    """Parse a link.
 
     Raises:
-        KeyError, TypeError, ValueError: It is none.
+        KeyError, TypeError, ValueError: The record is malformed.
     """
     text = str(record["link"]).encode("ascii")
     link = link_from_base64(text, int(record["id"]), int(record["more"]))
@@ -282,10 +282,10 @@ def segment_record(segment: Segment) -> dict[str, Any]:
 
 
 def segment_from(record: Any) -> Segment:
-    """Return a segment from its JSON.
+    """Parse a segment.
 
     Raises:
-        KeyError, TypeError, ValueError: It is none.
+        KeyError, TypeError, ValueError: The record is malformed.
     """
     return Segment(str(record["name"]), int(record["first_id"]), int(record["last_id"]))
 
@@ -303,10 +303,10 @@ def anchor_record(anchor: Anchor) -> dict[str, Any]:
 
 
 def anchor_from(record: Any) -> Anchor:
-    """Return an anchor from its JSON.
+    """Parse an anchor.
 
     Raises:
-        KeyError, TypeError, ValueError: It is none.
+        KeyError, TypeError, ValueError: The record is malformed.
     """
     return Anchor(
         str(record["tape"]),
@@ -331,10 +331,10 @@ def hit_record(hit: Hit) -> dict[str, Any]:
 
 
 def hit_from(record: Any) -> Hit:
-    """Return a hit from its JSON.
+    """Parse a hit.
 
     Raises:
-        KeyError, TypeError, ValueError: It is none.
+        KeyError, TypeError, ValueError: The record is malformed.
     """
     return Hit(
         str(record["tape"]),
@@ -347,7 +347,7 @@ def hit_from(record: Any) -> Hit:
 
 
 def query_record(query: SearchQuery) -> dict[str, Any]:
-    """Return a search as JSON, without what it leaves open."""
+    """Return a query as JSON, without unset filters."""
     record: dict[str, Any] = {
         "text": query.text,
         "tapes": _listed(query.tapes),

@@ -1,4 +1,4 @@
-"""Mending lines of a tape of which one bit is wrong: the digest of a line proves which one it was. Pure."""
+"""Repair single-bit errors in a tape's lines, verified by the lines' digests. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from bot.tape.codec import CANCEL, decode_line, split_joined
 
 _LONGEST = 8_192
-"""Bytes of the longest line that is mended: each of its bits is tried."""
+"""Bytes of the longest line that is repaired, since each of its bits is tried."""
 
 
 def repair_line(raw: bytes) -> bytes | None:
-    """Return a damaged line as it was written; None where no single bit explains the damage.
+    """Return a damaged line as it was written, or None if no single-bit error explains the damage.
 
-    What is returned is proved by its digest, so a line from before the chain is never mended.
+    The digest verifies the result, so a line from before the chain is never repaired.
     """
     if len(raw) > _LONGEST:
         return None
@@ -28,14 +28,15 @@ def repair_line(raw: bytes) -> bytes | None:
 
 
 def repair_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the lines of a file as they were written, as far as that can be proved.
+    """Yield a file's lines as they were written, as far as their digests prove it.
 
     Args:
-        lines: Without their newlines.
+        lines: The lines without their newlines.
 
     Yields:
-        The number of the line, from 1; the line; whether it was mended. Of a line that a damaged newline had
-        made one with the next, both; of two that a damaged character had cut apart, the one that they were.
+        The line's number, from 1; the line; whether it was repaired. A damaged newline joins two
+        lines: both are yielded. A character damaged into a newline splits one: the whole line is
+        yielded.
     """
     place = 0
     while place < len(lines):
@@ -60,7 +61,7 @@ def repair_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def _join(first: bytes, second: bytes) -> bytes | None:
-    """Return the line that was cut in two where one bit made a character a newline."""
+    """Join a line that was split where a bit error turned a character into a newline."""
     candidates = (first + bytes([ord("\n") ^ 1 << bit]) + second for bit in range(8))
     return next((one for one in candidates if _is_proved(one)), None)
 

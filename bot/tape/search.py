@@ -1,4 +1,4 @@
-"""What is asked of a tape store's search, and what it answers."""
+"""Define search queries, their validation, and hits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_HITS = 1_000
 MAX_SEMANTIC_MATCHES = 500
 MAX_NEIGHBOURS = 20
 MAX_QUERY_LENGTH = 4_000
-"""Characters."""
+"""Longest query, in characters."""
 
 GENERAL_PROBLEM = "general"
-"""The problem of all entries whose ``meta`` names none."""
+"""The problem of entries whose ``meta`` names none."""
 
 
 def problem_of(entry: TapeEntry) -> str:
@@ -27,33 +27,33 @@ def problem_of(entry: TapeEntry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What to look for; every filter that is given must hold.
+    """What to search for; an entry must pass every given filter.
 
     Attributes:
-        text: Words in any script. A phrase between quotation marks weighs; where the text is nothing but
-            phrases, what has them as they are is found alone, if there is any. Without words, all that the filters let through, newest first.
-        tapes: Only these tapes; those that do not exist hold nothing. None for all.
-        kinds: Only entries of these kinds. None for what was said, done and remembered: all but
-            ``system``.
-        senders: Only what these said: a platform's id or a shown name, in any case; ``assistant``
-            for the assistant.
-        problem: Only what belongs to this problem; ``general`` for what belongs to none. The turns
-            beside a hit, those that come with it and those that count for its rank, are of it, too.
+        text: Words in any script. A phrase in quotation marks adds to the score. If the text is
+            only phrases, entries with the exact phrases exclude all others, if there are any.
+            Without words the newest entries that pass the filters are returned.
+        tapes: Only these tapes; names that do not exist match nothing. None for all.
+        kinds: Only entries of these kinds. None for all kinds but ``system``.
+        senders: Only messages of these senders: platform ids or display names, in any case;
+            ``assistant`` for the assistant.
+        problem: Only entries of this problem; ``general`` for entries without one. Neighbours of a
+            hit, whether returned or used for its rank, are of this problem, too.
         tags: Only entries whose ``meta["tags"]`` has all of these.
-        layer: Only entries whose ``meta["layer"]`` is this; empty for those that have none.
+        layer: Only entries whose ``meta["layer"]`` equals this; empty for entries without a layer.
         names: Only events and anchors of these names. Bookkeeping (turns, steps, commands, the
-            memory's own records) is in no index: no search finds it, by its name neither.
-        since: Said at this time or later; aware.
-        until: Said before this time; aware.
+            memory's own records) is not indexed, so no search finds it, not even by name.
+        since: Entries of this time or later; timezone-aware.
+        until: Entries before this time; timezone-aware.
         first: Entries with this id or a higher one.
         last: Entries with this id or a lower one.
         after_anchor: Entries after the last anchor of this name. Needs exactly one tape.
         before_anchor: Entries before the last anchor of this name. Needs exactly one tape.
-        limit: Hits at most.
-        neighbours: Messages before and after each hit that come with it.
-        near: How near in meaning to the text messages are, by their ids: 0 for what is no nearer than
-            most, about 1 for the nearest. They are found though they have no word of it. Needs
-            exactly one tape.
+        limit: Maximum number of hits.
+        neighbours: How many messages before and after each hit to return with it.
+        near: Semantic similarity of messages to the text, by entry id: 0 for average, about 1 for
+            the most similar. These are found even without a word of the query. Needs exactly one
+            tape.
     """
 
     text: str = ""
@@ -75,10 +75,10 @@ class SearchQuery:
     near: Mapping[int, float] | None = None
 
     def validate(self) -> None:
-        """See that it can be answered.
+        """Validate the query.
 
         Raises:
-            InvalidSearch: It cannot; the text says why.
+            InvalidSearch: The query is invalid; the message says why.
         """
         for moment in (self.since, self.until):
             if moment is not None and moment.tzinfo is None:
@@ -113,10 +113,10 @@ class SearchQuery:
 async def resolve_query_anchors(
     query: SearchQuery, resolve: Callable[[str, str], Awaitable[int]]
 ) -> SearchQuery:
-    """Return the same search with ids in place of its anchors.
+    """Return the query with ids in place of its anchors.
 
     Args:
-        query: What is asked; it has been checked.
+        query: A valid query.
         resolve: ``TapeStore.resolve_anchor``.
 
     Raises:
@@ -136,16 +136,16 @@ async def resolve_query_anchors(
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An entry that was found.
+    """A matching entry.
 
     Attributes:
-        tape: The tape it is on.
+        tape: Name of the tape.
         entry: The entry.
-        score: Higher is better; comparable within one answer only.
-        before: Messages before it, oldest first.
-        after: Messages after it, oldest first.
-        direct: Whether it has words of the question itself; else the turns beside it have them, and it
-            may be their answer.
+        score: Higher is better; comparable only within one result.
+        before: Neighbouring messages before it, oldest first.
+        after: Neighbouring messages after it, oldest first.
+        direct: Whether the entry itself has words of the query. Otherwise messages beside it have
+            them, and it may be the answer to them.
     """
 
     tape: str
@@ -157,6 +157,6 @@ class Hit:
 
     @property
     def evidence(self) -> list[tuple[str, int]]:
-        """Tape and id of the entry, then of its neighbours: what a claim can cite."""
+        """Tape and id of the entry, then of its neighbours: the evidence that a claim can cite."""
         around: Sequence[TapeEntry] = (self.entry, *self.before, *self.after)
         return [(self.tape, entry.id) for entry in around]

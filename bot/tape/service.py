@@ -1,4 +1,4 @@
-"""One tape as the application uses it: bootstrap, handoffs, queries between anchors."""
+"""Give the application one tape: appends, handoffs, archive, reset, forks and reads."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from bot.tape.fork import ForkTapeStore
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import HEADER_EVENT, Anchor, Segment, TapeStore, anchor_from_entry
 
-# Within so many entries a tape has its first anchor.
+# A tape has its first anchor within this many entries.
 _BOOTSTRAP = 8
 
 EntryObserver = Callable[[TapeEntry], object]
 
 ComposeEntries = Callable[[int], Sequence[TapeEntry]]
-"""Given a tape's version, returns what to append."""
+"""Returns the entries to append, given the tape's version."""
 
 StampEntry = Callable[[TapeEntry], TapeEntry]
-"""Returns an entry as it is to be written."""
+"""Returns an entry with added metadata, as it is to be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class TapeInfo:
 
     Attributes:
         name: The session's key.
-        title: Shown to people.
-        entries: How many entries it has ever had; also the id of the last.
-        segments: How many sealed parts it has.
+        title: A title to display.
+        entries: How many entries the tape has ever had; also the id of the last.
+        segments: How many sealed segments it has.
         anchors: How many anchors it has.
-        boundary: The last anchor that cut the context.
-        since_boundary: How many entries follow it.
-        parent: The tape that it is a fork of.
+        boundary: The last anchor that cut the context; None if there is none.
+        since_boundary: How many entries follow the boundary.
+        parent: The tape that this one is a fork of; None if it is no fork.
     """
 
     name: str
@@ -63,14 +63,15 @@ class TapeInfo:
 
 
 class TapeService:
-    """Reads and writes one tape, and shows each entry it appends to its observers, in order.
+    """Read and write one tape, and pass each appended entry to the observers, in order.
 
     Args:
-        store: Where the tape lives.
+        store: The store that holds the tape.
         name: The session's key.
 
     Attributes:
-        stamp: Marks what is appended, such as with the problem that it belongs to.
+        stamp: Adds metadata to entries before they are appended, such as the problem that they
+            belong to.
     """
 
     def __init__(self, store: TapeStore, name: str) -> None:
@@ -82,10 +83,10 @@ class TapeService:
         self._writing = anyio.Lock()
 
     def fence(self, version: int) -> None:
-        """From here on write only while nobody else does.
+        """From here on fail every write if another process has written to the tape.
 
-        For the one owner of a tape: one that was stopped for so long that another process took its place
-        finds out with its next write, which is refused with ``VersionConflict``.
+        The owner of a tape that was stopped for so long that another process took over finds out
+        with its next write, which fails with ``VersionConflict``.
 
         Args:
             version: The id of the last entry that the owner knows.
@@ -93,12 +94,12 @@ class TapeService:
         self._known = version
 
     def observe(self, observer: EntryObserver) -> None:
-        """Call this with every entry appended from now on, in the order of ids."""
+        """Call the observer with every entry appended from now on, in the order of ids."""
         self._observers.append(observer)
 
     @asynccontextmanager
     async def block_writes(self) -> AsyncGenerator[None, None]:
-        """Keep everything from being written through this meanwhile; what is inside must not write."""
+        """Block all writes through this service inside the context, which itself must not write."""
         async with self._writing:
             yield
 
@@ -115,11 +116,11 @@ class TapeService:
         """Append entries that depend on the tape's state, atomically.
 
         Args:
-            compose: Given the version, returns the entries. When it is called, observers have
-                seen every entry up to that version, and nothing else is being written.
+            compose: Returns the entries, given the version. When it is called, observers have seen
+                every entry up to that version, and no other write is in progress.
 
         Raises:
-            VersionConflict: Somebody else wrote to the tape meanwhile.
+            VersionConflict: Another process wrote to the tape meanwhile.
         """
         async with self._writing:
             version = await self._version()
@@ -131,14 +132,14 @@ class TapeService:
         known = self._known if expect is None else expect
         stamped = self._stamped(entries)
         await anyio.lowlevel.checkpoint_if_cancelled()
-        # Observers must see what was written, whatever is cancelled meanwhile.
+        # Observers must see what was written, even if the caller is cancelled meanwhile.
         with anyio.CancelScope(shield=True):
             written = await self.store.append_many(self.name, stamped, expect=known)
             self._show(written)
         return written
 
     async def _version(self) -> int:
-        """Return the version on which what is written next rests."""
+        """Return the version that the next write builds on."""
         return await self.store.version(self.name) if self._known is None else self._known
 
     def _stamped(self, entries: Sequence[TapeEntry]) -> Sequence[TapeEntry]:
@@ -158,27 +159,27 @@ class TapeService:
         return await self.append(system(content))
 
     async def handoff(self, name: str, state: dict[str, Any] | None = None) -> TapeEntry:
-        """Write an anchor; a boundary anchor begins a new phase that inherits its state.
+        """Append an anchor; a boundary anchor starts a new phase that inherits its state.
 
         State contract: ``{summary, next_steps, source: [first_id, last_id], owner, reason}``.
         """
         return await self.append(anchor(name, state))
 
     async def ensure_bootstrap_anchor(self) -> None:
-        """Make the tape, with its first anchor ``session/start``, if it is not there yet."""
+        """Create the tape with its first anchor ``session/start`` unless they exist."""
         await self.store.create_tape(self.name)
-        # A tape cut short at its first anchor holds the note of its repair, and no anchor yet.
+        # A tape cut short at its first anchor holds a repair event, but no anchor yet.
         if await self.store.version(self.name) <= _BOOTSTRAP and not any(
             entry.kind == "anchor" for entry in await self.read_entries(1, _BOOTSTRAP)
         ):
             await self.handoff(SESSION_START, {"owner": "human"})
 
     async def archive(self, carry: Sequence[TapeEntry] = ()) -> Segment:
-        """Seal the live part; go on with a header and ``carry``."""
+        """Seal the live part and continue with a header and ``carry``."""
         return await self.archive_composed(lambda _: carry)
 
     async def archive_composed(self, compose: ComposeEntries) -> Segment:
-        """Seal the live part; go on with a header and what ``compose`` gives.
+        """Seal the live part and continue with a header and the entries that ``compose`` returns.
 
         Args:
             compose: As for ``append_composed``.
@@ -192,9 +193,9 @@ class TapeService:
         return segment
 
     async def reset(self, *, archive: bool = False, carry: Sequence[TapeEntry] = ()) -> None:
-        """Drop all that the tape holds; with ``archive`` only seal it. Begin again at ``session/start``.
+        """Drop all entries, or only seal them with ``archive``, and restart at ``session/start``.
 
-        What is folded from the tape forgets all that was before: its memory zone, facts, problems and notes.
+        State folded from the tape is lost: its memory zone, facts, problems and notes.
         """
         fresh = [anchor(SESSION_START, {"owner": "human", "reset": True}), *carry]
         with anyio.CancelScope(shield=True):
@@ -212,14 +213,14 @@ class TapeService:
     async def fork(self, *, merge_back: bool = True) -> AsyncGenerator[TapeService, None]:
         """Work on a fork of the tape (seed: ``fork_tape``).
 
-        What is written to it is merged at the end in one atomic append, or discarded: with
-        ``merge_back`` False, or where the work ends in an exception or is cancelled.
+        The writes are merged at the end in one atomic append. They are discarded if ``merge_back``
+        is False, or if the body raises or is cancelled.
 
         Args:
-            merge_back: Keep what was written.
+            merge_back: Merge the writes at the end.
 
         Raises:
-            TapeWriteError: The storage refused the merge; nothing of it is on the tape.
+            TapeWriteError: The storage failed in the merge; nothing of it is on the tape.
         """
         overlay = ForkTapeStore(self.store, self.name, await self.version())
         try:
@@ -232,21 +233,21 @@ class TapeService:
     async def fork_session(
         self, new_name: str, from_anchor: str | None = None, intention: str | None = None
     ) -> TapeService:
-        """Make a child session with a tape of its own that begins at an anchor of this one.
+        """Create a child session whose tape starts with a copy of this one from an anchor on.
 
-        The child's header names its parent; a boundary at its end says what it is for. What was
-        copied stays in its view, as far as it was in its parent's, and it begins with the memory that
-        its parent has now. A kill may leave the copy without its boundary: asked again, it is
-        finished.
+        The child's header names its parent, and a boundary at its end states its intention. The
+        copied entries stay in its view as far as they were in the parent's, and it starts with the
+        parent's current memory. A crash may leave the copy without its boundary; calling again
+        completes it.
 
         Args:
-            new_name: The child's key.
-            from_anchor: Where it begins; by default at the last boundary.
-            intention: What the child is to do.
+            new_name: The child's session key.
+            from_anchor: The anchor to start at; by default the last boundary.
+            intention: The task of the child.
 
         Raises:
             TapeNotFound: There is no such anchor.
-            TapeExists: There is a session of this name.
+            TapeExists: A session of this name exists.
         """
         start = await self._start_of_child(from_anchor)
         child = TapeService(self.store, new_name)
@@ -255,7 +256,8 @@ class TapeService:
         except TapeExists:
             if not await self._is_mere_copy(child, start):
                 raise
-        # Copies keep their ids, so this is the last of the parent's, whatever was written meanwhile.
+        # Copies keep their ids, so this is the id of the last copied entry, whatever the parent
+        # appends now.
         last = await child.version()
         zone = [replace(one, id=0) for one in await self._zone()]
         state: dict[str, Any] = {
@@ -267,7 +269,7 @@ class TapeService:
             "parent": self.name,
             "keep_from": start,
         }
-        # The child goes on with the problem that was worked on there.
+        # The child continues with the parent's problem at that point.
         [begun, *_] = await child._back_to(lambda entry: entry.is_boundary)
         meta = {key: begun.meta[key] for key in ("problem",) if key in begun.meta}
         try:
@@ -277,7 +279,7 @@ class TapeService:
         return child
 
     async def _is_mere_copy(self, child: TapeService, start: int) -> bool:
-        """Say whether a tape is a copy of this one from an entry on, and nothing was added to it."""
+        """Return whether a tape is a copy of this one from an entry on, with nothing appended."""
         at = max(1, start - 1)
         head = await child.read_entries(at, at)
         copied = {"tape": self.name, "first": start, "last": await child.version()}
@@ -290,7 +292,7 @@ class TapeService:
         return found[0].id
 
     async def _zone(self) -> list[TapeEntry]:
-        """Return the entries of the newest memory zone; empty where there is none."""
+        """Return the entries of the newest memory zone; empty if there is none."""
         anchors = await self.store.list_anchors(self.name)
         sealed = max((one.at for one in anchors if one.name == MEMORY_SEAL), default=0)
         opened = (one.at for one in anchors if one.name == MEMORY_OPEN and one.at < sealed)
@@ -314,17 +316,17 @@ class TapeService:
         return self.store.read_back(self.name, before)
 
     async def from_last_anchor(self, kinds: Collection[str] | None = None) -> list[TapeEntry]:
-        """Return the last boundary anchor and what follows it.
+        """Return the last boundary anchor and the entries after it.
 
         Args:
-            kinds: Only these kinds; None for all.
+            kinds: Kinds to return; None for all.
         """
         return _of_kinds(await self._back_to(lambda entry: entry.is_boundary), kinds)
 
     async def after_anchor(
         self, name: str, kinds: Collection[str] | None = None
     ) -> list[TapeEntry]:
-        """Return what follows the last anchor of this name.
+        """Return the entries after the last anchor of this name.
 
         Raises:
             TapeNotFound: No anchor has this name.
@@ -337,10 +339,10 @@ class TapeService:
     async def between_anchors(
         self, start: str, end: str, kinds: Collection[str] | None = None
     ) -> list[TapeEntry]:
-        """Return what lies between the last ``end`` and the last ``start`` before it.
+        """Return the entries between the last ``end`` and the last ``start`` before it.
 
         Raises:
-            TapeNotFound: One of them is not there.
+            TapeNotFound: One of the anchors does not exist.
         """
         after: TapeEntry | None = None
         found: list[TapeEntry] = []
@@ -356,7 +358,7 @@ class TapeService:
         raise TapeNotFound(f"tape {self.name} has no anchor {missing}")
 
     async def info(self) -> TapeInfo:
-        """Return a snapshot."""
+        """Return a snapshot of the tape."""
         version = await self.store.version(self.name)
         anchors = await self.store.list_anchors(self.name)
         cuts = [one for one in anchors if one.is_boundary]
@@ -377,7 +379,7 @@ class TapeService:
         return await self.store.search(replace(query, tapes=(self.name,)))
 
     async def find_anchors(self, topic: str, limit: int = 5) -> list[Anchor]:
-        """Return the anchors whose name or state fits a topic best, best first."""
+        """Return the anchors whose name or state best matches a topic, best first."""
         hits = await self.search(SearchQuery(topic, kinds=frozenset({"anchor"}), limit=limit))
         found = (anchor_from_entry(self.name, hit.entry) for hit in hits)
         return [one for one in found if one is not None]

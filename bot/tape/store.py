@@ -1,13 +1,13 @@
-"""The tape store's contract; implementations are named after what holds the tapes.
+"""Define the tape store interface, and its segments, anchors and header entries.
 
-Every implementation passes the same conformance suite (``tests/contracts``). A tape is named by its
+Every implementation passes the same conformance suite (``tests/contracts``). A tape's name is its
 session's key.
 
 Rule 1: a fork keeps the ids of what it copies, so that references inside it stay true.
-Rule 2: an anchor's name is scoped to its tape. A named anchor made by ``create_anchor`` points at an
-    entry, and never cuts the context; of several with one name the last counts.
-Rule 3: names of tapes and anchors are texts that UTF-8 can write.
-Rule 4: a search knows every entry that was appended before it was asked.
+Rule 2: an anchor's name is scoped to its tape. A named anchor made by ``create_anchor`` points at
+    an entry and never cuts the context; of several anchors with one name the last counts.
+Rule 3: names of tapes and anchors are any text that UTF-8 can encode.
+Rule 4: a search covers every entry that was appended before it began.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Where a fork comes from.
+    """The part of another tape that a fork copied.
 
     Attributes:
-        tape: The parent.
-        first: Id of the first entry that was copied.
-        last: Id of the last.
+        tape: The parent tape's name.
+        first: Id of the first copied entry.
+        last: Id of the last copied entry.
     """
 
     tape: str
@@ -57,15 +57,16 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An anchor of a tape.
+    """An anchor of a tape, resolved to the entry that it points at.
 
     Attributes:
         tape: The session's key.
-        name: Its name; a tape may have several of one name.
+        name: The anchor's name; several anchors of a tape may share it.
         at: Id of the anchor entry itself.
-        entry_id: Id of the entry that it points at; its own, unless it was made for another.
-        state: What it carries.
-        ts: When it was made, ISO 8601.
+        entry_id: Id of the entry that it points at; equals ``at`` unless the anchor names another
+            entry.
+        state: The anchor's state, a JSON object.
+        ts: When it was created, ISO 8601.
     """
 
     tape: str
@@ -77,33 +78,33 @@ class Anchor:
 
     @property
     def is_boundary(self) -> bool:
-        """Whether it cuts the context."""
+        """Whether the anchor cuts the context."""
         return self.name not in NON_BOUNDARY_ANCHORS and self.entry_id == self.at
 
     @property
     def parent(self) -> str | None:
-        """The tape that this one is a fork of, as the fork's own boundary says."""
+        """The tape that this one is a fork of, if this is a fork's boundary anchor."""
         parent = self.state.get("parent") if self.name == SESSION_FORK else None
         return parent if isinstance(parent, str) else None
 
 
 class TapeStore(Protocol):
-    """Append-only tapes, each with a version: the id of its last entry, 0 before the first."""
+    """Store append-only tapes; a tape's version is the id of its last entry, 0 before the first."""
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
     ) -> str:
-        """Make the tape with its header entry if it is not there; return its name.
+        """Create the tape with its header entry if it does not exist; return its name.
 
         Args:
             tape: The session's key.
-            title: Shown to people.
-            replace_if_exists: Reset a tape that is there.
+            title: A title to display.
+            replace_if_exists: Reset the tape if it exists.
         """
         ...
 
     async def get_title(self, tape: str) -> str | None:
-        """Return the title; None where there is none."""
+        """Return the title, or None if there is none."""
         ...
 
     async def list_tapes(self) -> list[str]:
@@ -121,7 +122,7 @@ class TapeStore(Protocol):
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
     ) -> list[TapeEntry]:
-        """Return the entries of an id range, both ends included, segments included.
+        """Return the entries of an id range, both ends included, from all segments.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -133,7 +134,7 @@ class TapeStore(Protocol):
     ) -> list[ChainLink]:
         """Return the links of the entries of an id range in the tape's chain of digests.
 
-        An entry from before the chain has none, nor has one that is not what its digest says.
+        Entries from before the chain, and entries that do not match their digest, have no link.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -141,16 +142,16 @@ class TapeStore(Protocol):
         ...
 
     def damage(self, tape: str) -> Sequence[str]:
-        """Return what this process found to be wrong with a tape since its start, for people.
+        """Return descriptions of the damage that this process has found in a tape since it started.
 
-        Each is a clause, such as "3 entries cannot be read". Costs nothing.
+        Each is a clause to display, such as "3 entries cannot be read". Does no I/O.
         """
         ...
 
     def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries newest first, from the one before id ``before``, through all segments.
+        """Yield entries newest first through all segments, starting just before id ``before``.
 
-        Costs what is consumed, not what the tape holds.
+        Reads only as much as the caller consumes.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -158,85 +159,86 @@ class TapeStore(Protocol):
         ...
 
     async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
-        """Append one entry; return it with its id, once it is durable."""
+        """Append one entry; return it with its id once it is durable."""
         ...
 
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
-        """Append entries as one atomic write; return them with their ids, once durable.
+        """Append entries in one atomic write; return them with their ids once they are durable.
 
         Args:
             tape: The session's key.
-            entries: With id 0; after a kill all of them are there or none.
-            expect: The version that the tape must be at.
+            entries: Entries with id 0. After a crash either all of them are on the tape or none.
+            expect: The version that the tape must have.
 
         Raises:
             TapeNotFound: There is no such tape.
-            VersionConflict: The tape is not at ``expect``; nothing was written.
-            InvalidEntry: An entry is not JSON; nothing was written.
-            TapeWriteError: The storage refused; nothing was written.
+            VersionConflict: The tape's version is not ``expect``; nothing was written.
+            InvalidEntry: An entry is not plain JSON; nothing was written.
+            TapeWriteError: The storage failed; nothing was written.
         """
         ...
 
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
-        """Seal what is live into a segment; go on with a header and ``carry``, ids going on.
+        """Seal the live part into a segment and continue with a header and ``carry``; ids continue.
 
-        After a kill the tape is as before, or as after, never in between.
+        After a crash the tape is either unchanged or fully archived.
 
         Args:
             tape: The session's key.
-            carry: What follows the header.
-            expect: The version that the tape must be at.
+            carry: Entries to append after the new header.
+            expect: The version that the tape must have.
 
         Raises:
-            VersionConflict: The tape is not at ``expect``; nothing was sealed.
+            VersionConflict: The tape's version is not ``expect``; nothing was sealed.
         """
         ...
 
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop all that the tape holds, sealed and live; go on with a header and ``carry``, ids going on.
+        """Drop all entries, sealed and live; continue with a header and ``carry``, ids continue.
 
-        Forks made before keep their copies. After a kill the tape is as before, or as after. ``expect`` is
-        as in ``archive``.
+        Existing forks keep their copies. After a crash the tape is either unchanged or fully reset.
+        ``expect`` is as in ``archive``.
         """
         ...
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put each of these in the place of the entry of its id, physically, sealed or live.
+        """Physically replace entries, sealed or live, by the tombstones of the same ids.
 
-        Ids, order and count stay; all else is as before. What is replaced is left nowhere: not in the
-        index, and not in lines that cannot be read or do not count, whose bytes are dropped from the
-        parts that hold these entries. Forks made before keep their copies. After a kill each entry is
-        the old one or its tombstone, and erasing again completes it. Costs what those parts and the
-        index hold; reads and appends go on meanwhile.
+        Ids, order and count stay. No copy of the replaced content remains: neither in the index,
+        nor in unreadable or superseded lines, whose bytes are dropped from the parts that are
+        rewritten. Existing forks keep their copies. After a crash each entry is either the old one
+        or its tombstone; calling again completes the erasure. The cost is proportional to the
+        affected parts and to the index; reads and appends continue meanwhile.
 
         Args:
             tape: The session's key.
-            tombstones: With the ids and the kinds of the entries that they replace. A part's header
-                may lose its title, and nothing else.
+            tombstones: Entries with the ids and kinds of those that they replace. In place of a
+                part's header only the same header without its title is allowed.
 
         Returns:
-            How many entries were not yet as their tombstones.
+            The number of entries that did not equal their tombstones yet.
 
         Raises:
             TapeNotFound: There is no such tape.
-            InvalidEntry: One has an id that is not on the tape, or that comes twice, or another kind,
-                or is not JSON; nothing was changed.
-            TapeWriteError: The storage refused; what was done stays done, and erasing again completes
-                it.
+            InvalidEntry: An id is not on the tape or comes twice, a kind differs, or a tombstone is
+                not plain JSON; nothing was changed.
+            TapeWriteError: The storage failed; what was erased stays erased, and calling again
+                completes the erasure.
         """
         ...
 
     async def erasures(self, tape: str) -> int:
-        """Return how often something was erased from a tape, by any process that may use it.
+        """Return how many erasures and resets a tape has had, by any process that can write to it.
 
-        Whoever keeps a state of a tape, or shows it, begins anew when this has grown. Where only one process
-        can use the tapes it counts from that one's start. It is 0 where there is no such tape.
+        A caller that caches or displays a tape's content must rebuild it when this number has
+        grown. Failed erasures may count, since they may have been done in part. Stores that only
+        one process can use count from that process's start. The number is 0 for an unknown tape.
         """
         ...
 
@@ -253,22 +255,22 @@ class TapeStore(Protocol):
         from_anchor: str | None = None,
         title: str | None = None,
     ) -> str:
-        """Make a new tape with a copy of what another holds from a point on; return its name.
+        """Create a tape with a copy of another tape's entries from a point on; return its name.
 
-        The new tape's header names its parent and what was copied; the copies keep their ids.
+        The new header names the parent and the copied range; the copied entries keep their ids.
 
         Args:
-            from_tape: The parent.
+            from_tape: The parent tape's name.
             new_tape: The new tape's name.
             from_entry: Id of the first entry to copy.
-            from_anchor: Name of an anchor; copying begins at the entry that it points at. With
-                neither, all is copied.
-            title: Shown to people.
+            from_anchor: Name of an anchor; copying starts at the entry that it points at. Without
+                ``from_entry`` and ``from_anchor`` the whole tape is copied.
+            title: A title to display.
 
         Raises:
             TapeNotFound: There is no such parent, entry or anchor.
-            TapeExists: There is a tape of the new name.
-            TapeWriteError: The storage refused; there is no new tape.
+            TapeExists: A tape of the new name exists.
+            TapeWriteError: The storage failed; there is no new tape.
         """
         ...
 
@@ -279,11 +281,11 @@ class TapeStore(Protocol):
         entry_id: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> Anchor:
-        """Name an entry, by default the newest; the anchor itself is appended.
+        """Append an anchor that names an entry, by default the newest one.
 
         Raises:
             TapeNotFound: There is no such tape or entry.
-            InvalidEntry: The name is empty or one of the memory's own, or the state is no JSON.
+            InvalidEntry: The name is empty or reserved for memory, or the state is not JSON.
         """
         ...
 
@@ -308,18 +310,18 @@ class TapeStore(Protocol):
         ...
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best, best first; of equal fit the newer first.
+        """Return the best matches, best first; of equal scores the newer first.
 
         Raises:
-            InvalidSearch: It cannot be answered as it is asked.
-            TapeNotFound: An anchor that it names does not exist.
+            InvalidSearch: The query is invalid.
+            TapeNotFound: An anchor named in the query does not exist.
         """
         ...
 
     def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries after an id, by default after the newest, as they come, without end.
+        """Yield new entries after an id, by default after the newest, without end.
 
-        Each is yielded once it is durable. Ids that a reset dropped are passed over.
+        Each entry is yielded once it is durable. Ids dropped by a reset are skipped.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -327,18 +329,18 @@ class TapeStore(Protocol):
         ...
 
     async def run(self) -> None:
-        """Do in the background what keeps the store quick, until cancelled.
+        """Do background maintenance until cancelled.
 
-        All else works without it, only slower.
+        The store works without it, only slower.
         """
         ...
 
     def statistics(self) -> dict[str, Any]:
-        """Return a snapshot: open tapes, damage found and repaired."""
+        """Return a snapshot of counters: open tapes, damage found and repaired."""
         ...
 
     async def close(self) -> None:
-        """Write what waits, close the files, give up the lock."""
+        """Flush pending writes, close the files and release the lock."""
         ...
 
 
@@ -350,14 +352,14 @@ def header_entry(
     parent: Parent | None = None,
     dropped: int = 0,
 ) -> TapeEntry:
-    """The first entry of every live file; reads a file back to the tape that it belongs to.
+    """Return the header: the first entry of every live file, which identifies the file's tape.
 
     Args:
         tape: The session's key.
-        title: Its title.
-        previous: What was sealed just before.
-        parent: What it was forked from.
-        dropped: Id of the last entry that a reset dropped: nothing up to it counts, whatever is there.
+        title: A title to display.
+        previous: The segment that was sealed just before.
+        parent: The part of another tape that this one is a fork of.
+        dropped: Id of the last entry that a reset dropped; entries up to it are ignored.
     """
     data: dict[str, Any] = {"session": tape, "format": 1}
     if title is not None:
@@ -372,16 +374,16 @@ def header_entry(
 
 
 def last_dropped(head: TapeEntry) -> int:
-    """Return the id of the last entry that a reset dropped, as a header names it; 0 where there was none."""
+    """Return the last id that a reset dropped, from a header; 0 if there was no reset."""
     dropped = head.data.get("dropped") if head.name == HEADER_EVENT else None
     return dropped if type(dropped) is int else 0
 
 
 def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:
-    """The entry that ``create_anchor`` appends.
+    """Return the entry that ``create_anchor`` appends.
 
     Raises:
-        InvalidEntry: The name is empty, or one that marks the memory's own places.
+        InvalidEntry: The name is empty or reserved for memory.
     """
     if not name.strip() or name in NON_BOUNDARY_ANCHORS:
         raise InvalidEntry(f"no name for an anchor: {name!r}; choose another")
@@ -392,11 +394,11 @@ def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -
 async def append_named_anchor(
     store: TapeStore, tape: str, name: str, target: int, state: dict[str, Any] | None
 ) -> Anchor:
-    """Append an anchor that points at an entry: ``create_anchor`` of stores in this process.
+    """Append an anchor that points at an entry: ``create_anchor`` of the local stores.
 
     Raises:
         TapeNotFound: There is no such tape or entry.
-        InvalidEntry: The name is empty, or one that marks the memory's own places.
+        InvalidEntry: The name is empty or reserved for memory.
     """
     if not await store.read(tape, target, target):
         raise TapeNotFound(f"tape {tape} has no entry {target}")
@@ -405,7 +407,7 @@ async def append_named_anchor(
 
 
 def anchor_from_entry(tape: str, entry: TapeEntry) -> Anchor | None:
-    """Return an entry as an anchor of its tape; None where it is none."""
+    """Return an anchor entry as an ``Anchor``, or None for other entries."""
     if entry.kind != "anchor" or entry.name is None:
         return None
     target = entry.target_id
@@ -414,10 +416,10 @@ def anchor_from_entry(tape: str, entry: TapeEntry) -> Anchor | None:
 
 
 def find_last_anchor(tape: str, name: str, anchors: Iterable[Anchor]) -> Anchor:
-    """Return the last anchor of a name.
+    """Return the last anchor with a name.
 
     Raises:
-        TapeNotFound: There is none.
+        TapeNotFound: No anchor has this name.
     """
     found = [one for one in anchors if one.name == name]
     if not found:

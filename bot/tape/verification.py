@@ -1,14 +1,14 @@
-"""Whether the lines of a tape say what a tape may say. Pure: it is shown each line, and keeps account.
+"""Verify a tape's ids, appends, segments and digest chain line by line. Pure.
 
-Rule 1: within a part ids grow by one; a copy in a fork has the gaps that its parent had at its seams.
-Rule 2: an append is whole, or a repair stands where it began and gives its ids anew. Only at the end of
-    a live file may one be unfinished: it was never acknowledged.
-Rule 3: each part begins with a header that names the session, and the segment before it; without
-    such a name only a reset may have come in between, or a fork.
-Rule 4: no id is there twice; a named anchor points at an entry that is there, or that a reset dropped.
-Rule 5: each link of the chain refers to the one before it. Where lines before it cannot be read, or do not
-    count, a link has nothing to be held against; a part from before the chain has none.
-Rule 6: a memory zone is opened and sealed with one version, and versions never fall.
+Rule 1: ids grow by one within a part; a fork's copy has the gaps that its parent had after resets.
+Rule 2: an append is complete, or a repair event stands where it began and its ids are assigned
+    anew. Only the last append of a live file may be unfinished: it was never acknowledged.
+Rule 3: each part starts with a header that names the session and the previous segment; a header
+    without a previous segment follows only a reset or a fork.
+Rule 4: no id occurs twice; a named anchor points at an entry that exists or that a reset dropped.
+Rule 5: each link refers to the link before it. After unreadable or superseded lines a link cannot
+    be checked; parts from before the chain have no links.
+Rule 6: a memory zone is opened and sealed with one version, and versions never decrease.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
 
 @dataclass(frozen=True, slots=True)
 class IntegrityProblem:
-    """Something that is wrong.
+    """A problem found in a tape's file.
 
     Attributes:
-        file: The file's name.
-        where: A line and byte in it; empty where it is the file as a whole.
-        what: What is wrong, with the ids that it concerns.
+        file: Name of the file.
+        where: Line and byte offset in it; empty if the whole file is concerned.
+        what: Description of the problem, with the ids that it concerns.
     """
 
     file: str
@@ -42,11 +42,11 @@ class IntegrityProblem:
 
 @dataclass(frozen=True, slots=True)
 class TapePart:
-    """A file of a tape.
+    """A file of a tape: a sealed segment or the live file.
 
     Attributes:
         name: The segment's name, or the live file's.
-        ids: Its first and last id, as its name says; None for the live file.
+        ids: First and last id of a segment, from its name; None for the live file.
     """
 
     name: str
@@ -55,7 +55,7 @@ class TapePart:
 
 @dataclass(slots=True)
 class _Ids:
-    """Ids that are there, as runs."""
+    """A set of ids, stored as runs."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -73,14 +73,14 @@ class _Ids:
 
 
 class TapeVerifier:
-    """Checks one tape, part by part, line by line, in order.
+    """Verify one tape, part by part and line by line, in order.
 
     Args:
-        tape: The session's key; None where no header says it.
+        tape: The session's key; None if it is unknown.
 
     Attributes:
-        problems: What is wrong so far.
-        entries: How many entries are there.
+        problems: Problems found so far.
+        entries: How many entries were read.
         unchained: How many of them have no digest.
     """
 
@@ -106,7 +106,7 @@ class TapeVerifier:
         self._group: list[tuple[str, TapeLine]] = []
 
     def begin_part(self, part: TapePart) -> None:
-        """Go on to the next part."""
+        """Start the next part."""
         self._part = part
         self._number = self._damaged = 0
         self._last = None
@@ -114,11 +114,11 @@ class TapeVerifier:
         self._chained = False
 
     def check_head(self, known: tuple[int, bytes] | None) -> None:
-        """Compare the end of the tape with what is known of its newest entry.
+        """Compare the end of the tape with the recorded newest entry.
 
         Args:
-            known: Its id, and the value of its link, ``START`` where it has none; None where nothing is
-                known.
+            known: The newest entry's recorded id and link value, ``CHAIN_START`` if it has no link;
+                None if nothing was recorded.
         """
         if known is None or known[0] < (self._last or 0):
             return
@@ -132,7 +132,7 @@ class TapeVerifier:
             self._wrong(f"entry {known[0]} is not the one that was recorded")
 
     def check_line(self, offset: int, raw: bytes) -> None:
-        """Check the next line of the part; it may be two whose newline is damaged."""
+        """Check the next line of the part; it may be two lines joined by a damaged newline."""
         self._number += 1
         self._where = f"line {self._number} (byte {offset:,})"
         one, *others = split_joined(raw)
@@ -165,7 +165,7 @@ class TapeVerifier:
             self._complete()
 
     def skip_lost_lines(self, lines: int) -> None:
-        """Pass over lines that cannot be had; whoever found that has reported it."""
+        """Skip unreadable lines that the caller has already reported."""
         self._number += lines
         self._damaged += lines
         self._chain = None
@@ -174,7 +174,7 @@ class TapeVerifier:
         """End the part.
 
         Args:
-            cut: Behind its last newline there is something left.
+            cut: Whether bytes follow the last newline.
         """
         self._where = f"after line {self._number}"
         if self._part.ids is not None:
@@ -192,17 +192,17 @@ class TapeVerifier:
         self._before = self._part
 
     def finish(self) -> None:
-        """End the tape."""
+        """Finish the tape: check the open memory zone and the anchors' targets."""
         if self._zone is not None:
             file, where, opened, _ = self._zone
             self._report(file, where, f"the memory zone of entry {opened} has no seal")
         for file, where, entry in self._targets:
             target = entry.payload.get("entry")
             if entry.target_id is not None and entry.target_id < self._copied_from:
-                # It is a copy; what it points at stayed in the parent.
+                # In a fork's copy the target may have stayed in the parent.
                 continue
             if any(entry.target_id in dropped for dropped in self._dropped):
-                # It was dropped while the anchor was on its way.
+                # A reset dropped the target before the anchor was written.
                 continue
             if entry.target_id is None or entry.target_id not in self._ids:
                 what = f"the anchor {entry.name} of entry {entry.id} points at entry {target}"
@@ -239,13 +239,13 @@ class TapeVerifier:
             self._wrong(f"it goes on with entry {first} where the segment before ends with {last}")
 
     def _follows(self, line: TapeLine) -> None:
-        """Check a line's id and append against what came before it."""
+        """Check a line's id and append against the lines before it."""
         number, last = line.entry.id, self._last or 0
         group = self._group[-1][1] if self._group else None
         if group is not None and not _together(group, line):
             first, end = self._group[0][1].entry.id, _end(group)
             if line.entry.name == REPAIR_EVENT and number == first:
-                # The append was cut short, and nobody was told that it was there.
+                # The append was cut short and never acknowledged.
                 self._group = []
                 self._last = self._damaged = 0
                 return
@@ -266,11 +266,11 @@ class TapeVerifier:
                 self._wrong(f"entries {missing} to {number - 1} are missing")
 
     def _is_seam(self, entry: TapeEntry) -> bool:
-        """Say whether a copy begins here of what was a part of the parent, behind a reset."""
+        """Return whether a copied part of the parent starts here, after a reset."""
         return bool(self._copied_from) and entry.name == HEADER_EVENT
 
     def _complete(self) -> None:
-        """Take in what an append holds."""
+        """Record the entries of a finished append."""
         for where, line in self._group:
             if line.entry.id not in self._ids:
                 self.entries += 1
@@ -289,7 +289,8 @@ class TapeVerifier:
             return
         if self._last is None:
             self._chained = True
-        # A repair goes on behind what counts of the lines before it; a reset dropped them.
+        # After a repair or a reset the link refers to the last line that counts, not to the line
+        # before.
         begins = line.entry.name == HEADER_EVENT and "previous" not in line.entry.data
         if (
             link.previous != self._chain
@@ -303,7 +304,7 @@ class TapeVerifier:
             )
         self._chain = link.value
 
-    # What entries say.
+    # Zones and named anchors.
 
     def _fact(self, where: str, entry: TapeEntry) -> None:
         if entry.kind != "anchor":
@@ -347,7 +348,7 @@ def _end(line: TapeLine) -> int:
 
 
 def _together(earlier: TapeLine, later: TapeLine) -> bool:
-    """Say whether two lines are of one append."""
+    """Return whether two lines belong to one append."""
     return earlier.entry.id < later.entry.id <= _end(earlier) == _end(later)
 
 

@@ -1,1 +1,1 @@
-"""Bringing tapes out and in: exports people can read, imports from other assistants."""
+"""Export, import, restore, verify and migrate tapes, and write memory to files."""

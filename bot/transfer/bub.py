@@ -1,8 +1,9 @@
-"""What bub leaves behind: tapes as JSONL, ``{"id", "kind", "payload", "meta", "date"}`` a line.
+"""Import tapes of bub: JSONL with ``{"id", "kind", "payload", "meta", "date"}`` per line.
 
-A tape's name is a hash of the workspace and one of the session (older ones: the session itself,
-quoted), so a session is known by what its messages say of their chat, or by being named, and either
-is checked against the hash. An archive (``.jsonl.<time>.bak``) is an earlier part of its tape.
+A tape's name is a hash of the workspace and a hash of the session (in older ones the session
+itself, quoted). So the session is found from the chat that its messages mention, or from a given
+key, and either is checked against the hash. An archive (``.jsonl.<time>.bak``) is an earlier part
+of its tape.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ _OWN_CONSOLE = ("cli_session", "cli:default", "cli:local", "cli:cli_chat", "cli"
 _CONTEXT = re.compile(r"channel=\$?([\w-]+)\|chat_id=([^|\n]+)")
 _PREFIX = re.compile(r"\A(?=[^\n]*channel=\$?[\w-]+\|chat_id=)[^\n]*\n---\s*Date: ([^\n]*?)---\n")
 _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
-# What an anchor's state would mean here, and did not there.
+# Keys that have a meaning in our anchors' state, but had none in bub's.
 _OUR_STATE = frozenset({"keep_from", "parent"})
 
 
 def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> ImportedData:
-    """Return what is found at a path. Blocking.
+    """Read the sessions at a path. Blocking.
 
     Args:
         path: bub's home (``~/.bub``), its folder of tapes, or one tape's file.
-        timezone: Of times that do not name theirs.
-        sessions: Keys, as bub called them, of sessions that do not name themselves; where only one
-            tape is read, its key.
+        timezone: Timezone of times without one.
+        sessions: bub's keys of sessions whose files do not reveal them. If only one tape is read,
+            its key.
     """
     found = ImportedData(BOT)
     tapes = _tapes(path, found)
@@ -101,7 +102,7 @@ def _tapes(path: Path, found: ImportedData) -> dict[str, list[Path]]:
 
 
 def _records(files: Sequence[Path], found: ImportedData) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each entry of a tape and where it stands; a line that is there twice once."""
+    """Yield each entry with its file and line; a duplicate line is reported and skipped."""
     for file in files:
         seen: set[str] = set()
         for number, value in read_json_lines(file, file.name, found.problems):
@@ -124,7 +125,7 @@ def _records(files: Sequence[Path], found: ImportedData) -> Iterator[tuple[str, 
 def _key(
     name: str, records: Sequence[tuple[str, dict[str, Any]]], sessions: Sequence[str]
 ) -> str | None:
-    """Return the session's key, as bub called it; None where nothing says it."""
+    """Return bub's key of the session; None if it is unknown."""
     stem = name.partition("__")[2] or name
     if not _HASH.fullmatch(stem):
         return unquote(stem)
@@ -152,7 +153,7 @@ def _conversation(
 ) -> ImportedSession:
     session = session_key(key, BOT)
     made = ImportedSession(key, session, file.name)
-    # The oldest tapes say of no entry when it was made.
+    # Entries of the oldest tapes have no time.
     moment = parse_time(file.stat().st_mtime, timezone) or ""
     prompt = ""
     unanswered = PendingToolCalls()
@@ -165,7 +166,7 @@ def _conversation(
             continue
         for entry in entries:
             if entry.kind == "system":
-                # The same prompt stands before each of its turns.
+                # bub repeats the same prompt before each turn.
                 if entry.payload["content"] == prompt:
                     continue
                 prompt = entry.payload["content"]
@@ -178,10 +179,10 @@ def _conversation(
 def _entries(
     kind: str, payload: dict[str, Any], session: str, moment: str, unanswered: PendingToolCalls
 ) -> list[TapeEntry] | None:
-    """Return an entry in our terms, several where several messages came at once.
+    """Convert an entry of bub; several messages in one become several entries.
 
     Returns:
-        None for a kind that nobody knows.
+        The entries; None for an unknown kind.
     """
     if kind == "message":
         return _messages(payload, session, moment, unanswered)
@@ -200,7 +201,7 @@ def _entries(
     if kind == "tool_result":
         return _results(payload, moment, unanswered)
     if kind == "event" and payload.get("name") == "handoff":
-        # It says again what the anchor before it says.
+        # It repeats the anchor before it.
         return []
     if kind in ("event", "error"):
         return [event(f"bub.{kind}", {"bub": payload}, ts=moment)]
@@ -208,7 +209,7 @@ def _entries(
 
 
 def _results(payload: dict[str, Any], moment: str, unanswered: PendingToolCalls) -> list[TapeEntry]:
-    """Return the results of a call, which stand in the order of its parts."""
+    """Return the results of a call, which are in the order of its parts."""
     results = payload.get("results")
     given = results if isinstance(results, list) else [payload.get("content")]
     return [result_entry(*unanswered.take(), result, ts=moment) for result in given]
@@ -239,7 +240,7 @@ def _messages(
 
 
 def _wrapped(line: str) -> dict[str, Any] | None:
-    """Return a platform's message, which bub hands on as JSON; None where it is plain text."""
+    """Parse a platform's message that bub passes on as JSON; None for plain text."""
     try:
         value = json.loads(line) if line.startswith("{") else None
     except (ValueError, RecursionError):
@@ -256,7 +257,7 @@ def _heard(text: str, about: dict[str, Any], session: str, moment: str) -> TapeE
         "id": str(about.get("sender_id") or person),
         "name": str(about.get("full_name") or about.get("username") or "user"),
     }
-    # Its times name their zone, or count seconds.
+    # These times have a timezone, or are Unix times in seconds.
     sent = parse_time(about.get("date"), UTC) or moment
     meta: dict[str, Any] = {"ts": moment, "sent": sent, "sender": sender}
     if private is not None:

@@ -1,7 +1,7 @@
-"""What the message bus holds in PostgreSQL, read and put there while nobody works on it.
+"""Read and write the message bus in PostgreSQL while no process uses it.
 
-Messages keep the order of their sessions. They count as given out before: an earlier holder may have
-worked on them, so that whoever takes them looks for them on the tape.
+Messages keep the order of their sessions. They are marked as delivered before: an earlier worker
+may have started on them, so the next one first looks for them on the tape.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _ANSWERS = "select count(*) from tapebot.outbox"
 
 
 async def read_bus_state(database: Database) -> BusState:
-    """Return what the bus holds.
+    """Return the contents of the bus.
 
     Raises:
-        TapebotError: A message cannot be read.
+        TapebotError: A message is unreadable.
         DatabaseUnavailable: The database cannot be reached.
     """
 
     async def work(connection: Connection) -> BusState:
-        # One moment of it all.
+        # One snapshot for all statements.
         await connection.execute("set transaction isolation level repeatable read, read only")
         messages = await _messages(connection)
         waiting = {(one.session, one.id) for _, one in messages}
@@ -50,12 +50,12 @@ async def read_bus_state(database: Database) -> BusState:
 
 
 async def count_answers(database: Database) -> int:
-    """Return how many answers wait to be shown."""
+    """Return how many answers wait for delivery."""
     return int((await database.fetch(_ANSWERS))[0][0])
 
 
 async def write_bus_state(database: Database, waiting: BusState) -> None:
-    """Put messages and ids where the bus holds none; where it holds any, nothing is done.
+    """Write messages and ids to an empty bus; do nothing if it is not empty.
 
     Raises:
         DatabaseUnavailable: The database cannot be reached.
@@ -64,7 +64,7 @@ async def write_bus_state(database: Database, waiting: BusState) -> None:
     async def work(connection: Connection) -> None:
         cursor = await connection.execute("select exists (select from tapebot.seen)")
         if await cursor.fetchone() == (True,):
-            # Done by the attempt before, whose answer was lost.
+            # An earlier attempt whose response was lost has done it.
             return
         keys = [*waiting.seen, *((one.session, one.id) for _, one in waiting.messages)]
         sessions, ids = [encode_key(one[0]) for one in keys], [encode_key(one[1]) for one in keys]
@@ -85,7 +85,7 @@ async def write_bus_state(database: Database, waiting: BusState) -> None:
 
 
 async def _messages(connection: Connection) -> list[tuple[datetime, Inbound]]:
-    """Return what waits, each session's messages in their order."""
+    """Return the waiting messages, those of each session in order."""
     found: list[tuple[datetime, Inbound]] = []
     for queue in await _queues(connection):
         rows = sql.SQL(
@@ -108,7 +108,7 @@ def _record(content: str) -> AcceptedMessage:
 
 
 def _read(written: str) -> str:
-    """Return what a key was made of; one of which only the digest is known stays that."""
+    """Decode a key; return it unchanged if only its digest is known."""
     text = decode_key(written)
     return written if text is None else text
 

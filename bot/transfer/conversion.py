@@ -1,4 +1,4 @@
-"""Times, keys, contents and tool calls of other assistants, in our terms. Pure."""
+"""Convert other assistants' times, session keys, message contents and tool calls. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LATEST_SECOND = 32_503_680_000  # the year 3000: what is greater counts millise
 
 
 def parse_time(value: object, timezone: tzinfo) -> str | None:
-    """Return a time as ISO 8601 in UTC: a text, or seconds since 1970; None where it is none.
+    """Convert a time, ISO 8601 text or Unix time, to ISO 8601 in UTC; None if it is invalid.
 
     Args:
-        value: What the other wrote.
-        timezone: Of texts that do not name theirs.
+        value: The time as the other assistant wrote it.
+        timezone: Timezone of texts without one.
     """
     try:
         if isinstance(value, str):
@@ -39,7 +39,7 @@ def parse_time(value: object, timezone: tzinfo) -> str | None:
 
 
 def session_key(key: str, bot: str) -> str:
-    """Return our key for another's ``channel:chat``, whatever it holds."""
+    """Convert another assistant's key ``channel:chat``, whatever it contains, to a session key."""
     channel, colon, rest = key.partition(":")
     if not colon:
         channel, rest = bot, key
@@ -54,13 +54,13 @@ def session_key(key: str, bot: str) -> str:
 
 
 def _id(text: str) -> str:
-    # No tape has a name that UTF-8 cannot write.
+    # A tape's name must be encodable as UTF-8.
     text = text.encode("utf-8", "replace").decode()
     return _NOT_IN_IDS.sub("_", text.strip())[:256]
 
 
 def is_private(session: str) -> bool | None:
-    """Say whether only one person is in a chat, where its key tells; None where it does not."""
+    """Return whether a chat has only one person, judging by its key; None if unknown."""
     channel, _, chat = session.partition(":")
     if channel == "telegram":
         return not chat.startswith("-")
@@ -87,7 +87,7 @@ def text_and_files(content: object) -> tuple[str, list[dict[str, str]]]:
 
 
 def attachment(name: str, kind: str | None = None) -> dict[str, str]:
-    """Return a file that was not brought over, as a message names it."""
+    """Return an attachment that stands for a file that was not imported."""
     mime = mimetypes.guess_type(name)[0] or ""
     found = kind or mime.partition("/")[0]
     known = found if found in ("image", "audio", "video", "voice") else "document"
@@ -95,17 +95,17 @@ def attachment(name: str, kind: str | None = None) -> dict[str, str]:
 
 
 class PendingToolCalls:
-    """The calls of the last request that no result has come for, in order."""
+    """The calls of the last tool_call entry that have no result yet, in order."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def expect(self, calls: Sequence[dict[str, str]]) -> None:
-        """Forget the calls before; wait for these."""
+        """Replace the pending calls."""
         self._names = {call["id"]: call["name"] for call in calls}
 
     def take(self, call_id: object = None) -> tuple[str, str]:
-        """Return the id and the name of the call that a result is of, by default the next."""
+        """Return the id and name of the call that a result belongs to, by default the next."""
         if not isinstance(call_id, str) or not call_id:
             call_id = next(iter(self._names), "call-0")
         return call_id, self._names.pop(call_id, "tool")
@@ -114,13 +114,13 @@ class PendingToolCalls:
 def call_entry(
     content: str, calls: list[Any], unanswered: PendingToolCalls, **meta: Any
 ) -> TapeEntry:
-    """Return a request to run tools, in the shape of any provider.
+    """Convert a request to run tools from any provider's format.
 
     Args:
-        content: What was said beside it.
-        calls: As the provider gave them.
-        unanswered: Is told of them.
-        **meta: The entry's.
+        content: The text beside the calls.
+        calls: The calls as the provider returned them.
+        unanswered: Receives the calls.
+        **meta: Metadata of the entry.
     """
     known: list[dict[str, str]] = []
     for place, call in enumerate(calls):
@@ -141,7 +141,7 @@ def call_entry(
 
 
 def result_entry(call_id: str, name: str, content: object, **meta: Any) -> TapeEntry:
-    """Return what a tool answered, as text."""
+    """Convert the result of a tool to an entry with text."""
     text, files = text_and_files(content)
     named = "".join(f"\n({file['kind']}: {file['note']})" for file in files)
     return tool_result(call_id, name, text + named, **meta)

@@ -1,4 +1,4 @@
-"""A home in PostgreSQL, as a place that can be moved from and to."""
+"""Read and write a home in PostgreSQL for a migration (implements ``HomeStorage``)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from bot.transfer.bus_transfer import count_answers, read_bus_state, write_bus_s
 from bot.transfer.storage import BusState, Pages, TapeMetadata, UpdateKey
 
 APPLICATION_NAME = "tapebot-migrate"
-"""What the connections that move call themselves to the server."""
+"""Application name of the migration's connections."""
 
-# Any number, the same in all processes: of two that move at once one is refused.
+# Any number that is the same in all processes; it excludes concurrent migrations.
 _LOCK = 7_245_861_307
 _PATIENCE = 15.0
-"""Seconds to wait for one that was killed: the server notices when it next hears of it."""
+"""Seconds to wait for the lock of a killed process, until the server notices its end."""
 
 _USERS = """
 select 'the lease ' || name || ' is held by ' || holder
@@ -41,7 +41,7 @@ select 'connected from ' || coalesce(host(client_addr), 'this machine') || ', pr
 
 _ROSTER = "select content from tapebot.roster"
 _NAMES = "select name from tapebot.blob where name > %s order by name limit %s"
-# What strangers sent and nobody looked at is no word of anybody who was let in.
+# Updates from strangers that nobody has admitted are not copied.
 _UPDATES = """
 select channel, number, raw from tapebot.spool where raw is not null and (taken or known)
     order by channel, number
@@ -51,15 +51,16 @@ _AT_ONCE = 1_000
 
 
 class DatabaseHomeStorage:
-    """What processes share in a database.
+    """The shared state of tapebot processes in a database.
 
     Attributes:
-        database: It.
+        database: The database.
 
     Args:
-        database: Of this version; its connections are called ``NAME``.
-        wakeups: For the store of its tapes.
-        workspace: That of the tapes.
+        database: The database, with this version's schema and connections named
+            ``APPLICATION_NAME``.
+        wakeups: Notifications for the tape store.
+        workspace: The workspace of the tapes.
     """
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
@@ -71,25 +72,25 @@ class DatabaseHomeStorage:
 
     @property
     def location(self) -> str:
-        """Where it is, without user and password."""
+        """The database's address without user and password."""
         return self.database.display_address
 
     @property
     def tapes(self) -> PostgresTapeStore:
-        """Its tapes."""
+        """The tape store."""
         return self._store
 
     async def users(self) -> str | None:
-        """Return who uses the database, for people; None where nobody does."""
+        """Describe the processes that use the database; None if there are none."""
         rows = await self.database.fetch(_USERS)
         return "; ".join(text for (text,) in rows) or None
 
     @asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
-        """See that no tapebot uses the database, and keep others that move from it meanwhile.
+        """Check that no tapebot uses the database, and exclude other migrations meanwhile.
 
         Raises:
-            TapeLocked: One does.
+            TapeLocked: The database is in use.
         """
         async with self.database.dedicated_connection() as connection:
             await self._lock(connection)
@@ -101,7 +102,7 @@ class DatabaseHomeStorage:
             yield
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
-        """Make a tape in one transaction."""
+        """Create a tape in one transaction."""
         await restore_tape(
             self.database,
             self._workspace,
@@ -113,26 +114,26 @@ class DatabaseHomeStorage:
         )
 
     async def read_bus_state(self) -> BusState:
-        """Return what the bus holds."""
+        """Return the contents of the bus."""
         with _told(self.database):
             return await read_bus_state(self.database)
 
     async def count_pending_answers(self) -> int:
-        """Return how many answers are on their way to their chats."""
+        """Return how many answers wait for delivery."""
         with _told(self.database):
             return await count_answers(self.database)
 
     async def write_bus_state(self, waiting: BusState) -> None:
-        """Put messages and ids where the bus holds none."""
+        """Write messages and ids to an empty bus."""
         with _told(self.database):
             await write_bus_state(self.database, waiting)
 
     async def read_access_list(self) -> AccessList:
-        """Return who was let in; looking makes no roster where there is none."""
+        """Return the access list without creating one."""
         return await read_database_access_list(self.database)
 
     async def write_access_list(self, roster: AccessList) -> None:
-        """Say who was let in."""
+        """Save the access list."""
         await self._book.open()
         if await self._book.save(await self._book.read(), roster) is None:
             raise TapeLocked(
@@ -140,7 +141,7 @@ class DatabaseHomeStorage:
             )
 
     async def blob_names(self) -> AsyncGenerator[str, None]:
-        """Yield the names of the files that people sent."""
+        """Yield the names of all attachments."""
         last = ""
         while names := await self._fetch(_NAMES, last, _AT_ONCE):
             for (name,) in names:
@@ -148,20 +149,20 @@ class DatabaseHomeStorage:
             last = names[-1][0]
 
     async def read_blob(self, name: str) -> bytes | None:
-        """Return a file's bytes."""
+        """Return an attachment's bytes."""
         return await self._blobs.get(name)
 
     async def write_blob(self, data: bytes) -> None:
-        """Keep a file's bytes."""
+        """Store an attachment."""
         await self._blobs.put(data)
 
     async def read_updates(self) -> dict[UpdateKey, bytes]:
-        """Return what channels took and have not handled."""
+        """Return updates that channels have received but not handled."""
         rows = await self._fetch(_UPDATES)
         return {(channel, number): bytes(raw) for channel, number, raw in rows}
 
     async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
-        """Have channels handle these, as what a gateway that died had taken."""
+        """Store updates for the channels as if a stopped gateway had received them."""
 
         async def work(connection: Connection) -> None:
             values = [(channel, number, raw) for (channel, number), raw in updates.items()]
@@ -186,11 +187,11 @@ class DatabaseHomeStorage:
 
 
 async def read_database_access_list(database: Database) -> AccessList:
-    """Return who was let in; looking makes no roster where there is none.
+    """Return the access list; empty if there is none, without creating one.
 
     Raises:
-        SettingsError: What says so is damaged.
-        DatabaseUnavailable: The database cannot be reached, or refuses.
+        SettingsError: The access list is damaged.
+        DatabaseUnavailable: The database cannot be reached, or refuses the query.
     """
     with _told(database):
         rows = await database.fetch(_ROSTER)
@@ -198,7 +199,7 @@ async def read_database_access_list(database: Database) -> AccessList:
         return AccessList()
     roster = decode_roster(bytes(rows[0][0]))
     if roster is None:
-        # It says what to do.
+        # Reading it raises the error that says what to do.
         book = PostgresAccessStore(database)
         await book.open()
         roster = (await book.read()).roster

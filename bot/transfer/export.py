@@ -1,4 +1,4 @@
-"""A tape as a stream of bytes: lossless lines, a transcript, or examples for training."""
+"""Export a tape in chunks of bytes: lossless JSONL, a Markdown transcript or training data."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ SUFFIXES: dict[ExportFormat, str] = {
     "markdown": "md",
     "trajectories": "trajectories.jsonl",
 }
-"""What a file of each format is called."""
+"""File name suffix of each format."""
 
 
 async def export_chunks(
     store: TapeStore, tape: str, form: ExportFormat, timezone: tzinfo
 ) -> AsyncGenerator[bytes, None]:
-    """Yield a tape as it is now, all its segments, in pieces.
+    """Yield a tape with all its segments in chunks, as it is now.
 
-    Costs the memory of a piece, whatever the tape's length; trajectories that of a phase.
+    Needs memory for one batch of entries, whatever the tape's length; trajectories for one phase.
 
     Args:
-        store: Where the tape is; another process may be writing to it.
+        store: The tape store; another process may be writing to the tape.
         tape: The session's key.
-        form: What to make of it.
-        timezone: For the times of a transcript.
+        form: The format.
+        timezone: Timezone of the transcript's times.
 
     Raises:
         TapeNotFound: There is no such tape.

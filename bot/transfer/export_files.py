@@ -1,4 +1,4 @@
-"""Files that leave and come in: names for sessions, and whole files or none. All blocking."""
+"""Name export files after sessions, and write files atomically. Blocking."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _LONGEST_NAME = 150
 
 
 def export_file_name(session: str, suffix: str) -> str:
-    """Return a file name for a session: readable, no path, and no two sessions share one."""
+    """Return a readable file name that is no path and that no other session has."""
     name = quote(session, safe="", errors="surrogatepass")
     if len(name) > _LONGEST_NAME:
         digest = sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         name = f"{name[:_LONGEST_NAME]}~{digest}"
-    # A session's key has a colon, so its name never begins with a dot.
+    # A session's key contains a colon, so its name never starts with a dot.
     return f"{name}.{suffix}"
 
 
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[BinaryIO]:
-    """Write a file of any size that takes its place whole at the end, or not at all.
+    """Yield a file that replaces the one at the path when it is complete, or not at all.
 
-    Only its owner may read it.
+    Only its owner can read it.
 
     Raises:
-        OSError: The storage refused; what was at ``path`` is still there.
+        OSError: The storage failed; the file at ``path`` is unchanged.
     """
     fresh = path.with_name(path.name + ".new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

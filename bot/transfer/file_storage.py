@@ -1,4 +1,4 @@
-"""A home in files, as a place that can be moved from and to."""
+"""Read and write a home in files for a migration (implements ``HomeStorage``)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class FileHomeStorage:
 
     Args:
         home: The folder.
-        workspace: That of the tapes.
+        workspace: The workspace of the tapes.
     """
 
     def __init__(self, home: Path, workspace: str = "") -> None:
         self._home = home
         self._folder = TapeFolder(home / "tapes", workspace)
-        # Reading takes no lock and mends nothing: what is moved stays as it is.
+        # Reading takes no lock and repairs nothing, so the source stays unchanged.
         self.tapes = FileTapeStore(home / "tapes", workspace=workspace, read_only=True)
         self._journal = home / "bus" / "inbox.jsonl"
 
@@ -48,10 +48,10 @@ class FileHomeStorage:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder, so that no tapebot runs on it meanwhile; it is made if it is not there.
+        """Lock the folder, so that no tapebot runs on it; create it if it does not exist.
 
         Raises:
-            TapeLocked: One does.
+            TapeLocked: A tapebot uses the folder.
         """
         private_directory(self._home)
         self._folder.lock()
@@ -61,7 +61,7 @@ class FileHomeStorage:
             self._folder.unlock()
 
     async def has_data(self) -> bool:
-        """Say whether the folder holds anything that can be moved."""
+        """Return whether the folder has tapes, bus messages or an access list."""
         return bool(
             await self.tapes.list_tapes()
             or await self.read_bus_state() != BusState()
@@ -69,13 +69,13 @@ class FileHomeStorage:
         )
 
     def others(self) -> int:
-        """Return how many tapes of other workspaces lie in the folder. Blocking."""
+        """Return how many tapes of other workspaces are in the folder. Blocking."""
         own = self._folder.stem("").partition("__")[0]
         names = {path.name.partition(".")[0] for path in self._folder.root.glob("*__*.jsonl*")}
         return sum(not name.startswith(f"{own}__") for name in names)
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
-        """Make a tape's files."""
+        """Create a tape's files."""
         files = await anyio.to_thread.run_sync(TapeFileWriter, self._folder, tape, shape)
         try:
             async for page in entries:
@@ -88,11 +88,11 @@ class FileHomeStorage:
                 await anyio.to_thread.run_sync(files.give_up)
 
     async def read_bus_state(self) -> BusState:
-        """Return what the journal says."""
+        """Return the contents of the bus journal."""
         return await anyio.to_thread.run_sync(self._waiting)
 
     async def write_bus_state(self, waiting: BusState) -> None:
-        """Write a journal."""
+        """Write a bus journal."""
         records = [
             AcceptedMessage(number, at, inbound)
             for number, (at, inbound) in enumerate(waiting.messages, start=1)
@@ -103,36 +103,36 @@ class FileHomeStorage:
         await anyio.to_thread.run_sync(replace_file, self._journal, b"".join(lines))
 
     async def read_access_list(self) -> AccessList:
-        """Return what the roster's file says."""
+        """Return the access list from its file."""
         return await anyio.to_thread.run_sync(read_access_list, self._home / FILE)
 
     async def write_access_list(self, roster: AccessList) -> None:
-        """Write the roster's file."""
+        """Write the access list's file."""
         data = encode_roster(roster)
         await anyio.to_thread.run_sync(replace_file, self._home / FILE, data)
 
     async def blob_names(self) -> AsyncGenerator[str, None]:
-        """Yield the names of the files that people sent."""
+        """Yield the names of all attachments."""
         for folder in await anyio.to_thread.run_sync(_listed, self._home / "blobs"):
             for path in await anyio.to_thread.run_sync(_listed, folder):
                 if _BLOB.fullmatch(path.name):
                     yield path.name
 
     async def read_blob(self, name: str) -> bytes | None:
-        """Return a file's bytes."""
+        """Return an attachment's bytes."""
         return await anyio.to_thread.run_sync(self._blob, name)
 
     async def write_blob(self, data: bytes) -> None:
-        """Keep a file's bytes."""
+        """Store an attachment."""
         store = await anyio.to_thread.run_sync(FolderBlobs, self._home / "blobs")
         await store.put(data)
 
     async def read_updates(self) -> dict[UpdateKey, bytes]:
-        """Return what lies in the channels' spools."""
+        """Return the updates in the channels' spools."""
         return await anyio.to_thread.run_sync(self._updates)
 
     async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
-        """Put a file for each into the channels' spools."""
+        """Write updates to the channels' spools, one file each."""
         for (channel, number), data in updates.items():
             folder = private_directory(self._home / "channels" / channel / "spool")
             await anyio.to_thread.run_sync(replace_file, folder / f"{number}.json", data)

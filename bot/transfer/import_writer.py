@@ -1,13 +1,14 @@
-"""Brings what another assistant left onto tapes of ours.
+"""Write imported conversations and memory to tapes, once per session.
 
-Rule 1: a session comes as one append, onto a tape on which nothing has happened; after a kill it is
-    there whole or not at all, and doing it again does the rest.
-Rule 2: an ``imported`` event, first of the append, says what it was: a second import adds nothing.
-Rule 3: behind it stands a boundary: the bot begins afresh, with the memory and without the words.
-Rule 4: what the other bot had put behind it counts as consolidated; the rest is consolidated here.
-Rule 5: nothing is lost for its length: what memory has no room for is history, in pieces.
-Rule 6: each line of long-term memory becomes a fact of the scope that the session belongs to; where a
-    kill comes between, doing it again does that, too.
+Rule 1: a session is written in one append to a tape on which nothing has happened. After a crash it
+    is there completely or not at all, and importing again completes the rest.
+Rule 2: an ``imported`` event at the start of the append identifies the import: a second import adds
+    nothing.
+Rule 3: a boundary follows it: the bot starts afresh, with the memory but without the messages.
+Rule 4: what the other bot had consolidated counts as consolidated; the rest is consolidated here.
+Rule 5: nothing is lost for its length: what does not fit into memory becomes history, in pieces.
+Rule 6: each line of long-term memory becomes a fact in the scope that the session belongs to; if a
+    crash prevents that, importing again does it.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ from bot.transfer.imported import (
 from bot.transfer.memory_budget import fit_memory
 
 IMPORTED_EVENT = "imported"
-"""Event: what was brought over, by its ``digest``."""
+"""Event that describes an import, identified by its ``digest``."""
 
 SESSION_IMPORTED = "session/imported"
-"""Boundary behind what was brought over."""
+"""Boundary after the imported entries."""
 
 _HEAD = 64  # entries; an untouched tape has fewer, and an import stands within them
 _BOOKKEEPING = frozenset(
@@ -84,12 +85,13 @@ ImportStatus = Literal["imported", "known", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What became of a session.
+    """The outcome for one session.
 
     Attributes:
-        session: Its key here.
-        status: ``known`` where it had been brought over before.
-        text: For a person.
+        session: The session's key.
+        status: ``imported``; ``known`` if it was imported before or is empty; ``refused`` if its
+            tape is in use.
+        text: Explanation to display.
     """
 
     session: str
@@ -99,7 +101,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _SessionImport:
-    """What goes onto one tape."""
+    """The data for one tape."""
 
     one: ImportedSession
     memory: ImportedMemory
@@ -110,7 +112,7 @@ class _SessionImport:
         return sum(entry.kind == "message" for entry in self.one.entries)
 
     def digest(self) -> str:
-        """Return what is the same whenever the same is brought over."""
+        """Return a digest that is equal for equal imports."""
         one, memory = self.one, self.memory
         parts = [
             [entry.kind, entry.payload, entry.meta]
@@ -122,13 +124,14 @@ class _SessionImport:
 
 @dataclass(frozen=True, slots=True)
 class ImportWriter:
-    """Where and how things are brought over.
+    """Write imported data to tapes.
 
     Attributes:
-        store: Holds the tapes; may be opened for reading only where nothing is to be written.
-        clock: Tells today.
-        retention_days: Days for which daily notes are memory; older ones are history.
-        memory_to: The session that gets the memory; None for the only one, else the console's.
+        store: The tape store; may be read-only for a dry run.
+        clock: Source of the current time.
+        retention_days: Days for which daily notes stay in memory; older ones become history.
+        memory_to: The session that gets the memory; None for the only session, or else the
+            console's.
         dry_run: Write nothing.
     """
 
@@ -139,10 +142,10 @@ class ImportWriter:
     dry_run: bool = False
 
     async def write(self, found: ImportedData) -> AsyncGenerator[ImportResult, None]:
-        """Bring all over, one session after the other; yield what became of each.
+        """Import one session after the other; yield the outcome of each.
 
         Raises:
-            TapeWriteError: The storage refused; what was yielded before is done.
+            TapeWriteError: The storage failed; sessions already yielded are done.
         """
         target = await self._target(found) if found.memory else None
         conversations = list(found.conversations)
@@ -153,7 +156,7 @@ class ImportWriter:
             yield await self._land(_SessionImport(one, memory, found))
 
     async def _target(self, found: ImportedData) -> str:
-        """Return the session that gets the memory: that which has it already, where one has."""
+        """Return the session that gets the memory; one that has it already comes first."""
         if self.memory_to is not None:
             return self.memory_to
         sessions = [one.session for one in found.conversations]
@@ -193,7 +196,7 @@ class ImportWriter:
         return ImportResult(one.session, "imported", _told(parcel))
 
     async def _learn(self, parcel: _SessionImport, imported: TapeEntry) -> None:
-        """Make the lines of long-term memory facts, once, whatever it has room for."""
+        """Turn each line of long-term memory into a fact, once, even if memory has no room."""
         session = parcel.one.session
         if self.dry_run or not parcel.memory.long_term:
             return
@@ -212,7 +215,7 @@ class ImportWriter:
         )
 
     async def _import_on(self, session: str) -> TapeEntry | None:
-        """Return the event of what was brought onto a tape; None where nothing was."""
+        """Return the event of an earlier import to a tape, or None."""
         try:
             head = await self.store.read(session, 1, _HEAD)
         except TapeNotFound:
@@ -221,7 +224,7 @@ class ImportWriter:
         return next(found, None)
 
     async def _newest(self, session: str) -> list[TapeEntry]:
-        """Return a tape's entries, from the last on at which something happened."""
+        """Return a tape's newest entries, back to the last one that is not bookkeeping."""
         held: list[TapeEntry] = []
         try:
             entries = self.store.read_back(session)
@@ -243,7 +246,7 @@ class ImportWriter:
         *,
         started: bool,
     ) -> list[TapeEntry]:
-        """Return all that is appended for a session to a tape of this version."""
+        """Return all entries to append to a tape of this version for a session."""
         one, memory, found = parcel.one, parcel.memory, parcel.found
         now = self.clock.now()
         data = {
@@ -279,7 +282,7 @@ class ImportWriter:
 
 
 def _home(session: str) -> str:
-    """Return the tape that a session's facts belong to, as far as its key tells."""
+    """Return the tape of a session's facts, judging by the session's key."""
     if is_private(session) is not True:
         return session
     address = Address.parse(session)
@@ -287,7 +290,7 @@ def _home(session: str) -> str:
 
 
 def _settled(one: ImportedSession, first: int, zone: MemorySnapshot) -> TapeEntry:
-    """Return the cursor behind what is not to be consolidated; ``first`` is the first entry's id."""
+    """Return the anchor that marks entries as consolidated; ``first`` is the first entry's id."""
     settled = one.entries[: one.consolidated_count]
     state = {
         "through": first + one.consolidated_count - 1,

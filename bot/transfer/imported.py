@@ -1,9 +1,9 @@
-"""What another assistant left behind, in our terms; and reading its files line by line.
+"""Define the data that importers return, and read other assistants' files.
 
-Rule 1: what cannot be read costs itself alone, and is told with its file and line.
-Rule 2: nothing of theirs has a meaning on our tape that it had not with them: their events are kept as
-    what they are, under a name that no fold of ours knows.
-Rule 3: the same files give the same entries, whenever they are read.
+Rule 1: unreadable data costs only itself, and is reported with its file and line.
+Rule 2: imported data gets no meaning on our tapes that it did not have before: events keep their
+    content under a name that no fold knows.
+Rule 3: the same files always give the same entries.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ CONSOLE_SESSION = "console:local"
 
 @dataclass(slots=True)
 class ImportedSession:
-    """One session of the other assistant.
+    """A session of the other assistant.
 
     Attributes:
-        key: As it was called there.
-        session: As it is called here.
-        source: Its file, as it is shown.
-        entries: What was said and done, in order, not appended yet; each has its ``ts``.
+        key: The other assistant's key.
+        session: Our key.
+        source: Display name of its file.
+        entries: Its entries in order, not appended yet, each with a ``ts``.
         history: ``memory.history`` events of this session alone.
-        consolidated_count: How many of them, from the first, the other had consolidated or put behind it.
+        consolidated_count: How many entries, from the first, the other assistant had consolidated
+            or archived.
     """
 
     key: str
@@ -45,16 +46,16 @@ class ImportedSession:
 
     @property
     def last_timestamp(self) -> str:
-        """When its last entry was made."""
+        """Time of its last entry; empty without entries."""
         return str(self.entries[-1].meta.get("ts", "")) if self.entries else ""
 
 
 @dataclass(slots=True)
 class ImportedMemory:
-    """What it remembered beside its sessions.
+    """The other assistant's memory outside of its sessions.
 
     Attributes:
-        long_term: Markdown.
+        long_term: Long-term memory as Markdown.
         history: ``memory.history`` events, oldest first.
         notes: Daily notes by ISO date.
     """
@@ -64,19 +65,19 @@ class ImportedMemory:
     notes: dict[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether there is anything."""
+        """Whether there is any memory."""
         return bool(self.long_term or self.history or self.notes)
 
 
 @dataclass(slots=True)
 class ImportedData:
-    """All that was found.
+    """The result of reading another assistant's files.
 
     Attributes:
         bot: The other assistant's name.
         conversations: Its sessions.
-        memory: What it remembered.
-        problems: What could not be read or was passed over, one line each.
+        memory: Its memory.
+        problems: Data that was unreadable or skipped, one line each.
     """
 
     bot: str
@@ -86,17 +87,17 @@ class ImportedData:
 
     @property
     def origin(self) -> str:
-        """The ``meta.origin`` of all that comes from it."""
+        """The ``meta.origin`` of all entries that come from it."""
         return f"import:{self.bot}"
 
     def add_entry(self, conversation: ImportedSession, entry: TapeEntry, where: str) -> None:
-        """Add an entry to a conversation, if a tape can hold it."""
+        """Add an entry to a conversation if a tape can hold it."""
         marked = entry.with_meta(origin=self.origin)
         if self.accepts(marked, where):
             conversation.entries.append(marked)
 
     def accepts(self, entry: TapeEntry, where: str) -> bool:
-        """Say whether a tape can hold an entry; if not, that is a problem."""
+        """Return whether a tape can hold an entry; if not, report a problem."""
         try:
             encode_entries([TapeEntry(1, entry.kind, entry.payload, entry.meta)])
         except InvalidEntry:
@@ -106,12 +107,12 @@ class ImportedData:
 
 
 def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each line of a file that can be read.
+    """Yield the number and the value of each readable line of a JSONL file.
 
     Args:
         path: The file.
-        shown: What it is called in problems.
-        problems: Takes what cannot be read.
+        shown: Display name of the file.
+        problems: Receives unreadable lines.
     """
     for number, raw in enumerate(_decoded(path, shown, problems).split("\n"), start=1):
         if not raw.strip():
@@ -123,7 +124,7 @@ def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tup
 
 
 def is_file(path: Path, shown: str, problems: list[str]) -> bool:
-    """Say whether there is a file to read; a folder, a pipe, or a link to nothing is a problem."""
+    """Return whether a path is a file; report a folder, a pipe or a dangling link."""
     if not path.is_file():
         problems.append(f"{shown}: is no file; passed over")
         return False
@@ -131,7 +132,7 @@ def is_file(path: Path, shown: str, problems: list[str]) -> bool:
 
 
 def read_text(path: Path, shown: str, problems: list[str]) -> str:
-    """Return a text file's content with plain line ends; empty where there is none."""
+    """Return a text file's content with normalised line ends; empty if there is no file."""
     text = _decoded(path, shown, problems) if path.is_file() else ""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").strip()
 
@@ -157,12 +158,12 @@ def _refuse(constant: str) -> None:
 
 
 def name_sessions(found: ImportedData, own_console: Sequence[str]) -> None:
-    """Give each conversation a key here that no other has, the same at each import.
+    """Give each conversation a unique session key that is the same at each import.
 
     Args:
         found: The conversations.
-        own_console: What the other calls its console's session; the first that is there becomes
-            the console's here.
+        own_console: The other assistant's keys of its console session; the first that exists
+            becomes our console session.
     """
     taken: set[str] = set()
     ranks = {key: place for place, key in enumerate(own_console)}
@@ -181,5 +182,5 @@ def name_sessions(found: ImportedData, own_console: Sequence[str]) -> None:
 
 
 def display_path(file: Path, home: Path) -> str:
-    """Return what a file is called in problems."""
+    """Return the display name of a file."""
     return str(file.relative_to(home)) if file.is_relative_to(home) else file.name

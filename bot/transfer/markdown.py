@@ -1,9 +1,9 @@
-"""A tape as a transcript in Markdown. Pure.
+"""Render a tape as a Markdown transcript. Pure.
 
-Rule 1: what somebody wrote stands in a block quote, and nothing in it reaches beyond that: no line
-    without its mark, no tag, no link definition.
-Rule 2: control characters are left out, and so are those that turn the direction of text.
-Rule 3: entries stand in the order of the tape; what holds it together is left out.
+Rule 1: people's text is in block quotes, which nothing in it can leave: each line is quoted, and
+    tags and link definitions are escaped.
+Rule 2: control characters, including those that change the direction of text, are removed.
+Rule 3: entries are in the order of the tape; bookkeeping is left out.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ _LONGEST = 200
 _INLINE = re.compile(r"([\\`*_\[\]<>&~|#!$])")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _LINES = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-# These two join letters and emoji; without them words of some scripts are other words.
+# These join letters and emoji; without them some words and emoji change.
 _JOINERS = "\u200c\u200d"
 _HIDDEN = frozenset({"Cc", "Cf", "Cs"})
 
 
 class MarkdownTranscript:
-    """Renders entries one by one.
+    """Render entries one by one.
 
     Args:
-        timezone: Of the times shown, where an entry does not name its own.
+        timezone: Timezone of times for entries that do not name their own.
     """
 
     def __init__(self, timezone: tzinfo) -> None:
         self._timezone = timezone
 
     def head(self, title: str | None, session: str) -> str:
-        """Return what the transcript begins with."""
+        """Return the start of the transcript."""
         shown = _inline(title) if title else _inline(session)
         return f"# {shown}\n\nThe session {_code(session)}, as its tape has it.\n"
 
     def block(self, entry: TapeEntry) -> str:
-        """Return an entry as a block of its own; empty for bookkeeping."""
+        """Render an entry as a block; empty for bookkeeping."""
         payload = entry.payload
         if entry.kind == "message":
             return self._message(entry)
@@ -112,18 +112,18 @@ class MarkdownTranscript:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a block quote that ends where it ends."""
+    """Return a text as a block quote that it cannot leave."""
     shown = _TAG.sub("&lt;", text).replace("]:", "]\\:")
     return "\n".join(f"> {line}".rstrip() for line in _lines(shown))
 
 
 def _inline(text: str) -> str:
-    """Return a text as words within a line."""
+    """Return a text escaped for use within a line."""
     return _INLINE.sub(r"\\\1", _one_line(text))
 
 
 def _code(value: object) -> str:
-    """Return a value as a code span, cut where it is long; empty where there is nothing."""
+    """Return a value as a code span, shortened if long; empty without a value."""
     text = _one_line(str(value if value is not None else "")).replace("`", "'")
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST].rstrip()}…"

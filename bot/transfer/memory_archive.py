@@ -1,7 +1,7 @@
-"""All that is remembered of a session as one zip file that a person can take away.
+"""Write all memory of a session to a zip file that a user can download.
 
-What the bot itself keeps is not in it: no setting, no token, nobody else's conversation, and nothing
-that everybody reads.
+It contains neither settings and tokens nor other people's conversations, nor what is shared by all
+sessions.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _KEPT = 10
 
 @dataclass(slots=True)
 class _Counted:
-    """What went into an archive."""
+    """Counts for the summary of an archive."""
 
     history: int = 0
     messages: int = 0
@@ -90,12 +90,12 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class MemoryArchives:
-    """Writes archives into one folder.
+    """Write archives to one folder.
 
     Args:
-        store: Holds the tapes; another process may be writing to them.
-        folder: Where archives go; made if it is not there.
-        timezone: Of the times in what people read.
+        store: The tape store; another process may be writing to it.
+        folder: The folder of archives; created if it does not exist.
+        timezone: Timezone of displayed times.
     """
 
     store: TapeStore
@@ -103,18 +103,18 @@ class MemoryArchives:
     timezone: tzinfo
 
     async def write(self, session: str, key: str, moment: datetime) -> ArchiveSummary:
-        """Write a session's archive; asked for again under the same key it takes the place of itself.
+        """Write a session's archive; the same key on the same day replaces the earlier file.
 
         Of a session's archives only the newest few are kept.
 
         Args:
             session: The session's key.
-            key: What it was asked for by.
-            moment: When; aware.
+            key: Identifies the request.
+            moment: Time of the request; timezone-aware.
 
         Raises:
             TapeNotFound: There is no such session.
-            TapeWriteError: The storage refused; there is no such file.
+            TapeWriteError: The storage failed; the file was not written.
         """
         path = self.folder / archive_name(session, key, moment.astimezone(self.timezone))
         try:
@@ -127,13 +127,13 @@ class MemoryArchives:
 
 
 def archive_name(session: str, key: str, moment: datetime) -> str:
-    """Return a name for an archive that no other has: ``memory-telegram-42-20260306-<marks>.zip``."""
+    """Return a unique archive name: ``memory-telegram-42-20260306-<hash>-<hash>.zip``."""
     readable = _NOT_IN_NAMES.sub("-", session).strip("-")[:_LONGEST_NAME]
     return f"memory-{readable}-{moment:%Y%m%d}-{_mark(session)}-{_mark(key)}.zip"
 
 
 def _note_name(day: str) -> str:
-    # A tape may come from anywhere: nothing in it may name a file outside of the folder.
+    # A tape may be imported, so nothing on it may name a file outside of the folder.
     return f"notes/{_NOT_IN_NAMES.sub('-', day)[:_LONGEST_NAME]}.md"
 
 
@@ -142,10 +142,10 @@ def _mark(text: str) -> str:
 
 
 def _keep_newest(folder: Path, session: str) -> None:
-    """Remove a session's older archives, also what a kill left of one: nobody may fill the disk."""
+    """Remove a session's older archives and unfinished files, so that nobody can fill the disk."""
     found: list[tuple[int, Path]] = []
     for path in folder.glob(f"memory-*-{_mark(session)}-*.zip*"):
-        # An erasure may have been faster.
+        # An erasure may have removed it meanwhile.
         with suppress(FileNotFoundError):
             found.append((path.stat().st_mtime_ns, path))
     for _, path in sorted(found)[:-_KEPT]:
@@ -155,18 +155,18 @@ def _keep_newest(folder: Path, session: str) -> None:
 async def write_archive(
     store: TapeStore, session: str, path: Path, timezone: tzinfo, moment: datetime
 ) -> ArchiveSummary:
-    """Write all that is remembered of a session into a file; costs the memory of a portion of it.
+    """Write all memory of a session to a file; needs memory for one batch of entries.
 
     Args:
-        store: Holds the tapes; it may be one that only reads.
+        store: The tape store; may be read-only.
         session: The session's key.
-        path: The file, which only its owner can read; after a kill it is there whole or as before.
-        timezone: Of the times in what people read.
-        moment: Now; aware.
+        path: The file, readable only by its owner; after a crash it is complete or unchanged.
+        timezone: Timezone of displayed times.
+        moment: The current time; timezone-aware.
 
     Raises:
         TapeNotFound: There is no such session.
-        OSError: The storage refused; what was at the path is still there.
+        OSError: The storage failed; the file at the path is unchanged.
     """
     known = await read_session_memory(store, session)
     counted = _Counted()
@@ -199,7 +199,7 @@ async def write_archive(
 async def history_pieces(
     store: TapeStore, session: str, timezone: tzinfo, counted: _Counted | None = None
 ) -> Pieces:
-    """Yield ``HISTORY.md``: all of the tape's history, oldest first.
+    """Yield ``HISTORY.md``: all history on the tape, oldest first.
 
     Raises:
         TapeNotFound: There is no such session.
@@ -222,7 +222,7 @@ async def _facts(known: SessionMemory) -> Pieces:
     yield (json.dumps(head)[:-1] + ', "facts": [').encode()
     mark = "\n"
     for fact in list(known.facts.facts.values()):
-        # Of what was erased, nothing but its number is left.
+        # Of an erased fact only its number is left.
         if fact.text:
             chain = [one.id for one in known.facts.history(fact)]
             yield (mark + json.dumps(fact.as_json() | {"chain": chain})).encode()
@@ -258,7 +258,7 @@ async def _conversation(store: TapeStore, known: SessionMemory) -> Pieces:
 
 
 async def _said(store: TapeStore, known: SessionMemory) -> AsyncGenerator[list[TapeEntry], None]:
-    """Yield the session's tape, in portions, without what other scopes have put on it."""
+    """Yield the session's tape in batches, without content of other scopes."""
     home = known.home
     async with aclosing(read_batches(store, known.session)) as parts:
         async for entries in parts:
@@ -271,12 +271,12 @@ async def _said(store: TapeStore, known: SessionMemory) -> AsyncGenerator[list[T
 
 
 def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
-    """Return an entry without what everybody reads or other files hold, or is not believed here any more.
+    """Return an entry without content that is shared, exported elsewhere, or foreign.
 
     Args:
-        entry: Of the session's tape.
-        foreign: It is of a time when the session had the memory of another scope: of the person who
-            was alone there before it became a group.
+        entry: An entry of the session's tape.
+        foreign: Whether the session used another scope's memory then: that of the person who was
+            alone there before it became a group.
     """
     if entry.kind == "event":
         data = dict(entry.data)
@@ -297,11 +297,11 @@ def _own(entry: TapeEntry, *, foreign: bool) -> TapeEntry:
 
 
 async def _zipped(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) -> int:
-    """Write the members into a zip file, in a thread; return its bytes."""
+    """Write the members to a zip file in a worker thread; return its size in bytes."""
     async with AsyncExitStack() as opened:
         for _, pieces in members:
             await opened.enter_async_context(aclosing(pieces))
-        # Waiting for pieces, it must not hold a thread that the store needs to read them.
+        # While it waits for data it must not occupy a thread that the store needs to read them.
         own = anyio.CapacityLimiter(1)
         return await anyio.to_thread.run_sync(partial(_write, path, members, moment), limiter=own)
 
@@ -320,7 +320,7 @@ def _write(path: Path, members: Sequence[tuple[str, Pieces]], moment: datetime) 
 
 
 def _pulled(pieces: Pieces) -> bytes | None:
-    # A cancellation that comes while nothing is waited for is seen here alone.
+    # A cancellation between two waits is only noticed here.
     anyio.from_thread.check_cancelled()
     return anyio.from_thread.run(_next, pieces)
 
@@ -330,7 +330,7 @@ async def _next(pieces: Pieces) -> bytes | None:
 
 
 def reference_json(known: SessionMemory) -> str:
-    """Return ``reference.json``: the values as they are now, for programs."""
+    """Return ``reference.json``: the current values for programs."""
     values = [one.as_json() for one in current_references(known.facts.compartments)]
     head = {"session": known.session, "home": known.home, "references": values}
     return json.dumps(head, indent=1) + "\n"
@@ -345,7 +345,7 @@ async def references_pieces(store: TapeStore, known: SessionMemory) -> AsyncGene
         numbers = sorted(known.facts.compartments.versions[current.key], reverse=True)
         found = [await values.get(current.key, number) for number in numbers]
         kept = [one for one in found if one is not None]
-        # Of a key whose words were erased nothing is left that could be told.
+        # A key whose words were erased is left out.
         if any(one.value is not None for one in kept):
             yield reference_md((one, citation(one, scope)) for one in kept).encode(
                 "utf-8", "backslashreplace"
@@ -355,7 +355,7 @@ async def references_pieces(store: TapeStore, known: SessionMemory) -> AsyncGene
 async def beliefs_pieces(
     store: TapeStore, known: SessionMemory, moment: datetime, timezone: tzinfo
 ) -> AsyncGenerator[bytes, None]:
-    """Yield ``beliefs.md``: what is believed or stale, the surest first."""
+    """Yield ``beliefs.md``: current beliefs, the most certain first."""
     shown = [one for one in known.facts.compartments.patterns.values() if is_current(one)]
     for one in sort_by_confidence(shown, moment):
         entries = {ground: await entry_of(store, ground) for ground in one.evidence_ids}

@@ -1,4 +1,4 @@
-"""What memory has room for, and the rest as history in pieces that can be recalled. Pure."""
+"""Fit imported memory into the size limits and turn the rest into history events. Pure."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _PIECE = 350  # characters; a passage is recalled up to 400
 def fit_memory(
     memory: ImportedMemory, current: MemorySnapshot, now: datetime, retention_days: int
 ) -> tuple[MemorySnapshot, list[TapeEntry]]:
-    """Return the next snapshot with what it has room for, and the rest as history.
+    """Return the next snapshot with what fits, and the rest as history events.
 
     Args:
-        memory: What is to be remembered.
-        current: The zone as it is; it holds nothing.
+        memory: The imported memory.
+        current: The present memory zone, which is empty.
         now: The current time.
-        retention_days: Notes older than this are history.
+        retention_days: Notes older than this become history.
     """
     rest: list[TapeEntry] = []
     text = "" if is_placeholder(memory.long_term) else memory.long_term
-    # No fact is so long.
+    # Such lines are too long for a fact.
     endless = [line for line in text.split("\n") if len(line) > MAX_FACT_TEXT]
     text = "\n".join(line for line in text.split("\n") if len(line) <= MAX_FACT_TEXT)
     long_term, more = _split(text, _LONG_TERM_BYTES)
@@ -56,7 +56,7 @@ def fit_memory(
 
 
 def _split(text: str, room: int) -> tuple[str, str]:
-    """Return whole lines from the beginning that fit a number of bytes, and the rest."""
+    """Return the leading whole lines that fit into a number of bytes, and the rest."""
     lines = text.split("\n")
     taken = used = 0
     for line in lines:

@@ -1,10 +1,10 @@
-"""``MEMORY.md`` and ``HISTORY.md`` of every conversation, kept current in a folder: to read and to search.
+"""Keep every conversation's ``MEMORY.md`` and ``HISTORY.md`` up to date in a folder.
 
-Rule 1: the tapes are the memory. These files are made from them, overwritten, and never read.
-Rule 2: a conversation's folder holds what is believed there, and nothing of another scope.
-Rule 3: before words are erased from a tape, the files made from it are removed; they are written again
-    once nothing is being erased. So no file holds what was erased, whenever the program is killed.
-Rule 4: a file that cannot be written disturbs nothing else. It is tried again at the next change.
+Rule 1: the tapes are the memory. The files are generated from them, overwritten, and never read.
+Rule 2: a conversation's folder holds its own facts, and nothing of another scope.
+Rule 3: before content is erased from a tape, the files generated from it are removed; they are
+    written again after the erasure. So no file holds erased content, even after a crash.
+Rule 4: a write error affects only its own file, and is retried at the next change.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ _LONGEST_NAME = 150
 _NO_VIEW = 1
 
 _LINGER = 0.5
-"""Seconds in which more changes come together."""
+"""Seconds to wait for further changes."""
 
 _LOCK_PAUSE = 0.05
-"""Seconds between two looks at a folder that another process writes to."""
+"""Seconds between attempts to lock a folder that another process is writing."""
 
 
 def folder_name(session: str) -> str:
-    """Return a folder's name for a session: readable, no path, and no two sessions share one.
+    """Return a readable folder name that is no path and that no other session has.
 
-    That also holds where the file system takes capital and small letters for the same.
+    That also holds on case-insensitive file systems.
     """
     name = quote(session, safe="", errors="surrogatepass")
     if name.startswith("."):
@@ -81,7 +81,7 @@ def folder_name(session: str) -> str:
 
 
 def changes_files(entry: TapeEntry) -> bool:
-    """Say whether an entry of a tape may change the files that are made from it."""
+    """Return whether an entry may change the files generated from its tape."""
     if entry.kind == "event":
         return entry.name in (FACTS_EVENT, HISTORY_EVENT, SCOPE_EVENT, LONG_TERM_EVENT)
     return entry.is_reset
@@ -89,15 +89,15 @@ def changes_files(entry: TapeEntry) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What the files of one conversation were made from.
+    """What the files of one conversation were generated from.
 
     Attributes:
-        session: Its key.
-        home: The tape that its facts are on.
-        versions: Of the tapes that the files depend on.
-        files: Size and time of change of each file, to notice that it was changed or removed.
-        timezone: Of the dates in them.
-        form: Of the files.
+        session: The session's key.
+        home: The tape of its facts.
+        versions: Versions of the tapes that the files depend on.
+        files: Size and modification time of each file, to detect changes and removals.
+        timezone: Timezone of the dates in the files.
+        form: Version of the files' format.
     """
 
     session: str
@@ -109,14 +109,14 @@ class _State:
 
 
 class MemoryFolder:
-    """Keeps the files current, in the background.
+    """Update the files in the background.
 
     Args:
-        folder: Where they go; made if it is not there. Several processes may share it.
-        store: Holds the tapes.
-        scopes: Whose memory there is.
-        timezone: Of the dates in ``HISTORY.md``.
-        clock: Times the waits.
+        folder: The folder; created if it does not exist. Several processes may share it.
+        store: The tape store.
+        scopes: Resolves the scope of a session's facts.
+        timezone: Timezone of the dates in ``HISTORY.md``.
+        clock: Source of delays.
     """
 
     def __init__(
@@ -136,15 +136,15 @@ class MemoryFolder:
         self._listed = False
         self._failing = False
 
-    # What changes.
+    # Notifications.
 
     def add_entry(self, tape: str, entry: TapeEntry) -> None:
-        """Take note of an entry that was appended to a tape; costs nothing."""
+        """Note an entry that was appended to a tape; does no I/O."""
         if changes_files(entry):
             self.mark_stale(tape)
 
     def mark_stale(self, tape: str) -> None:
-        """Take note that the files made from a tape may be out of date; costs nothing."""
+        """Note that files generated from a tape may be outdated; does no I/O."""
         if is_shared_scope(tape) and tape != WORKSPACE_SCOPE:
             found = [session for session, home in self._homes.items() if home == tape]
             self._waiting.update(dict.fromkeys(found))
@@ -154,10 +154,10 @@ class MemoryFolder:
 
     @asynccontextmanager
     async def suspend(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
-        """Remove the files that are made from these tapes, and write none until the end.
+        """Remove the files generated from these tapes, and write none until the context ends.
 
         Raises:
-            TapeWriteError: They could not be removed; nothing is to be erased then.
+            TapeWriteError: The files could not be removed, so nothing must be erased.
         """
         async with AsyncExitStack() as held:
             try:
@@ -177,7 +177,7 @@ class MemoryFolder:
                     self.mark_stale(tape)
 
     async def erased_elsewhere(self, tape: str) -> None:
-        """Write anew what is made from a tape of which another process erased something.
+        """Rewrite the files generated from a tape after another process erased something from it.
 
         Raises:
             TapeWriteError: The files could not be removed.
@@ -185,10 +185,10 @@ class MemoryFolder:
         async with self.suspend([tape]):
             pass
 
-    # The background.
+    # Background work.
 
     async def run(self) -> None:
-        """Bring all files up to date, and keep them so until cancelled."""
+        """Update all files, and keep them up to date until cancelled."""
         while True:
             self._wake = anyio.Event()
             await self.flush()
@@ -196,7 +196,7 @@ class MemoryFolder:
             await self._clock.sleep(_LINGER)
 
     async def flush(self) -> None:
-        """Write what waits now; what fails waits for the next change."""
+        """Write outdated files now; those that fail wait for the next change."""
         async with self._passing:
             failed: dict[str, OSError] = {}
             try:
@@ -233,7 +233,7 @@ class MemoryFolder:
             self._waiting.update(dict.fromkeys(one for one in failed if one))
 
     async def _list(self) -> None:
-        """Look at all conversations once, and remove the files of those that are no more."""
+        """List all conversations once, and remove the files of those that no longer exist."""
         if self._listed:
             return
         tapes = [
@@ -250,7 +250,7 @@ class MemoryFolder:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None, None]:
-        """Keep everybody else from writing to the folder, other processes too.
+        """Lock the folder against other tasks and processes.
 
         Raises:
             OSError: The folder cannot be used.
@@ -275,10 +275,10 @@ class MemoryFolder:
     # One conversation.
 
     async def _update(self, session: str) -> None:
-        """Bring the files of one conversation up to date.
+        """Update the files of one conversation.
 
         Raises:
-            OSError: The folder refused.
+            OSError: The folder cannot be read or written.
             TapebotError: The tapes cannot be read.
         """
         async with self._alone():
@@ -298,10 +298,11 @@ class MemoryFolder:
             if session != WORKSPACE_SCOPE:
                 fold = await load_fold(tape, max_messages=_NO_VIEW, max_tokens=_NO_VIEW)
             home = self._homes[session] = await resolve_home(tape, fold.home_scope, self._scopes)
-            # Before what they count is read: a change that comes meanwhile is seen the next time.
+            # Read the versions before the content, so that a concurrent change is detected next
+            # time.
             versions = await self._versions(session, home) | {session: version}
             facts = await self._facts(home)
-            # What a zone holds that was written for another scope is not this one's.
+            # Long-term memory in a zone that was written for another scope does not belong here.
             own = home == (fold.home_scope or session) and not facts.last_entry_id
             texts = {
                 MEMORY_FILE: memory_md(facts.active(), fold.zone.snapshot.long_term if own else "")
@@ -332,7 +333,7 @@ class MemoryFolder:
         return found
 
     async def _has_history(self, session: str, known: int, version: int) -> bool:
-        """Say whether history was written, or dropped, since a version of a tape."""
+        """Return whether history was added or dropped since a version of a tape."""
         if known > version:
             return True
         async with aclosing(read_batches(self._store, session, known + 1, version)) as parts:
@@ -342,7 +343,7 @@ class MemoryFolder:
         return False
 
     def _read_state(self, into: Path) -> _State | None:
-        """Return what the files were made from; None where they are not as they were written."""
+        """Return what the files were generated from; None if they were changed or removed since."""
         state = _state_in(into)
         if state is None or (state.form, state.timezone) != (_FORM, str(self._timezone)):
             return None
@@ -351,11 +352,11 @@ class MemoryFolder:
     # Removing.
 
     def _remove_of(self, tapes: frozenset[str]) -> list[str]:
-        """Remove what is made from these tapes; return the conversations, as far as they are known."""
+        """Remove the files generated from these tapes; return the known affected sessions."""
         removed = []
         for into in self._made():
             state = _state_in(into)
-            # A kill may have come between the files and their state.
+            # A crash may have come between the files and their state.
             if state is None or not tapes.isdisjoint((state.session, state.home)):
                 _remove(into)
                 removed += [state.session] if state is not None else []
@@ -369,12 +370,12 @@ class MemoryFolder:
                 _remove(into)
 
     def _made(self) -> list[Path]:
-        """Return the folders that were made here; others may lie beside them."""
+        """Return the folders created here; others may be beside them."""
         return sorted(one.parent for one in self._folder.glob(f"*/{_STATE}*"))
 
 
 def _state_in(into: Path) -> _State | None:
-    """Return what is noted in a folder; None where it is not whole, or of another folder."""
+    """Return the state stored in a folder; None if it is incomplete or of another folder."""
     try:
         state = _State(**json.loads((into / _STATE).read_bytes()))
         return state if folder_name(state.session) == into.name and dict(state.versions) else None
@@ -396,7 +397,7 @@ def _stamps(into: Path) -> dict[str, list[int]]:
 def _write(into: Path, texts: dict[str, str], state: _State) -> None:
     private_directory(into)
     if not (into / _STATE).exists():
-        # From here on the folder counts as made here, whatever comes between.
+        # From here on the folder counts as created here, even after a crash.
         replace_file(into / _STATE, b"{}")
     for name, text in texts.items():
         replace_file(into / name, f"{NOTICE}\n\n{text}".encode("utf-8", "backslashreplace"))
@@ -405,7 +406,7 @@ def _write(into: Path, texts: dict[str, str], state: _State) -> None:
 
 
 def _remove(into: Path) -> None:
-    """Remove what was written into a folder, the state last, and the folder if nothing else is in it."""
+    """Remove the files written to a folder, the state last, and the folder if it is empty then."""
     if not into.is_dir():
         return
     for name in (MEMORY_FILE, HISTORY_FILE, _STATE):

@@ -1,7 +1,7 @@
-"""What the memory bus holds as files that people read: problems, shared values, beliefs. Pure.
+"""Render facts, history, problems, references and beliefs as Markdown files. Pure.
 
-Rule 1: a record is a section under its name; what somebody said stands as it is, behind no markup.
-Rule 2: what was erased or has expired is in none.
+Rule 1: a record is a section under its name; people's text is unchanged, without markup.
+Rule 2: erased and expired records are left out.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _TIME = "%Y-%m-%d %H:%M"
 
 
 def problems_md(held: Compartments, now: datetime, timezone: tzinfo) -> str:
-    """Return ``problems.md``: each problem with its state, its summary, and its working set.
+    """Render ``problems.md``: each problem with its state, summary and working set.
 
     Args:
-        held: Of the session's tape.
-        now: What has expired by then is left out; aware.
-        timezone: Of the times shown.
+        held: The compartments of the session's tape.
+        now: The current time, timezone-aware; what has expired is left out.
+        timezone: Timezone of displayed times.
     """
     names = dict.fromkeys([GENERAL_PROBLEM, *held.problems])
     found = [one for one in map(held.problem, names) if one is not None]
@@ -85,10 +85,10 @@ def _items(working: WorkingSet) -> Iterator[str]:
 
 
 def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
-    """Return a section of ``references.md``.
+    """Render a section of ``references.md``.
 
     Args:
-        versions: Of one key with their citations, newest first; the first is the current one.
+        versions: The versions of one key with their citations, newest first; the first is current.
     """
     listed = list(versions)
     [current, cited], older = listed[0], listed[1:]
@@ -108,14 +108,14 @@ def belief_md(
     now: datetime,
     timezone: tzinfo,
 ) -> str:
-    """Return a section of ``beliefs.md``.
+    """Render a section of ``beliefs.md``.
 
     Args:
         one: The belief.
-        facts: Of its scope, with its other beliefs.
-        entries: What it rests on of tapes, by id; None for what is not there.
-        now: How sure it is by then; aware.
-        timezone: Of the times shown.
+        facts: The facts and beliefs of its scope.
+        entries: The tape entries among its evidence, by id; None for missing ones.
+        now: The time for which to compute the confidence; timezone-aware.
+        timezone: Timezone of displayed times.
     """
     more = [f"{key}: {_told(held)}" for key, held in one.content.items() if key != "text"]
     sure = f"{one.confidence_at(now):.2f}"
@@ -149,7 +149,7 @@ def _ground(
 
 
 def _told(value: Any) -> str:
-    """Return a value in words, on one line."""
+    """Return a value as text on one line."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return "; ".join(map(_line, value))
     return _line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -162,21 +162,21 @@ def _line(text: str) -> str:
 NOTICE = (
     "<!-- tapebot writes this file from its tapes: changes made here are lost, and never read. -->"
 )
-"""The first line of files that are kept current."""
+"""The first line of generated files that are kept up to date."""
 
 OTHER = "Other"
-"""The heading of facts that are about nothing in particular."""
+"""The heading of facts without a subject."""
 
 _DATED = re.compile(r"\[\d{4}-\d\d-\d\d")
 _BLANKS = re.compile(r"\n\s*\n")
 
 
 def memory_md(facts: Iterable[Fact], before_facts: str = "") -> str:
-    """Return ``MEMORY.md``.
+    """Render ``MEMORY.md``.
 
     Args:
-        facts: That are believed.
-        before_facts: Long-term memory that was written before there were facts, as Markdown.
+        facts: The active facts.
+        before_facts: Long-term memory from before there were facts, as Markdown.
     """
     sections: dict[str, list[str]] = {}
     for subject, some in group_by_subject(facts).items():
@@ -190,15 +190,15 @@ def memory_md(facts: Iterable[Fact], before_facts: str = "") -> str:
 
 
 def history_md(entry: TapeEntry, timezone: tzinfo) -> str:
-    """Return an entry of a tape as a piece of ``HISTORY.md``; empty where it is none.
+    """Render an entry as a paragraph of ``HISTORY.md``; empty for entries that are no history.
 
     Args:
-        entry: Any.
-        timezone: Of the date that is put before a piece without one.
+        entry: Any entry of a tape.
+        timezone: Timezone of the date that is put before a paragraph without one.
     """
     if entry.kind != "event" or entry.name != HISTORY_EVENT:
         return ""
-    # A blank line would end it too early.
+    # A blank line would end the paragraph.
     text = _BLANKS.sub("\n", str(entry.data.get("entry") or "").strip())
     if not text:
         return ""

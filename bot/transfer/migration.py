@@ -1,11 +1,12 @@
-"""Moves all that a home holds to another place, and proves that it arrived.
+"""Copy a home between files and PostgreSQL and verify the copy.
 
-Rule 1: what is moved from is left as it is.
-Rule 2: nothing is written over: what is there and differs is told, and then nothing at all is copied.
-Rule 3: a move that was cut short is taken up by moving again; what is there already is compared.
-Rule 4: what was copied is read back and compared, entry by entry.
+Rule 1: the source stays unchanged.
+Rule 2: nothing is overwritten: if anything exists in both and differs, it is reported and nothing
+    is copied.
+Rule 3: an interrupted migration is continued by running it again, which compares what exists.
+Rule 4: copies are read back and compared, tapes entry by entry.
 
-Words that wait for an answer come last: where they are, all that they speak of is.
+Waiting messages are copied last, after everything that they refer to.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from bot.transfer.tape_comparison import (
 )
 
 ReportProgress = Callable[[str, str], None]
-"""Given a word for what became of a thing, and the thing with what is told of it."""
+"""Receives an outcome and a description of the item."""
 
 
 @dataclass(slots=True)
 class MigrationResult:
-    """What became of a move.
+    """The result of a migration.
 
     Attributes:
-        copied: Things that were copied, or would be.
-        tapes: How many are the same in both places.
-        entries: What they hold.
-        differing: Things that are there and differ; nothing is copied where there are any.
-        unreadable: Files that people sent and whose bytes are missing or damaged.
+        copied: How many items were copied, or would be.
+        tapes: How many tapes are the same in both places.
+        entries: How many entries these tapes have.
+        differing: How many items differ; if any do, nothing is copied.
+        unreadable: How many attachments are missing or damaged.
     """
 
     copied: int = 0
@@ -63,7 +64,7 @@ class MigrationResult:
 
 @dataclass(slots=True)
 class _Rest:
-    """What is not there yet."""
+    """The items that the target does not have yet."""
 
     tapes: list[str] = field(default_factory=list)
     blobs: list[str] = field(default_factory=list)
@@ -75,16 +76,16 @@ class _Rest:
 async def migrate_home(
     source: HomeStorage, target: HomeStorage, *, say: ReportProgress, dry_run: bool = False
 ) -> MigrationResult:
-    """Copy what is not there yet, and compare.
+    """Copy what the target does not have, and compare the rest.
 
     Args:
-        source: Left as it is. Nobody writes to either meanwhile.
-        target: Where it goes.
-        say: Told of each thing.
-        dry_run: Only look what would be done.
+        source: The home to copy from; stays unchanged. Nothing else may write to either home.
+        target: The home to copy to.
+        say: Called for each item.
+        dry_run: Only report what would be done.
 
     Raises:
-        TapeError: A tape cannot be read, or the storage refused; moving again goes on.
+        TapeError: A tape cannot be read, or the storage failed; running it again continues.
         TapebotError: Something else cannot be read or written.
     """
     moved = MigrationResult()
@@ -122,7 +123,7 @@ async def migrate_home(
 async def _compared(
     source: HomeStorage, target: HomeStorage, moved: MigrationResult, say: ReportProgress
 ) -> _Rest:
-    """Compare what is there already; return what is not."""
+    """Compare what exists in the target; return what does not."""
     rest = _Rest()
     there = set(await target.tapes.list_tapes())
     for tape in await source.tapes.list_tapes():
@@ -173,10 +174,10 @@ async def _compared_updates(
 
 
 async def _copy_tape(source: HomeStorage, target: HomeStorage, tape: str) -> TapeComparison:
-    """Copy a tape and read both back.
+    """Copy a tape, then read both back and compare them.
 
     Raises:
-        TapeWriteError: They are not the same.
+        TapeWriteError: The tapes differ.
     """
     seen = await read_tape_metadata(source.tapes, tape)
     async with aclosing(read_line_pages(source.tapes, tape)) as entries:
@@ -196,7 +197,7 @@ async def _copy_blobs(
     moved: MigrationResult,
     say: ReportProgress,
 ) -> None:
-    """Copy files that people sent; they are checked by their names when they are read."""
+    """Copy attachments; reading checks them against their names."""
     copied = size = 0
     for name in names:
         data = await source.read_blob(name)
@@ -226,7 +227,7 @@ async def _sizes(source: HomeStorage, tapes: Sequence[str]) -> dict[str, TapeMet
 def _would(
     rest: _Rest, sizes: dict[str, TapeMetadata], moved: MigrationResult, say: ReportProgress
 ) -> None:
-    """Say what would be done."""
+    """Report what would be done."""
     texts = [
         f"{tape}: up to entry {one.version:,}, {_many(len(one.segments), 'sealed segment')}"
         for tape, one in sizes.items()

@@ -1,8 +1,8 @@
-"""What nanobot leaves behind: sessions as JSONL or SQLite, ``MEMORY.md``, its history, daily notes.
+"""Import nanobot's sessions (JSONL or SQLite), and its memory by ``nanobot_memory``.
 
 A session file has a line of metadata (``"_type": "metadata"`` with ``key`` and
-``last_consolidated``), then a message a line in the provider's shape with a ``timestamp``. Releases
-from 0.3.6 on keep the same records in ``sessions.sqlite3``.
+``last_consolidated``), then one message per line in the provider's format with a ``timestamp``.
+Releases from 0.3.6 on keep the same records in ``sessions.sqlite3``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OWN_CONSOLE = ("cli:direct", "cli:default")
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A session's raw parts: its key, metadata, and messages with where each stands."""
+    """A session's raw data: its key, metadata, and messages with their file and line."""
 
     key: str
     source: str
@@ -58,12 +58,12 @@ class _Record:
 
 
 def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
-    """Return what is found at a path. Blocking.
+    """Read the sessions and memory at a path. Blocking.
 
     Args:
-        path: nanobot's home (``~/.nanobot``), its workspace, one session file, or a folder with
-            ``MEMORY.md`` or ``HISTORY.md`` in it.
-        timezone: Of its times: nanobot writes them without one.
+        path: nanobot's home (``~/.nanobot``), its workspace, one session file, or a folder that
+            contains ``MEMORY.md`` or ``HISTORY.md``.
+        timezone: Timezone of its times, which nanobot writes without one.
     """
     found = ImportedData(BOT)
     taken: dict[str, str] = {}
@@ -92,7 +92,7 @@ def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
 
 
 def _records(path: Path, found: ImportedData) -> Iterator[_Record]:
-    """Yield the sessions at a path, those that nanobot itself would use before other copies."""
+    """Yield the sessions at a path; of several copies the one that nanobot uses comes first."""
     if path.is_file():
         yield from (
             _of_database(path, path, found)
@@ -133,7 +133,7 @@ def _of_file(file: Path, home: Path, found: ImportedData) -> _Record:
 
 
 def _key_of(stem: str) -> str:
-    """Return the session's key that a file's name stands for, where the file does not say."""
+    """Return the session's key from a file name, for files that do not contain it."""
     try:
         key = base64.urlsafe_b64decode(stem + "=" * (-len(stem) % 4)).decode()
         if ":" in key and base64.urlsafe_b64encode(key.encode()).decode().rstrip("=") == stem:
@@ -201,7 +201,7 @@ def _conversation(record: _Record, found: ImportedData, timezone: tzinfo) -> Imp
 def _entries(
     value: dict[str, Any], made: ImportedSession, moment: str, unanswered: PendingToolCalls
 ) -> list[TapeEntry]:
-    """Return a message as an entry; nothing where it is none."""
+    """Convert a message to entries; empty if it is no message."""
     role, content = value.get("role"), value.get("content")
     text, files = text_and_files(content)
     if role == "user":
@@ -231,7 +231,7 @@ def _heard(
         if isinstance(one, str):
             files = [*files, attachment(PurePath(one).name or one)]
     private = is_private(made.session)
-    # Only where two talk is the chat the person.
+    # Only in a private chat does the chat id identify the person.
     person = made.key.partition(":")[2] if private else "unknown"
     sender = {
         "id": _first_text(value, "sender_id", "user_id") or person,

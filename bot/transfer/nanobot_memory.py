@@ -1,4 +1,4 @@
-"""What nanobot remembers beside its sessions: ``MEMORY.md``, its history, daily notes."""
+"""Import nanobot's memory: ``MEMORY.md``, its history and daily notes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLANKS = re.compile(r"\n\s*\n")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _DATED = re.compile(r"\[(\d{4}-\d\d-\d\d[^\]]*)\]\s*")
 _RAW_LINE = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s+[A-Z][A-Z0-9_]*(?: \[tools: [^\]]*\])?:")
-# What an untouched MEMORY.md holds beside headings; nobody's memory.
+# Lines of an untouched MEMORY.md besides headings, which are no memory.
 _TEMPLATE = frozenset(
     {
         "This file stores important information that should persist across sessions.",
@@ -34,7 +34,7 @@ _TEMPLATE = frozenset(
 
 
 def holds_memory(folder: Path) -> bool:
-    """Say whether the files of a memory lie in a folder themselves."""
+    """Return whether a folder directly contains memory files."""
     return any((folder / name).is_file() for name in ("MEMORY.md", "HISTORY.md"))
 
 
@@ -43,9 +43,9 @@ def read_memory(folder: Path, home: Path, found: ImportedData, timezone: tzinfo)
 
     Args:
         folder: The folder.
-        home: What its files are shown relative to.
-        found: Takes what is found; its conversations take the history that names them.
-        timezone: Of its times: nanobot writes them without one.
+        home: The folder that displayed paths are relative to.
+        found: Receives the memory; its conversations receive history that names their session.
+        timezone: Timezone of its times, which nanobot writes without one.
     """
     memory = found.memory
     text = read_text(folder / "MEMORY.md", display_path(folder / "MEMORY.md", home), found.problems)
@@ -67,13 +67,13 @@ def read_memory(folder: Path, home: Path, found: ImportedData, timezone: tzinfo)
 def _history_lines(
     file: Path, home: Path, found: ImportedData, timezone: tzinfo
 ) -> list[TapeEntry]:
-    """Return the paragraphs of ``HISTORY.md``; each begins with its date in brackets."""
+    """Return the paragraphs of ``HISTORY.md``; each starts with its date in brackets."""
     name = display_path(file, home)
     parts: list[list[str]] = []
     raw = False
     for line in read_text(file, name, found.problems).split("\n"):
         dated = _DATED.match(line)
-        # A dump of messages has dated lines of its own.
+        # A dump of messages has dated lines itself.
         if dated and not (raw and _RAW_LINE.match(line)):
             raw = line[dated.end() :].startswith("[RAW]")
             parts.append([line])
@@ -96,7 +96,7 @@ def _history_records(
 ) -> list[TapeEntry]:
     """Return the records of ``history.jsonl``: ``{"cursor", "timestamp", "content"}``.
 
-    A record that names its session goes to that alone.
+    A record that names a session is added to that session only.
     """
     if not file.is_file():
         return []

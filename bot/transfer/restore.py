@@ -1,8 +1,8 @@
-"""Exports of tapes made into tapes again: ids, times and all else as they were.
+"""Restore exported tapes with their original ids and times.
 
-A store numbers what it is given anew, so an exact copy is no append. The lines of an export are those
-of a tape's file, so a restored tape is such a file, checked line by line, which takes its place whole:
-after a kill it is there or not.
+A store assigns new ids when appending, so an exact copy is no append. An export has the lines of a
+tape's file, so a restored tape is such a file, checked line by line and put in place at the end:
+after a crash it is there completely or not at all.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PORTION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class RestoredTape:
-    """What an export holds.
+    """The contents of an export.
 
     Attributes:
         session: The session's key.
-        entries: How many.
-        last: Id of the last.
+        entries: Number of entries.
+        last: Id of the last entry.
     """
 
     session: str
@@ -40,17 +40,17 @@ class RestoredTape:
 
 
 def restore_export(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> RestoredTape:
-    """Make a tape of an export. Blocking.
+    """Restore a tape from an export. Blocking.
 
     Args:
-        path: What ``tapebot tape export --format jsonl`` wrote.
-        folder: Where tapes are; locked by the caller, unless nothing is to be written.
-        dry_run: Only look whether it could be done.
+        path: A file written by ``tapebot tape export --format jsonl``.
+        folder: The folder of tapes; locked by the caller unless this is a dry run.
+        dry_run: Only check whether it can be done.
 
     Raises:
-        TapeExists: There is a tape of this session; it is left as it is.
-        InvalidEntry: The file is no whole export; the text names the line.
-        TapeWriteError: The storage refused; there is no new tape.
+        TapeExists: A tape of this session exists; it stays unchanged.
+        InvalidEntry: The file is no complete export; the message names the line.
+        TapeWriteError: The storage failed; there is no new tape.
         OSError: The file cannot be read.
     """
     with open_export(path) as (session, lines):
@@ -68,10 +68,10 @@ def restore_export(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> 
 
 @contextmanager
 def open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
-    """Open an export; yield the session that it is of, and its lines, which are checked on the way.
+    """Open an export; yield its session and its lines, which are checked as they are read.
 
     Raises:
-        InvalidEntry: The file is no export; of a later line, when its entry is asked for.
+        InvalidEntry: The file is no export. Iterating over the lines may raise it, too.
         OSError: The file cannot be read.
     """
     if not path.is_file():
@@ -83,10 +83,10 @@ def open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
 
 
 def _session(path: Path, file: IO[bytes]) -> str:
-    """Return the session that the first line names.
+    """Return the session named in the first line.
 
     Raises:
-        InvalidEntry: It names none.
+        InvalidEntry: The line is no header that names a session.
     """
     line = decode_line(file.readline())
     named = line.entry.data.get("session") if line and line.entry.name == HEADER_EVENT else None
@@ -103,7 +103,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
     """Yield the lines of a file.
 
     Raises:
-        InvalidEntry: A line is none, or its id is not higher than the one before.
+        InvalidEntry: A line is damaged, or its id is not higher than the one before.
     """
     last = 0
     for number, raw in enumerate(file, start=1):
@@ -125,7 +125,7 @@ def _copied(lines: Iterator[TapeLine], out: IO[bytes]) -> Iterator[TapeLine]:
 
 
 def counted(session: str, lines: Iterable[TapeLine]) -> RestoredTape:
-    """Go through lines; return what they come to."""
+    """Count the entries and return them with the last id."""
     count = last = 0
     for line in lines:
         count, last = count + 1, line.entry.id

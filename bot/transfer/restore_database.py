@@ -1,4 +1,4 @@
-"""Exports of tapes made into tapes of a database, where other processes may be at work."""
+"""Restore exported tapes to PostgreSQL, while other processes may use it."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _PORTION = 500
 async def restore_to_database(
     path: Path, store: TapeStore, database: Database, workspace: str, *, dry_run: bool = False
 ) -> RestoredTape:
-    """Make a tape of an export.
+    """Restore a tape from an export.
 
     Args:
-        path: What ``tapebot tape export --format jsonl`` wrote.
-        store: The database's tapes.
-        database: Where they are.
-        workspace: That of the tapes.
-        dry_run: Only look whether it could be done.
+        path: A file written by ``tapebot tape export --format jsonl``.
+        store: The tape store of the database.
+        database: The database.
+        workspace: The workspace of the tapes.
+        dry_run: Only check whether it can be done.
 
     Raises:
-        TapeExists: There is a tape of this session; it is left as it is.
-        InvalidEntry: The file is no whole export; the text names the line.
-        TapeWriteError: The database refused; there is no new tape.
+        TapeExists: A tape of this session exists; it stays unchanged.
+        InvalidEntry: The file is no complete export; the message names the line.
+        TapeWriteError: The database failed; there is no new tape.
         OSError: The file cannot be read.
     """
-    # Once to see that it is whole, and where it ends.
+    # A first pass checks the whole file and finds the last id.
     found = await anyio.to_thread.run_sync(_look, path)
     try:
         await store.version(found.session)

@@ -1,4 +1,4 @@
-"""What is believed in a session, read from its tapes alone: also beside a running bot."""
+"""Read a session's facts, zone and working sets from its tapes, without a running bot."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class SessionMemory:
     """A session's memory.
 
     Attributes:
-        session: Its key.
-        home: The tape that its facts are on.
-        facts: Those facts.
+        session: The session's key.
+        home: The tape of its facts.
+        facts: The facts on that tape.
         zone: Its memory zone.
-        own: What its own tape holds: facts of its own, problems, working sets.
+        own: The fold of its own tape: its own facts, problems, working sets.
     """
 
     session: str
@@ -39,18 +39,18 @@ class SessionMemory:
 
     @property
     def notes(self) -> Sequence[DailyNote]:
-        """Notes of days, oldest first."""
+        """Daily notes, oldest first."""
         return self.zone.dailies
 
     def memory_md(self) -> str:
-        """Return ``MEMORY.md``."""
-        # No session that was opened since there are facts has anything else in its zone.
+        """Render ``MEMORY.md``."""
+        # The zone's long-term memory counts only for sessions from before there were facts.
         before = "" if self.facts.last_entry_id else self.zone.long_term
         return memory_md(self.facts.active(), before)
 
 
 async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
-    """Read a session's memory, all of its tape; writes nothing, and costs the memory of a portion.
+    """Read a session's memory from its whole tape in batches; writes nothing.
 
     Raises:
         TapeNotFound: There is no such session.
@@ -62,7 +62,7 @@ async def read_session_memory(store: TapeStore, session: str) -> SessionMemory:
                 zone.apply(entry)
                 facts.apply(entry)
                 if entry.kind == "event" and entry.name == TURN_START:
-                    # A working set lives on while its problem is worked on.
+                    # A working set stays valid while its problem is worked on.
                     held = facts.compartments
                     held.last_used = parse_utc_time(entry.meta.get("ts")) or held.last_used
                 if entry.kind == "event" and entry.name == SCOPE_EVENT:

@@ -1,8 +1,8 @@
-"""What a home holds, as a place that it can be moved from and to: files, or a database.
+"""Define the storage interface that a migration copies from and to.
 
-Rule 1: what is read from a place does not change it.
-Rule 2: each ``keep`` puts its thing there whole, or not at all, also after a kill.
-Rule 3: a ``keep`` is only asked for where the place has nothing of that name yet.
+Rule 1: reading does not change a home.
+Rule 2: each ``write`` method writes its item completely or not at all, even after a crash.
+Rule 3: a ``write`` method is only called if the home has nothing of that name yet.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from bot.tape.codec import TapeLine
 from bot.tape.store import Segment, TapeStore
 
 Pages = AsyncIterable[Sequence[TapeLine]]
-"""Entries with their links in the order of their ids, some at a time."""
+"""Batches of entries with their links, in order of ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapeMetadata:
-    """What a tape is beside its entries.
+    """The properties of a tape besides its entries.
 
     Attributes:
-        title: Shown to people.
-        version: The newest id that is taken.
-        segments: What is sealed of it, oldest first; all after them is live.
+        title: A title to display.
+        version: The newest id in use.
+        segments: The sealed segments, oldest first; entries after them are live.
     """
 
     title: str | None
@@ -39,11 +39,11 @@ class TapeMetadata:
 
 @dataclass(frozen=True, slots=True)
 class BusState:
-    """What the message bus holds.
+    """The contents of the message bus.
 
     Attributes:
-        messages: Accepted and not done with, in order, each with when it was accepted.
-        seen: Sessions and ids of messages that are done with, oldest first.
+        messages: Accepted but unfinished messages in order, each with the time of acceptance.
+        seen: Sessions and ids of finished messages, oldest first.
     """
 
     messages: tuple[tuple[datetime, Inbound], ...] = ()
@@ -53,81 +53,81 @@ class BusState:
 def in_order(
     messages: Iterable[tuple[datetime, Inbound]],
 ) -> tuple[tuple[datetime, Inbound], ...]:
-    """Return messages as they were accepted, where only the order in each session is known for sure."""
+    """Return messages in order of acceptance, given the certain order within each session."""
     counts: Counter[str] = Counter()
     newest: dict[str, datetime] = {}
     placed = []
     for at, inbound in messages:
         session = inbound.session
         counts[session] += 1
-        # A clock may be set back.
+        # The clock may have been set back.
         newest[session] = max(at, newest.get(session, at))
         placed.append(((newest[session], session, counts[session]), (at, inbound)))
     return tuple(message for _, message in sorted(placed, key=lambda one: one[0]))
 
 
 UpdateKey = tuple[str, int]
-"""A channel's folder name and the id of an update that it took and has not handled."""
+"""A channel's folder name and the id of an update that it has received but not handled."""
 
 
 class HomeStorage(Protocol):
-    """A home, wherever it is kept. Nobody else writes to it meanwhile."""
+    """A home in files or a database. Nothing else may write to it meanwhile."""
 
     @property
     def location(self) -> str:
-        """Where it is, for people; without secrets."""
+        """Where the home is, to be displayed; without secrets."""
         ...
 
     @property
     def tapes(self) -> TapeStore:
-        """Its tapes, to be read."""
+        """The tape store, for reading."""
         ...
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
-        """Make a tape as another place holds it: ids, times, digests and all else as they are.
+        """Create a copy of a tape with the same ids, times and digests.
 
         Raises:
-            TapeExists: There is something of it already that differs.
-            TapeWriteError: The storage refused; there is no such tape.
+            TapeExists: The tape, or a part of it, exists and differs.
+            TapeWriteError: The storage failed; there is no such tape.
         """
         ...
 
     async def read_bus_state(self) -> BusState:
-        """Return what the bus holds."""
+        """Return the contents of the bus."""
         ...
 
     async def write_bus_state(self, waiting: BusState) -> None:
-        """Put messages and ids where the bus holds none."""
+        """Write messages and ids to an empty bus."""
         ...
 
     async def read_access_list(self) -> AccessList:
-        """Return who was let in.
+        """Return the access list.
 
         Raises:
-            SettingsError: What says so is damaged.
+            SettingsError: The access list is damaged.
         """
         ...
 
     async def write_access_list(self, roster: AccessList) -> None:
-        """Say who was let in, where nobody is."""
+        """Write the access list, where it is empty."""
         ...
 
     def blob_names(self) -> AsyncGenerator[str, None]:
-        """Yield the names of files that people sent: the SHA-256 of each one's bytes."""
+        """Yield the names of all attachments: the SHA-256 of their bytes."""
         ...
 
     async def read_blob(self, name: str) -> bytes | None:
-        """Return a file's bytes; None where they are missing or damaged."""
+        """Return an attachment's bytes; None if they are missing or damaged."""
         ...
 
     async def write_blob(self, data: bytes) -> None:
-        """Keep a file's bytes under their SHA-256."""
+        """Store an attachment under its SHA-256."""
         ...
 
     async def read_updates(self) -> dict[UpdateKey, bytes]:
-        """Return what channels took and have not handled, as JSON."""
+        """Return updates, as JSON, that channels have received but not handled."""
         ...
 
     async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
-        """Have channels handle these when they run again."""
+        """Store updates for the channels to handle when they run again."""
         ...

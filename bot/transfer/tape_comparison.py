@@ -1,4 +1,4 @@
-"""A tape in two places: whether it is the same there, entry by entry, digest by digest."""
+"""Compare a tape in two stores, entry by entry and digest by digest."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class TapeComparison:
-    """What two places hold of a tape.
+    """The result of comparing a tape in two stores.
 
     Attributes:
-        entries: How many the first one has.
+        entries: How many entries the first one has.
         digest: SHA-256 over the lines of those entries, as ``bot.tape.codec`` writes them.
-        difference: The first thing that differs, for people; None where the tapes are the same.
+        difference: The first difference, to be displayed; None if the tapes are the same.
     """
 
     entries: int
@@ -32,7 +32,7 @@ class TapeComparison:
 
 
 async def read_tape_metadata(store: TapeStore, tape: str) -> TapeMetadata:
-    """Return what a tape is beside its entries.
+    """Return a tape's properties besides its entries.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -42,19 +42,19 @@ async def read_tape_metadata(store: TapeStore, tape: str) -> TapeMetadata:
 
 
 async def read_line_pages(store: TapeStore, tape: str) -> AsyncGenerator[list[TapeLine], None]:
-    """Yield a tape's entries with their links, oldest first, some at a time."""
+    """Yield a tape's entries with their links, oldest first, in non-empty batches."""
     async with aclosing(read_line_batches(store, tape)) as found:
         async for page in found:
-            # A reset drops entries, and no page of them stays.
+            # A reset may leave batches without entries.
             if page:
                 yield page
 
 
 async def compare_tape(here: TapeStore, there: TapeStore, tape: str) -> TapeComparison:
-    """Read a tape in both places, whatever its length, and compare all that it holds.
+    """Read a tape from both stores in batches and compare everything.
 
     Raises:
-        TapeNotFound: One of them has no such tape.
+        TapeNotFound: A store has no such tape.
     """
     ours, theirs = await read_tape_metadata(here, tape), await read_tape_metadata(there, tape)
     difference = _shapes(ours, theirs)
@@ -90,14 +90,14 @@ def _named(one: TapeMetadata) -> str:
 def _first(
     ours: Sequence[TapeEntry], lines: Sequence[bytes], theirs: Sequence[TapeEntry]
 ) -> str | None:
-    """Return the first difference between entries of one range of ids."""
+    """Return the first difference between the entries of an id range."""
     for place, (entry, line) in enumerate(zip(ours, lines, strict=True)):
         if place == len(theirs):
             return f"entry {entry.id} is not there"
         other = theirs[place]
         if other.id != entry.id:
             return f"entry {min(entry.id, other.id)} is in one place only"
-        # Lines tell what values do not: 1 from 1.0, two halves of a sign from the sign.
+        # Lines differ where values are equal: 1 and 1.0, a surrogate pair and its character.
         if encode_entries([other]) != line:
             return f"entry {entry.id} differs in its {_part(entry, other)}"
     if len(theirs) > len(ours):
@@ -106,7 +106,7 @@ def _first(
 
 
 def _links(ours: Sequence[TapeLine], theirs: Sequence[TapeLine]) -> str | None:
-    """Return the first difference between the digests of entries that are the same."""
+    """Return the first difference between the links of equal entries."""
     for here, there in zip(ours, theirs, strict=True):
         if here.link != there.link:
             return f"entry {here.entry.id} has another digest"

@@ -1,7 +1,7 @@
-"""A tape's files made from what another place holds of it. All blocking.
+"""Write a tape's files from the entries and metadata of a tape in another place. Blocking.
 
-Each part is written beside its name and takes its place when all are whole, the live file last: only
-then is there a tape. What a kill leaves is parts that are whole, which are found again, or files
+Each part is written beside its name and renamed when all are complete, the live file last: only
+then does the tape exist. A crash leaves complete parts, which are recognised later, or files
 ``….new``, which are removed when the folder is locked.
 """
 
@@ -25,15 +25,15 @@ from bot.transfer.storage import TapeMetadata
 
 
 class TapeFileWriter:
-    """The files of one tape, while they are being made.
+    """Write the files of one tape.
 
     Args:
-        folder: Where; locked.
+        folder: The tapes' folder, locked by the caller.
         tape: The session's key.
-        shape: What it is beside its entries.
+        shape: The tape's title, version and segments.
 
     Raises:
-        TapeExists: There are files of this tape that are not those of an earlier try.
+        TapeExists: There are files of this tape that no earlier attempt left.
     """
 
     def __init__(self, folder: TapeFolder, tape: str, shape: TapeMetadata) -> None:
@@ -58,10 +58,10 @@ class TapeFileWriter:
         self._last = 0
 
     def write(self, lines: Sequence[TapeLine]) -> None:
-        """Write entries with their links, each into its part.
+        """Write entries with their links to their parts.
 
         Raises:
-            OSError: The storage refused.
+            OSError: The storage failed.
         """
         for line in lines:
             while self._out is None or line.entry.id > self._end:
@@ -71,19 +71,19 @@ class TapeFileWriter:
             self._last = line.entry.id
 
     def finish(self) -> None:
-        """Give the parts their names, the live file last.
+        """Rename the parts, the live file last.
 
         Raises:
-            TapeExists: An earlier try left something else under one of the names.
-            TapeWriteError: Nothing can be read of what should be the live file.
-            OSError: The storage refused.
+            TapeExists: A segment's file exists with other content.
+            TapeWriteError: No entry of the live part is readable.
+            OSError: The storage failed.
         """
         while self._at < len(self._parts):
             self._turn()
         assert self._out is not None
         if not self._out.tell():
             raise TapeWriteError(f"tape {self._tape} has no readable entry after its last segment")
-        # Ids that are taken by what cannot be read.
+        # Empty lines stand for ids whose entries are unreadable.
         self._out.write(b"\n" * (self._shape.version - self._last))
         self._close()
         for segment, path in self._parts:
@@ -100,7 +100,7 @@ class TapeFileWriter:
         sync_directory(self._folder.root)
 
     def give_up(self) -> None:
-        """Remove what was begun."""
+        """Remove unfinished files."""
         self._open.close()
         for path in self._paths():
             _fresh(path).unlink(missing_ok=True)
@@ -111,7 +111,7 @@ class TapeFileWriter:
         return self._parts[self._at][0].last_id if self._at < len(self._parts) else 1 << 62
 
     def _turn(self) -> None:
-        """Go on with the next part."""
+        """Start the next part."""
         self._close()
         self._at += 1
         path = _fresh(list(self._paths())[self._at])
@@ -131,7 +131,7 @@ class TapeFileWriter:
 
 
 def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:
-    """Return a segment under a name that a file of this tape may have: its own, where that is one."""
+    """Return a segment with a valid file name of this tape: its own if that is one."""
     tail = f"{segment.first_id}-{segment.last_id}.jsonl"
     own = re.compile(re.escape(folder.stem(tape)) + r"\.\d{8}T\d{6}Z\." + re.escape(tail))
     if own.fullmatch(segment.name):

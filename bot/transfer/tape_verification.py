@@ -1,4 +1,4 @@
-"""Checking a tape of any store: what its entries say, judged as the lines of a file are."""
+"""Verify a tape of any store with the rules for tape files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _TRIES = 20
 
 
 async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
-    """Return what was found; others may write to the tape meanwhile.
+    """Verify a tape; other processes may write to it meanwhile.
 
     Raises:
         TapeNotFound: There is no such tape.
-        TapeError: It was turned over again and again while it was checked.
+        TapeError: It was archived or reset again and again during verification.
     """
     for _ in range(_TRIES):
         seen = await read_tape_metadata(store, tape)
@@ -42,7 +42,7 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
 async def _lines(
     store: TapeStore, tape: str, check: TapeVerifier, first: int, last: int
 ) -> int | None:
-    """Check a range of ids; return the first one that is there."""
+    """Verify an id range; return the first existing id."""
     found, offset = None, 0
     while first <= last:
         upto = min(last, first + _PAGE - 1)
@@ -56,11 +56,11 @@ async def _lines(
 
 
 async def _encoded(store: TapeStore, tape: str, line: TapeLine) -> bytes:
-    """Return a line as a file has it; one that cannot be read where it is not what its digest says."""
+    """Encode a line as in a file; one that does not match its digest becomes unreadable."""
     try:
         return encode_line(line)
     except InvalidEntry:
-        # It may have been erased between the looks at entry and link.
+        # It may have been erased between reading the entry and its link.
         again = await read_chained_lines(store, tape, line.entry.id, line.entry.id)
     try:
         return b"".join(map(encode_line, again))

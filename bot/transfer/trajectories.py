@@ -1,12 +1,12 @@
-"""A tape as examples for training a chat model, one line a phase. Pure.
+"""Convert a tape to examples for training a chat model, one line per phase. Pure.
 
-Rule 1: a phase ends where a boundary anchor begins the next; what the anchor keeps in view
-    (``keep_from``) belongs to the next, so that no turn is torn and nothing is there twice.
-Rule 2: messages are those of the view: edits in their places, queued messages where they joined, each
-    tool call followed by its results. The tail of a single request (recalled passages) is on no tape's
-    view, and so not here.
-Rule 3: an example has the system prompt of its first turn, begins with a user and ends with an answer;
-    a phase without an answer gives none.
+Rule 1: a phase ends where a boundary anchor starts the next; what the anchor keeps in view
+    (``keep_from``) belongs to the next, so that no turn is split and nothing occurs twice.
+Rule 2: messages are those of the view: edits in their places, queued messages where they joined,
+    each tool call followed by its results. What was added to a single request (recalled passages)
+    is not in a tape's view, and so not here.
+Rule 3: an example has the system prompt of its first turn, starts with a user and ends with an
+    answer; a phase without an answer gives none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNBOUND = 1 << 62
 
 
 class Trajectories:
-    """Takes a tape's entries in order and gives a line for each phase that has ended.
+    """Convert a tape's entries in order to one line per finished phase.
 
     A line is ``{"messages": [...]}`` as in the chat fine-tuning format: roles ``system``, ``user``,
     ``assistant`` (with ``tool_calls``) and ``tool`` (with ``tool_call_id``).
@@ -47,7 +47,7 @@ class Trajectories:
         self._prompts: list[TapeEntry] = []
 
     def take(self, entry: TapeEntry) -> Iterator[bytes]:
-        """Take one entry in; yield the phase that it ends, if it ends one."""
+        """Add an entry; yield the phase that it ends, if any."""
         self._hear(entry)
         if entry.is_boundary:
             keep = entry.data.get("keep_from")
@@ -70,7 +70,7 @@ class Trajectories:
         yield from self._end(_UNBOUND)
 
     def _hear(self, entry: TapeEntry) -> None:
-        """Keep of what was overheard what a turn takes in; the rest is of no use to the next."""
+        """Keep overheard messages that a turn takes in; forget the others at the next turn."""
         for one in joined_message_ids(entry):
             if one in self._overheard:
                 self._queued[one] = self._overheard.pop(one)
@@ -79,7 +79,7 @@ class Trajectories:
             self._overheard.clear()
 
     def _end(self, before: int) -> Iterator[bytes]:
-        """Yield the phase that is made of what stands before an id, and forget it."""
+        """Yield the phase of the entries before an id, and forget it."""
         phase = [entry for entry in self._seen if entry.id < before]
         window = WindowFold(
             _UNBOUND, _UNBOUND, entries=phase, queued=self._queued, edits=self._edits
@@ -103,9 +103,9 @@ class Trajectories:
         self._prompts = [*earlier[-1:], *[one for one in self._prompts if one.id >= before]]
 
     def _prompt(self, first: int, before: int) -> str:
-        """Return the first system prompt of a phase; where it has none of its own, the last before.
+        """Return the first system prompt of a phase; without one the last before it.
 
-        The prompt is written after the message that it is for.
+        A prompt is written after the message that it is for.
         """
         earlier = [one for one in self._prompts if one.id < before]
         own = [one for one in earlier if one.id > first]
@@ -114,7 +114,7 @@ class Trajectories:
 
 
 def _example(messages: list[ChatMessage]) -> list[dict[str, Any]]:
-    """Return messages from the first of a user to the last answer."""
+    """Return the messages from the first user message to the last answer."""
     roles = [message["role"] for message in messages]
     first = roles.index("user") if "user" in roles else len(roles)
     last = len(messages)

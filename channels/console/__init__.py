@@ -1,4 +1,4 @@
-"""The console: a chat in the terminal, or questions and answers through pipes."""
+"""The console channel: an interactive chat in the terminal, or line by line through pipes."""
 
 from channels.console.channel import ConsoleChannel
 

@@ -1,4 +1,4 @@
-"""The console channel: chooses between the terminal and the pipes."""
+"""The console channel: interactive at a terminal, else piped."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from channels.console.piped import PipedConversation
 
 
 class ConsoleChannel:
-    """The person who started the program, at its standard input and output.
+    """A chat on standard input and output, with the person who started the program.
 
-    Both a terminal: a prompt with history, completion and streamed answers. Otherwise each line
-    of the input is a message, and only answers reach the output.
+    If both are a terminal: a prompt with history, completion and streamed answers. Otherwise each
+    line of the input is a message, and only answers reach the output.
 
     Args:
-        history_file: Where typed lines are kept for the arrow keys, made with mode 0600 in a
-            directory of mode 0700; None keeps them for this run only.
+        history_file: Stores typed lines for the arrow keys, created with mode 0600 in a directory
+            of mode 0700; None keeps them in memory.
         user_name: The name shown to the bot.
         chat_id: The platform's id of the conversation.
         commands: Name and description of each slash command, for completion.
@@ -43,16 +43,16 @@ class ConsoleChannel:
 
     @property
     def name(self) -> str:
-        """The first part of its session's key."""
+        """The first part of the channel's session key."""
         return "console"
 
     async def run(self, port: ChannelPort) -> None:
         """Serve until the input ends, the person leaves, the output breaks or the bus closes."""
         author = InboundFactory(self._address, self._sender)
-        # A descriptor that was closed before the program started is None here.
+        # Each is None if its descriptor was closed before the program started.
         source, sink = sys.stdin, sys.stdout
         if source is not None and sink is not None and source.isatty() and sink.isatty():
-            # The terminal's libraries take half of the start-up time; pipes do without them.
+            # Imported here: the terminal's libraries take half of the start-up time.
             from channels.console.interactive import InteractiveConversation
 
             await InteractiveConversation(

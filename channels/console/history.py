@@ -1,10 +1,10 @@
-"""The file of typed lines: who may change it, and how some are taken out of it.
+"""Erase entries from the console's history file, with locking.
 
-Its format is prompt_toolkit's: ``+`` begins each line of an entry, and any other line (an empty one,
-``#`` and the time) ends it.
+The format is prompt_toolkit's: each line of an entry begins with ``+``; any other line (an empty
+one, or ``#`` and the time) ends it.
 
-Rule 1: whoever changes the file holds its lock, of the file that has the name now.
-Rule 2: after a kill the file is the old or the new one, whole.
+Rule 1: whoever changes the file holds the lock of the file that currently has its name.
+Rule 2: if the process is killed, the file is the old or the new one in full.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from channels.private_files import write_private
 
 FileStamp = tuple[int, int, int]
-"""What changes whenever the file does."""
+"""Inode, size and modification time, which change whenever the file does."""
 
 _ENTRY, _TIME = b"+", b"#"
 
 
 def file_stamp(file: Path) -> FileStamp | None:
-    """Return the file's stamp; None where there is no file.
+    """Return the file's stamp; None if it does not exist.
 
     Raises:
-        OSError: It cannot be looked at.
+        OSError: ``stat`` failed.
     """
     try:
         found = file.stat()
@@ -39,7 +39,7 @@ def file_stamp(file: Path) -> FileStamp | None:
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Hold the file's lock, waiting for it; the file is made where there is none.
+    """Hold the file's exclusive lock for the block; create the file if it does not exist.
 
     Raises:
         OSError: It cannot be opened or locked.
@@ -56,17 +56,17 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def erase_history_entries(file: Path, holds: Callable[[str], bool]) -> int:
-    """Take entries out of the file for good; a prompt that is open notices by itself.
+    """Erase entries from the file; an open prompt detects the change.
 
     Args:
-        file: The history.
-        holds: Says of an entry's text whether it has to go.
+        file: The history file.
+        holds: Returns whether an entry with this text must be erased.
 
     Returns:
-        How many there were.
+        The number of erased entries.
 
     Raises:
-        OSError: The storage refused; the file is as before.
+        OSError: Reading or writing failed; the file is unchanged.
     """
     if not file.exists():
         return 0
@@ -78,7 +78,7 @@ def erase_history_entries(file: Path, holds: Callable[[str], bool]) -> int:
 
 
 def remove_entries(data: bytes, holds: Callable[[str], bool]) -> tuple[bytes, int]:
-    """Return a history less some entries, the others byte for byte, and how many are gone."""
+    """Return a history without some entries, otherwise unchanged, and how many were removed."""
     kept: list[bytes] = []
     gone = 0
     for entry in _entries(data):
@@ -90,10 +90,10 @@ def remove_entries(data: bytes, holds: Callable[[str], bool]) -> tuple[bytes, in
 
 
 def _entries(data: bytes) -> Iterator[bytes]:
-    """Yield each entry with the lines above it; at the end what is no entry's."""
+    """Yield each entry with the lines above it, and at the end the remaining lines."""
     lines: list[bytes] = []
     in_entry = False
-    # Not ``splitlines``: a carriage return is a part of what was typed.
+    # Not ``splitlines``: a carriage return is a part of the typed text.
     for line in BytesIO(data):
         if in_entry and not line.startswith(_ENTRY):
             yield b"".join(lines)

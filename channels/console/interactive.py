@@ -1,7 +1,7 @@
 """The console at a terminal: a prompt that stays usable while the bot works.
 
-Rule 1: only finished text enters the scrollback. What is streamed stands above the prompt and is
-replaced there, so nothing is ever shown twice.
+Rule 1: only complete answers enter the scrollback. A streamed answer is displayed above the prompt
+and replaced there, so that no text is displayed twice.
 Rule 2: an answer is reported once it has been written.
 """
 
@@ -45,12 +45,12 @@ _MAX_UNSENT = 64
 
 
 class InteractiveConversation:
-    """A conversation at the terminal that standard input and output are.
+    """A conversation at the terminal of standard input and output.
 
     Args:
-        author: Writes the inbounds.
-        port: The channel's ends of the bus.
-        history_file: Where typed lines are kept; None keeps them for this run only.
+        author: Creates the inbound messages.
+        port: The channel's access to the bus.
+        history_file: Stores typed lines; None keeps them in memory.
         commands: Name and description of each slash command.
         banner: Printed first.
     """
@@ -87,7 +87,7 @@ class InteractiveConversation:
 
     async def run(self) -> None:
         """Serve until the person leaves or the bus closes."""
-        # Whatever else prints, warnings and logs, then lands above the prompt.
+        # Other output, such as warnings and logs, is then printed above the prompt.
         with create_app_session(self._keyboard, self._output), patch_stdout():
             if self._banner:
                 self._write(f"{self._banner}\n\n")
@@ -96,14 +96,14 @@ class InteractiveConversation:
                 tasks.start_soon(self._animate)
                 async with anyio.create_task_group() as sending:
                     sending.start_soon(self._send_all, tasks.cancel_scope)
-                    # Raw between two prompts, too.
+                    # Keep raw mode between two prompts as well.
                     with self._unsent, self._keyboard.raw_mode():
                         await self._read_all()
                 self._write(f"{_FAREWELL}\n")
                 tasks.cancel_scope.cancel()
 
     async def _read_all(self) -> None:
-        """Take what is typed until the person leaves."""
+        """Read typed messages until the person leaves."""
         while True:
             try:
                 text = clean_input(await self._prompt.prompt_async(set_exception_handler=False))
@@ -121,12 +121,12 @@ class InteractiveConversation:
         try:
             self._unsent.send_nowait(inbound)
         except anyio.WouldBlock:
-            # There is no prompt until there is room: Ctrl-C ends the program meanwhile.
+            # Without a prompt until the queue has space, Ctrl-C must end the program.
             with self._keyboard.temporary_cooked_mode():
                 await self._unsent.send(inbound)
 
     async def _send_all(self, conversation: anyio.CancelScope) -> None:
-        """Publish in the order of typing, the typing never waiting for it."""
+        """Publish messages in the order of typing, without blocking the prompt."""
         with self._to_send:
             async for inbound in self._to_send:
                 try:
@@ -151,7 +151,7 @@ class InteractiveConversation:
             self._refresh()
 
     async def _animate(self) -> None:
-        """Turn the spinner while there is something to wait for."""
+        """Animate the spinner while the bot is busy."""
         while True:
             await self._work.wait()
             while self._turn.busy:
@@ -171,7 +171,7 @@ class InteractiveConversation:
         self._prompt.app.invalidate()
 
     def _interrupted(self, event: KeyPressEvent) -> None:
-        """Handle Ctrl-C: clear what was typed, else end the turn, else the program."""
+        """Handle Ctrl-C: clear the typed text, or else stop the turn, or else leave."""
         if event.current_buffer.text:
             event.current_buffer.reset()
             if self._dumb:
@@ -187,7 +187,7 @@ class InteractiveConversation:
                 self._write(f"\n{LEAVE_HINT}\n{PROMPT}")
 
     def _stop(self) -> bool:
-        """Ask for the turn to end; return whether there was room for the message."""
+        """Send ``/stop``; return whether the queue had space for it."""
         stop = self._author.create(_STOP)
         try:
             self._unsent.send_nowait(stop)
@@ -198,11 +198,11 @@ class InteractiveConversation:
         return True
 
     async def _show(self, text: str) -> None:
-        """Write above the prompt, and return once it is written."""
+        """Write above the prompt; return once it is written."""
 
         def write() -> None:
             if self._dumb and get_app_or_none() is not None:
-                # Nothing is redrawn there: the prompt and what was typed are written again.
+                # A dumb terminal is not redrawn: write the prompt and the typed text again.
                 self._write(f"\n{text}{PROMPT}{self._prompt.default_buffer.text}")
             else:
                 self._write(text)
@@ -218,6 +218,6 @@ def _open_output(*, dumb: bool) -> Output:
     if dumb:
         return PlainTextOutput(sys.stdout)
     output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
-    # A terminal that never says where its cursor is would get warnings, and answers would wait.
+    # If a terminal never reports its cursor position, prompt_toolkit would warn and answers wait.
     output.enable_cpr = False
     return output

@@ -1,4 +1,4 @@
-"""The one person at the console, as the bus sees them."""
+"""Convert between console text and messages of the bus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from channels.outgoing_files import file_size, missing_file_text
 
 
 class InboundFactory:
-    """Turns what the person wrote into inbounds of one conversation.
+    """Create the inbound messages of one conversation.
 
     Args:
         address: The conversation.
@@ -21,12 +21,12 @@ class InboundFactory:
     def __init__(self, address: Address, sender: Sender) -> None:
         self._address = address
         self._sender = sender
-        # The start's nanoseconds keep ids apart over restarts, the count within a run.
+        # The start time in nanoseconds keeps ids unique across restarts, the count within a run.
         self._run = time.time_ns()
         self._count = itertools.count(1)
 
     def create(self, text: str) -> Inbound:
-        """Return a new message of the person's, sent now."""
+        """Return a new message of the person, sent now."""
         return Inbound(
             address=self._address,
             id=f"{self._run}-{next(self._count)}",
@@ -38,7 +38,7 @@ class InboundFactory:
 
 
 async def answer_text(answer: Answer) -> str:
-    """Return an answer's text, and where its files lie, unless it says so itself."""
+    """Return an answer's text, with the path of each file that it does not mention."""
     lines = []
     for file in answer.files:
         if await file_size(file) is None:

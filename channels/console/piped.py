@@ -1,4 +1,4 @@
-"""The console through pipes: each line is a message, only answers reach the output."""
+"""The console through pipes: each line is a message, and only answers reach the output."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from channels.console.messages import InboundFactory, answer_text
 from channels.console.terminal_text import strip_controls
 
 _LINGER = 10.0
-"""Seconds that answers of an earlier run have once the input has ended."""
+"""Seconds to wait, after the input has ended, for answers that are still due."""
 
 
 class PipedConversation:
-    """Publishes line after line, each once the one before is answered.
+    """Publish line after line, each once the previous one is answered.
 
     Args:
-        author: Writes the inbounds.
-        port: The channel's ends of the bus.
-        source: Descriptor of the input; None is an empty one.
-        sink: Descriptor of the output; None is one that nobody reads.
+        author: Creates the inbound messages.
+        port: The channel's access to the bus.
+        source: File descriptor of the input; None for no input.
+        sink: File descriptor of the output; None if it is closed.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class PipedConversation:
         self._answered = anyio.Event()
 
     async def run(self) -> None:
-        """Serve until the input ends, nobody reads the output or the bus closes."""
+        """Serve until the input ends, the output is closed or the bus closes."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._show_answers, tasks.cancel_scope)
             await self._ask_all()
-            # What a run before this one was asked is answered now.
+            # Messages of an earlier run may still be answered.
             with anyio.move_on_after(_LINGER):
                 await self._port.wait_drained()
-            # An answer that is being shown is shown whole and reported.
+            # An answer that is being written is completed and reported.
             async with self._showing:
                 tasks.cancel_scope.cancel()
 
@@ -72,7 +72,7 @@ class PipedConversation:
             await self._answered.wait()
 
     async def _show_answers(self, conversation: anyio.CancelScope) -> None:
-        """Show whatever is answered, to a line of this run or of one that was killed."""
+        """Write all answers, including those to messages of an earlier run."""
         while True:
             outbound = await self._port.receive()
             if not isinstance(outbound, Answer):
@@ -90,7 +90,7 @@ class PipedConversation:
                 self._answered.set()
 
     async def _show(self, text: str) -> str | None:
-        """Write an answer; return why not, if nobody reads any more."""
+        """Write an answer; return the error if the output is closed."""
         if self._sink is None:
             return "standard output is closed"
         separator = "\n" if self._shown else ""
@@ -111,17 +111,17 @@ async def write_all(descriptor: int, data: bytes) -> None:
     """Write all of the data.
 
     Raises:
-        BrokenPipeError: Nobody reads any more.
+        BrokenPipeError: The reading end is closed.
     """
     rest = memoryview(data)
     while rest:
         await _ready(anyio.wait_writable, descriptor)
-        # A pipe that is ready takes this much without blocking, and may not take more.
+        # A pipe that is writable accepts this many bytes without blocking, but perhaps not more.
         rest = rest[os.write(descriptor, rest[: select.PIPE_BUF]) :]
 
 
 class LineReader:
-    """Lines of UTF-8 from a descriptor; the last one may lack its newline.
+    """Read lines of UTF-8 from a descriptor; the last one may lack its newline.
 
     Args:
         descriptor: A pipe, file, terminal or device; it is not closed here.
@@ -167,5 +167,5 @@ async def _ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> Non
     try:
         await wait(descriptor)
     except PermissionError:
-        # epoll takes no regular file and no /dev/null: they are always ready.
+        # epoll rejects regular files and /dev/null, which are always ready.
         await checkpoint()

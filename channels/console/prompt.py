@@ -35,26 +35,25 @@ _STYLE = Style.from_dict({"prompt": "bold", "partial": "", "status": "ansibright
 
 
 class RawModeInput(Vt100Input):
-    """A terminal's keys, which are keys also while something is written above the prompt.
+    """Terminal input that stays in raw mode while text is written above the prompt.
 
-    Left to itself, the terminal would act on some of them in those moments: Ctrl-C would kill the
-    program, and Ctrl-D would be lost.
+    In cooked mode, Ctrl-C would kill the program in those moments, and Ctrl-D would be lost.
     """
 
     def cooked_mode(self) -> AbstractContextManager[None]:
-        """Return what keeps the terminal from acting on keys, there as everywhere."""
+        """Return a context manager that keeps raw mode instead of entering cooked mode."""
         return self.raw_mode()
 
     def temporary_cooked_mode(self) -> AbstractContextManager[None]:
-        """Return what lets the terminal act on keys, for a time in which nobody reads them."""
+        """Return a context manager for cooked mode, for times in which no prompt reads keys."""
         return super().cooked_mode()
 
 
 class CommandCompleter(Completer):
-    """Completes the name of a slash command at the start of a message.
+    """Complete the name of a slash command at the start of a message.
 
     Args:
-        commands: Name and description of each, the slash before the name or not.
+        commands: Name, with or without the slash, and description of each.
     """
 
     def __init__(self, commands: Iterable[tuple[str, str]]) -> None:
@@ -64,8 +63,8 @@ class CommandCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Yield the commands that begin with what was typed."""
-        del complete_event  # Typed or asked for by Tab: the same names.
+        """Yield the commands that begin with the typed text."""
+        del complete_event  # the same names whether typing or pressing Tab
         begun = document.text_before_cursor
         if is_command_name(begun):
             for name, about in self._commands:
@@ -79,7 +78,7 @@ def is_command_name(text: str) -> bool:
 
 
 class ReloadingFileHistory(FileHistory):
-    """Typed lines in a file, from which some may be taken while it is in use.
+    """History in a file from which entries may be erased while it is in use.
 
     Args:
         file: The file.
@@ -92,11 +91,11 @@ class ReloadingFileHistory(FileHistory):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the file says something else than what was read and written here."""
+        """Whether the file was changed elsewhere since it was last read or written here."""
         return self._loaded and file_stamp(self._file) != self._read
 
     async def load(self) -> AsyncGenerator[str, None]:
-        """Yield the lines, newest first, as they are in the file now."""
+        """Yield the lines that are in the file now, newest first."""
         if self.is_outdated:
             self._loaded = False
         async for line in super().load():
@@ -108,7 +107,7 @@ class ReloadingFileHistory(FileHistory):
         return super().load_history_strings()
 
     def store_string(self, string: str) -> None:
-        """Add a line to the file."""
+        """Append a line to the file."""
         with file_lock(self._file):
             outdated = self.is_outdated
             super().store_string(string)
@@ -117,19 +116,18 @@ class ReloadingFileHistory(FileHistory):
 
 
 def reload_history(prompt: PromptSession[str]) -> None:
-    """Let an open prompt bring back only lines that its history's file still has."""
+    """Drop an open prompt's copy of the history if its file was changed."""
     history, buffer = prompt.history, prompt.default_buffer
     if isinstance(history, ReloadingFileHistory) and history.is_outdated:
-        # Drops its own copy of the lines, and what undoing would bring back; the next repaint
-        # reads the file.
+        # Drops the buffer's copy of the lines and its undo stack; the next repaint reads the file.
         buffer.reset(buffer.document)
 
 
 def open_history(file: Path | None) -> History:
-    """Return the history of typed lines, making its file for its owner's eyes only.
+    """Return the history of typed lines; create its file with access for its owner only.
 
     Raises:
-        OSError: The file or its directory cannot be made.
+        OSError: The file or its directory cannot be created.
     """
     if file is None:
         return InMemoryHistory()
@@ -139,11 +137,11 @@ def open_history(file: Path | None) -> History:
 
 
 class PromptDisplay:
-    """What stands above and before the cursor: the streamed text, the spinner, the prompt.
+    """Render the prompt and the lines above it: streamed text, spinner and hint.
 
     Attributes:
-        hint: A line shown until the person types or sends something.
-        frame: Counts up to turn the spinner.
+        hint: A line that is displayed until the person types or sends something.
+        frame: A counter that selects the spinner's frame.
     """
 
     def __init__(self, turn: TurnState, output: Output) -> None:
@@ -153,7 +151,7 @@ class PromptDisplay:
         self._output = output
 
     def render(self) -> StyleAndTextTuples:
-        """Return the lines for now, the prompt last; they never fill the screen."""
+        """Return the present lines, the prompt last; they never fill the screen."""
         size = self._output.get_size()
         columns, rows = max(size.columns - 1, 1), max(min(_TAIL_ROWS, size.rows // 2), 1)
         lines: StyleAndTextTuples = []
@@ -176,18 +174,18 @@ def build_prompt(
     commands: Sequence[tuple[str, str]],
     on_interrupt: Callable[[KeyPressEvent], None],
 ) -> PromptSession[str]:
-    """Return the prompt of the current app session; Enter sends, Alt+Enter makes a new line.
+    """Return the prompt of the current app session; Enter sends, Alt+Enter starts a new line.
 
     Args:
-        lines: What stands above it.
-        history: What the arrow keys bring back.
+        lines: Renders the prompt.
+        history: The history for the arrow keys.
         commands: Slash commands for completion.
         on_interrupt: Called for Ctrl-C.
     """
 
     def message() -> StyleAndTextTuples:
-        # What is sent stays in the scrollback, without the spinner of that moment; a dumb
-        # terminal could not take the spinner back.
+        # A sent message stays in the scrollback without the spinner, and a dumb terminal could
+        # not remove the spinner.
         fixed = session.app.is_done or is_dumb_terminal()
         return [("class:prompt", PROMPT)] if fixed else lines.render()
 
@@ -198,7 +196,7 @@ def build_prompt(
         message,
         history=history,
         completer=CommandCompleter(commands),
-        # Space for the menu is taken only while it may open.
+        # Reserve space for the completion menu only while it may open.
         complete_while_typing=Condition(lambda: is_command_name(session.default_buffer.text)),
         key_bindings=_bindings(on_interrupt),
         multiline=True,
@@ -215,7 +213,7 @@ def _bindings(on_interrupt: Callable[[KeyPressEvent], None]) -> KeyBindings:
     bindings = KeyBindings()
     at_prompt = has_focus(DEFAULT_BUFFER)
 
-    # Eager, since the bindings that prompt_toolkit adds for dumb terminals come later than these.
+    # Eager, since prompt_toolkit adds its bindings for dumb terminals after these.
     @bindings.add("enter", filter=at_prompt, eager=True)
     def send(event: KeyPressEvent) -> None:
         event.current_buffer.validate_and_handle()

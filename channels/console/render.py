@@ -1,4 +1,4 @@
-"""How answers look at a terminal."""
+"""Render answers for a terminal."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ _PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
 
 
 class AnswerRenderer:
-    """Renders Markdown for one terminal, with its width and colours.
+    """Render Markdown for one terminal, with its width and colours.
 
     Args:
-        terminal: The terminal, asked for its abilities and never written to.
+        terminal: The terminal; only its capabilities are read.
     """
 
     def __init__(self, terminal: TextIO) -> None:
         self._console = Console(file=terminal, highlight=False)
-        # An answer is text: <tags> in it are shown, where the default drops them.
+        # HTML tags in an answer are displayed as text; the default drops them.
         self._parser = MarkdownIt("commonmark", {"html": False})
         self._parser.enable(["strikethrough", "table"])
 
     def render(self, text: str) -> str:
-        """Return the Markdown text with the terminal's escape sequences, ended by a newline.
+        """Return Markdown as text with escape sequences and a final newline.
 
-        Line breaks are kept, and a link's address is shown beside its text: what an answer points
-        at is never hidden.
+        Line breaks are kept, and a link's URL is displayed beside its text: no target is hidden.
         """
         safe = strip_controls(text)
         markdown = Markdown(safe, hyperlinks=False)
@@ -42,13 +41,13 @@ class AnswerRenderer:
         _keep_line_breaks(markdown.parsed)
         with self._console.capture() as capture:
             self._console.print(markdown)
-        # Lines padded to the width would wrap when the window gets narrower.
+        # Padded lines would wrap when the window gets narrower.
         return _PADDING.sub("", capture.get()).rstrip("\n") + "\n"
 
 
 def last_rows(text: str, *, columns: int, rows: int) -> list[str]:
-    """Return the last rows of a text as it would be wrapped at that many columns."""
-    # Only the end is looked at, so that the cost of a redraw does not grow with the answer.
+    """Return the last rows of a text when wrapped at that many columns."""
+    # Only the end is read, so that the cost of a redraw does not grow with the answer.
     newest = strip_controls(text[-columns * rows :]).expandtabs(4)
     lines = [part for line in newest.rstrip("\n").split("\n") for part in _wrap(line, columns)]
     return lines[-rows:]

@@ -1,8 +1,8 @@
-"""Text on its way between a terminal and the bus.
+"""Clean text between a terminal and the bus.
 
-Rule 1: what is shown holds no control character but newline and tab, so no text of a model can
-steer the terminal.
-Rule 2: what was typed is Unicode without surrogates; bytes that are not UTF-8 become U+FFFD.
+Rule 1: displayed text has no control characters but newline and tab, so that a model's text cannot
+control the terminal.
+Rule 2: typed text is Unicode without surrogates; bytes that are not UTF-8 become U+FFFD.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ def strip_controls(text: str) -> str:
 
 
 def clean_input(text: str) -> str:
-    """Return what a terminal delivered, with bytes that are not UTF-8 replaced."""
+    """Return typed text, with bytes that are not UTF-8 replaced."""
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)

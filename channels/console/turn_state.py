@@ -1,8 +1,8 @@
-"""What the person at the terminal is waiting for, as a fold over what was sent and received.
+"""What the person at the terminal is waiting for, as a fold over messages sent and received.
 
-Rule 1: a message waits until its own answer comes, or until the bot says that it is idle: one
-answer may answer several messages.
-Rule 2: a partial that arrives after the answer of its stream is old and changes nothing.
+Rule 1: a message waits until its answer comes or the bot becomes idle, since one answer may answer
+several messages.
+Rule 2: a partial that arrives after the answer of its stream changes nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from bot.bus import Activity, Answer, Outbound, Partial
 
 
 class TurnState:
-    """The running turn, if there is one.
+    """The state of the running turn, if there is one.
 
     Attributes:
-        text: The answer's text so far, empty while nothing is streamed.
-        stop_requested: The person asked for the turn to end.
+        text: The partial answer; empty while nothing is streamed.
+        stop_requested: Whether the person asked to stop the turn.
     """
 
     def __init__(self) -> None:
@@ -28,25 +28,25 @@ class TurnState:
 
     @property
     def busy(self) -> bool:
-        """Whether the bot works, or a message has not been answered."""
+        """Whether the bot is working or a message is unanswered."""
         return self._doing is not None or bool(self._waiting)
 
     @property
     def activity(self) -> str:
-        """What the bot does, in a word or two: ``thinking``, or the tool's name."""
+        """The bot's activity in a word or two: ``thinking``, or the tool's name."""
         return self._doing or "thinking"
 
     def message_sent(self, inbound_id: str) -> None:
-        """Note a message that now waits for its answer."""
+        """Record that a message waits for its answer."""
         self._waiting.add(inbound_id)
 
     def message_rejected(self, inbound_id: str) -> None:
-        """Note that the bus did not take a message."""
+        """Record that the bus rejected a message."""
         self._waiting.discard(inbound_id)
         self._settle()
 
     def outbound_received(self, outbound: Outbound) -> None:
-        """Note what came from the bot."""
+        """Update the state from an outbound of the bot."""
         match outbound:
             case Partial(stream=stream, text=text):
                 if stream != self._ended_stream:

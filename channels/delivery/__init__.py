@@ -1,1 +1,1 @@
-"""Showing answers on a platform: a queue per chat, streaming by edits, floods waited out."""
+"""Deliver outbound messages: per-chat queues, streaming, retries and rate limits."""

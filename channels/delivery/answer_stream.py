@@ -1,8 +1,10 @@
-"""Text shown while it grows; whatever goes wrong with it, the answer comes later all the same.
+"""Stream partial answers by editing messages or by drafts, best effort.
 
-Rule 1: of partials only the newest counts, and none of a stream that has ended.
-Rule 2: what is a draft is no message: it is shown again before the platform drops it, and a flood of
-    drafts holds no message back.
+The final answer is delivered separately, so a failure here loses nothing.
+
+Rule 1: only the newest partial counts, and none of a stream that has ended.
+Rule 2: a draft is not a message. It is sent again before the platform drops it, and a rate limit on
+    drafts does not delay messages.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _AGAIN = 1.0
 _SHORTEST = 24
 _ENDED = 16
 _DRAFT_STANDS = 20.0
-"""Seconds; Telegram drops a draft after 30."""
+"""Seconds after which a draft is sent again; Telegram drops it after 30."""
 
 _DRAFTS_APART = 1.0
 
@@ -40,12 +42,12 @@ ReportPart = Callable[[DisplayedAnswer[PieceT], str], Awaitable[None]]
 
 
 class AnswerStream(Generic[PieceT]):
-    """The running stream of one chat.
+    """The current stream of one chat.
 
     Args:
         screen: The platform.
-        room: The chat's limits.
-        report: Tells the bus which messages carry a part of an answer.
+        room: The chat's rate-limit state.
+        report: Reports to the bus which messages carry a part of an answer.
     """
 
     def __init__(
@@ -64,19 +66,19 @@ class AnswerStream(Generic[PieceT]):
 
     @property
     def has_pending(self) -> bool:
-        """Whether there is text that is not shown yet."""
+        """Whether the newest text has not been displayed yet."""
         return self._waiting is not None
 
     def put(self, partial: Partial) -> None:
-        """Take a newer text."""
+        """Accept a newer text, unless its stream has ended."""
         if partial.stream not in self._ended:
             self._waiting = partial
 
     def seconds_until_due(self, *, busy: bool) -> float:
-        """Return the seconds until something is to be shown; infinite where nothing is.
+        """Return the seconds until ``show`` is due; infinite if nothing is pending.
 
         Args:
-            busy: An answer is still on its way: else a draft that stands is left to go.
+            busy: Whether an answer is still being produced. If not, an old draft is left to expire.
         """
         if self._waiting is None and (self._drafted is None or not busy):
             return math.inf
@@ -86,7 +88,7 @@ class AnswerStream(Generic[PieceT]):
         return later - anyio.current_time()
 
     def end(self, answer: Answer) -> DisplayedAnswer[PieceT]:
-        """End the stream that an answer completes; return what is shown of it."""
+        """End the stream that this answer completes, and return the messages it has so far."""
         if answer.stream is not None:
             self._ended.append(answer.stream)
         if self._waiting is not None and self._waiting.stream == answer.stream:
@@ -103,11 +105,11 @@ class AnswerStream(Generic[PieceT]):
         return DisplayedAnswer.from_sent(answer.address, answer.id, answer.reply_to, ids)
 
     def clear(self) -> None:
-        """Forget what waits, after something broke down."""
+        """Drop pending text and the draft, after an unexpected error."""
         self._waiting = self._drafted = None
 
     async def show(self) -> None:
-        """Show the newest text, or the draft that stands once more."""
+        """Display the newest text, or send the current draft again."""
         partial = self._waiting or self._drafted
         self._waiting = None
         if partial is None:
@@ -139,7 +141,7 @@ class AnswerStream(Generic[PieceT]):
         except MessengerError as error:
             logger.debug("a stream is not shown further: %s", error)
             self._give_up(partial)
-        except Exception:  # what is streamed is not worth a chat
+        except Exception:  # a failed stream must not stop the chat's queue
             logger.exception("a stream of %s broke down", partial.address.session)
             self._give_up(partial)
 
@@ -157,7 +159,7 @@ class AnswerStream(Generic[PieceT]):
         await shown.reconcile(self._screen, pieces, sent, last=False)
 
     async def _draft(self, partial: Partial, piece: PieceT) -> bool:
-        """Show a draft; False where the platform has none."""
+        """Send a draft; return False if the platform has no drafts."""
         try:
             shown = await self._screen.draft(partial.address, partial.stream, piece)
         except RateLimited as flood:
@@ -170,7 +172,7 @@ class AnswerStream(Generic[PieceT]):
         return shown
 
     def _again(self, partial: Partial, pause: float) -> None:
-        """Show it later, unless a newer one has come meanwhile."""
+        """Display the text after a pause, unless a newer one has arrived by then."""
         self._not_before = anyio.current_time() + pause
         if self._waiting is None:
             self._waiting = partial

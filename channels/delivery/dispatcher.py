@@ -1,4 +1,4 @@
-"""One chat's queue: what it shows now, what it is to show next, and when."""
+"""Dispatch outbound messages to one queue per chat, and deliver answers in order, with retries."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ from channels.delivery.typing_indicator import TypingIndicator
 
 
 class OutboundDispatcher(Generic[PieceT]):
-    """Shows everything that a channel's port brings, until cancelled.
+    """Deliver everything that a channel's port yields.
 
-    A chat that waits (a flood, a lost network) delays no other: each has a line, made when there is
-    something for it and given up when there has been nothing for a while.
+    Each chat has its own queue, so a rate limit or a lost network delays only the chats that it
+    concerns. A queue is created when there is something for the chat and dropped after a while
+    without work.
 
     Args:
-        port: The channel's two ends.
+        port: The channel's access to the bus.
         screen: The platform.
     """
 
@@ -46,7 +47,7 @@ class OutboundDispatcher(Generic[PieceT]):
         self._port = port
         self._screen = screen
         self._lines: dict[str, ChatQueue[PieceT]] = {}
-        # A room is remembered as long as a line of it lives.
+        # Rate-limit state lives as long as a queue that uses it.
         self._rooms: WeakValueDictionary[str, RateLimitState] = WeakValueDictionary()
 
     async def run(self) -> None:
@@ -56,7 +57,7 @@ class OutboundDispatcher(Generic[PieceT]):
                 self._hand_over(await self._port.receive(), tasks)
 
     def statistics(self) -> dict[str, int]:
-        """Return how many chats have a line."""
+        """Return the number of chats that have a queue."""
         return {"lines": len(self._lines)}
 
     def _hand_over(self, outbound: Outbound, tasks: TaskGroup) -> None:
@@ -73,7 +74,7 @@ class OutboundDispatcher(Generic[PieceT]):
     async def _serve(self, session: str, line: ChatQueue[PieceT]) -> None:
         try:
             await self._contained(session, line)
-            # What came while it was closing its books must not be lost.
+            # Messages that arrived while the queue was ending must not be lost.
             while not line.empty:
                 await self._contained(session, line)
         finally:
@@ -82,7 +83,7 @@ class OutboundDispatcher(Generic[PieceT]):
     async def _contained(self, session: str, line: ChatQueue[PieceT]) -> None:
         try:
             await line.run()
-        except Exception:  # whatever it is, other chats go on, and this one with what comes next
+        except Exception:  # other chats go on, and this one goes on with its next message
             logger.exception("showing something in %s broke down", session)
             line.reset()
 
@@ -98,7 +99,7 @@ _NOTHING_TO_SEE = "(an answer without words)"
 
 @dataclass(frozen=True, slots=True)
 class _Form(Generic[PieceT]):
-    """How an answer is shown: its text, and that as messages."""
+    """The form in which an answer is sent: its text, and the text as platform messages."""
 
     text: str
     pieces: Sequence[PieceT]
@@ -108,14 +109,18 @@ class _Form(Generic[PieceT]):
 
 
 class _Pauses:
-    """Waits between tries, longer and longer."""
+    """Wait between tries with exponential backoff."""
 
     def __init__(self) -> None:
         self._pause = _FIRST_RETRY
         self._breakdowns = 0
 
     async def wait_after(self, error: Exception) -> None:
-        """Wait; what the platform did not cause is raised again after a few tries."""
+        """Wait before the next try.
+
+        Raises:
+            Exception: ``error`` itself, if it is the third that is not ``PlatformUnreachable``.
+        """
         self._breakdowns += not isinstance(error, PlatformUnreachable)
         if self._breakdowns == _BREAKDOWNS:
             raise error
@@ -125,14 +130,14 @@ class _Pauses:
 
 
 class ChatQueue(Generic[PieceT]):
-    """Shows what the bus has for one chat, in order; waits for nobody else's.
+    """Deliver the answers, partials and typing state of one chat, in order.
 
-    An answer is tried until the platform takes it or refuses it for good.
+    An answer is retried until the platform accepts it or rejects it permanently.
 
     Args:
-        port: Where reports go.
+        port: Where delivery reports are sent.
         screen: The platform.
-        room: The chat's limits.
+        room: The chat's rate-limit state.
     """
 
     def __init__(
@@ -148,11 +153,11 @@ class ChatQueue(Generic[PieceT]):
 
     @property
     def empty(self) -> bool:
-        """True where nothing waits to be shown."""
+        """Whether nothing is waiting to be displayed."""
         return not self._answers and not self._stream.has_pending and not self._typing.is_active
 
     def put(self, outbound: Outbound) -> None:
-        """Add something; returns at once."""
+        """Queue a message without waiting."""
         if isinstance(outbound, Answer):
             self._answers.append(outbound)
         elif isinstance(outbound, Partial):
@@ -162,12 +167,12 @@ class ChatQueue(Generic[PieceT]):
         self._woken.set()
 
     def reset(self) -> None:
-        """Forget what runs, after something broke down; answers stay."""
+        """Drop the stream and the typing indicator after an unexpected error; keep the answers."""
         self._stream.clear()
         self._typing.stop()
 
     async def run(self) -> None:
-        """Serve until there has been nothing to do for a while."""
+        """Deliver until there has been nothing to do for 30 seconds."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._typing.run)
             while await self._step():
@@ -175,7 +180,7 @@ class ChatQueue(Generic[PieceT]):
             tasks.cancel_scope.cancel()
 
     async def _step(self) -> bool:
-        """Do what is next; False where the line may be given up."""
+        """Do the next thing; return False if the queue may be dropped."""
         if self._answers:
             await self._deliver(self._answers.popleft())
             return True
@@ -190,7 +195,7 @@ class ChatQueue(Generic[PieceT]):
         return not self.empty
 
     async def _deliver(self, answer: Answer) -> None:
-        """Show an answer whole, and report what became of it."""
+        """Deliver a final answer and report the result."""
         shown = self._stream.end(answer)
         error: str | None = None
         try:
@@ -198,11 +203,11 @@ class ChatQueue(Generic[PieceT]):
         except MessengerError as refusal:
             logger.warning("an answer for %s was refused: %s", answer.address.session, refusal)
             error = str(refusal)
-        except Exception:  # else the answer would end the channel again at every start
+        except Exception:  # otherwise the answer would end the channel again at every start
             logger.exception("an answer for %s could not be shown", answer.address.session)
             error = "an error inside tapebot, which is in its log"
         except BaseException:
-            # A stop: what is shown already is completed after the next start.
+            # Stopping: report what was sent, so that the next start completes it.
             with anyio.CancelScope(shield=True):
                 await self._report_part(shown, answer.id)
             raise
@@ -211,17 +216,17 @@ class ChatQueue(Generic[PieceT]):
         await self._port.report(report)
 
     def _pieces(self, text: str, *, plain: bool = False) -> Sequence[PieceT]:
-        """Return an answer as messages; at least one, also of a text without a visible sign."""
+        """Return an answer as at least one message, even if its text has no visible character."""
         found = () if plain else self._screen.render(text)
         return (
             found or self._screen.render_plain(text) or self._screen.render_plain(_NOTHING_TO_SEE)
         )
 
     async def _insist(self, shown: DisplayedAnswer[PieceT], answer: Answer) -> None:
-        """Try until the platform shows it.
+        """Retry until the platform accepts the answer.
 
         Raises:
-            Refused: It never will.
+            MessageRejected: The platform rejected it permanently.
         """
         form = _Form(answer.text, self._pieces(answer.text), answer.buttons, answer.files)
         pauses = _Pauses()
@@ -249,7 +254,11 @@ class ChatQueue(Generic[PieceT]):
                 return
 
     def _plainer(self, form: _Form[PieceT], error: FormattingRejected) -> _Form[PieceT]:
-        """Return what is tried when the form was refused: first plain text, then without buttons."""
+        """Return a simpler form after a rejection: first plain text, then without buttons.
+
+        Raises:
+            MessageRejected: There is no simpler form.
+        """
         logger.info("the form of an answer was refused: %s", error)
         if not form.plain:
             return replace(
@@ -260,7 +269,7 @@ class ChatQueue(Generic[PieceT]):
         raise MessageRejected(str(error)) from error
 
     def _without(self, form: _Form[PieceT], refusal: FileRejected) -> _Form[PieceT]:
-        """Return what is shown when a file cannot be: a word on it in the text."""
+        """Return the form without a rejected file, with a note about it in the text."""
         logger.info("a file is left out: %s", refusal)
         text = f"{form.text}\n\n{refusal}"
         files = tuple(one for one in form.files if one != refusal.file)

@@ -1,4 +1,7 @@
-"""Bringing what a chat shows to what it should show: one function for streams, ends and restarts."""
+"""Reconcile a chat's messages with an answer by sending, editing and deleting.
+
+Streams, final answers and restarts all use this one function. Also shields calls from cancellation.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,16 @@ OnSent = Callable[[], Awaitable[None]]
 
 @dataclass(slots=True)
 class DisplayedAnswer(Generic[PieceT]):
-    """The platform messages of one answer, and what each is known to hold.
+    """The platform messages of one answer, and their known contents.
 
     Attributes:
-        address: Where.
-        key: Names the answer in repeated sends.
-        reply_to: The message that is answered.
-        message_ids: The platform's ids, in order.
-        pieces: What each message holds; None where that is not known (sent before a restart): then
-            what stands in a file's place is taken for the file.
-        stale_ids: Messages that carried parts of it and must go.
+        address: The chat.
+        key: Identifies the answer in repeated sends.
+        reply_to: The id of the message that is answered.
+        message_ids: The platform's message ids, in order.
+        pieces: The content of each message; None if unknown, because it was sent before a restart.
+            An unknown message at a file's position is assumed to hold that file.
+        stale_ids: Messages that held parts of the answer and must be deleted.
     """
 
     address: Address
@@ -51,7 +54,7 @@ class DisplayedAnswer(Generic[PieceT]):
     def from_sent(
         cls, address: Address, key: str, reply_to: str | None, ids: Sequence[str]
     ) -> DisplayedAnswer[PieceT]:
-        """Return an answer of which these messages were sent before."""
+        """Return an answer whose messages were already sent, with unknown contents."""
         return cls(address, key, reply_to, list(ids), [None] * len(ids))
 
     async def reconcile(
@@ -64,18 +67,18 @@ class DisplayedAnswer(Generic[PieceT]):
         *,
         last: bool,
     ) -> None:
-        """Edit, send and take away until the chat shows this; safe to repeat after any error.
+        """Send, edit and delete until the chat shows the answer; safe to repeat after any error.
 
         Args:
             screen: The platform.
-            wanted: The messages that are to be there.
+            wanted: The text messages that the chat must show.
             on_sent: Called after each new message.
-            buttons: Below the last of them.
-            files: That are to be there below them, a message each.
-            last: No more will come: what is too much is taken away.
+            buttons: Shown below the last text message.
+            files: Files that follow the text, one message each.
+            last: Whether the answer is final: superfluous messages are then deleted.
 
         Raises:
-            ScreenError: A call failed; what was done before it is remembered.
+            MessengerError: A call failed; completed calls are remembered.
         """
         whole: list[PieceT | OutgoingFile] = [*wanted, *files]
         for place, piece in enumerate(whole):
@@ -108,14 +111,14 @@ class DisplayedAnswer(Generic[PieceT]):
         try:
             await screen.edit(self.address, self.message_ids[place], piece, buttons)
         except (MessageGone, MessageRejected) as error:
-            # It and what follows it are sent anew, so that the order stays. A message that is only too
-            # old to be edited still stands with a part of the answer: it is taken away as well.
+            # Send this message and all that follow again, to keep the order. A message that is only
+            # too old to be edited still shows a part of the answer, so it is deleted as well.
             self._part_from(place)
             raise MessageGone(str(error)) from error
         self.pieces[place] = piece
 
     def _part_from(self, place: int) -> None:
-        """Let go of the messages from a place on; they are taken away at the end."""
+        """Forget the messages from an index on; they are deleted at the end."""
         self.stale_ids += self.message_ids[place:]
         del self.message_ids[place:], self.pieces[place:]
 
@@ -145,7 +148,7 @@ class DisplayedAnswer(Generic[PieceT]):
         try:
             return await screen.send_file(message)
         except (MessageGone, MessageRejected) as refusal:
-            # The chat has the text already; that a file cannot be there is a word in it.
+            # The text is already in the chat: the caller adds a note about the file to it.
             raise FileRejected(file, rejected_file_text(file, str(refusal))) from refusal
 
     async def _send_text(
@@ -164,7 +167,7 @@ class DisplayedAnswer(Generic[PieceT]):
         except MessageGone as gone:
             if message.reply_to is None:
                 raise MessageRejected(str(gone)) from gone
-            # The message that is answered is not there any more.
+            # The message that is answered was deleted: send without a reply.
             self.reply_to = None
             return await self._again(screen, message)
 
@@ -176,14 +179,14 @@ class DisplayedAnswer(Generic[PieceT]):
 
 
 GRACE_SECONDS = 5.0
-"""Seconds that a stop waits for a call that has begun."""
+"""Seconds that a started call may go on after cancellation."""
 
 
 async def run_shielded(call: Callable[[], Awaitable[None]]) -> None:
-    """Await a call; a cancellation meanwhile waits until it is done, for a few seconds at most.
+    """Await a call; if cancelled, let it finish for up to ``GRACE_SECONDS`` first.
 
     Raises:
-        Exception: What the call raised.
+        Exception: Any error that the call raised.
     """
     scope, done = anyio.CancelScope(shield=True), anyio.Event()
     failures: list[Exception] = []
@@ -192,7 +195,7 @@ async def run_shielded(call: Callable[[], Awaitable[None]]) -> None:
         with scope:
             try:
                 await call()
-            except Exception as error:  # noqa: BLE001 (raised again where the call was asked for)
+            except Exception as error:  # noqa: BLE001 (raised again by the caller's task)
                 failures.append(error)
         done.set()
 

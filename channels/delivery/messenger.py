@@ -1,4 +1,4 @@
-"""What delivery asks of a platform: a few calls, and what may go wrong with them."""
+"""The API that a platform implements for outgoing messages, its errors and its rate limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.bus import Address, Button, OutgoingFile
 from channels.outgoing_files import file_size, missing_file_text, oversized_file_text
 
 PieceT = TypeVar("PieceT")
-"""What fits into one message of the platform; compared with ``==``."""
+"""The content of one message on the platform; compared with ``==``."""
 
 
 class MessengerError(Exception):
@@ -32,23 +32,25 @@ class RateLimited(MessengerError):
 
 
 class PlatformUnreachable(MessengerError):
-    """No network, or the platform is out of order; another try may succeed."""
+    """There is no network, or the platform fails; a retry may succeed."""
 
 
 class FormattingRejected(MessengerError):
-    """The platform does not take this formatting; plain text it may."""
+    """The platform rejects this formatting but may accept plain text."""
 
 
 class MessageGone(MessengerError):
-    """The message to be edited is not there any more, or cannot be edited."""
+    """The message to edit, or to reply to, no longer exists or cannot be edited."""
 
 
 class MessageRejected(MessengerError):
-    """The platform will never take it: blocked, left, forbidden. The text says why."""
+    """The platform rejects the message permanently: blocked, left, forbidden. The text says why."""
 
 
 class FileRejected(MessengerError):
-    """One of an answer's files will never be taken; its text may be. The words are for the chat.
+    """The platform rejects one of an answer's files permanently; the text may still be sent.
+
+    The error's text is shown in the chat.
 
     Attributes:
         file: The file.
@@ -61,12 +63,13 @@ class FileRejected(MessengerError):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a platform may be called, in seconds.
+    """How often a platform may be called, in seconds.
 
     Attributes:
-        edit: Between two edits of a streamed message.
-        typing: Between two typing signs, less than the platform shows one.
-        first_edit: Before a streamed answer is shown for the first time: what is quick comes whole.
+        edit: Least time between two edits of a streamed message.
+        typing: Time between two typing indicators; less than the platform displays one.
+        first_edit: Delay before a streamed answer is first displayed, so that quick answers arrive
+            whole.
     """
 
     edit: float
@@ -79,12 +82,12 @@ class OutgoingMessage(Generic[PieceT]):
     """One message to send.
 
     Attributes:
-        address: Where.
-        piece: Its content.
-        key: The same for the same part of the same answer, also after a restart; a platform that
-            can recognise a repeated send does so by it.
-        reply_to: The platform's id of the message that it answers.
-        buttons: Shown below it.
+        address: The chat.
+        piece: The content.
+        key: The same for the same part of the same answer, even after a restart; platforms that can
+            recognise repeated sends use it.
+        reply_to: The platform's id of the message that this one answers.
+        buttons: Shown below the message.
     """
 
     address: Address
@@ -95,81 +98,88 @@ class OutgoingMessage(Generic[PieceT]):
 
 
 class MessengerApi(Protocol[PieceT]):
-    """One platform's calls. Each may raise any ``ScreenError``; none waits or tries again itself."""
+    """The outgoing calls of one platform.
+
+    Each call may raise any ``MessengerError``. No call waits for a rate limit or retries.
+    """
 
     def rate_limit_key(self, address: Address) -> str:
-        """Return what the platform's limits count together, by any name."""
+        """Return a key that is the same for all addresses that share the platform's rate limits."""
         ...
 
     def pace(self, address: Address) -> Pace:
-        """Return how fast this chat may be written to."""
+        """Return how often this chat may be updated."""
         ...
 
     def render(self, text: str) -> Sequence[PieceT]:
-        """Return Markdown as messages within the platform's limit; none where nothing is visible."""
+        """Return Markdown as messages within the platform's limit; empty if nothing is visible."""
         ...
 
     def render_plain(self, text: str) -> Sequence[PieceT]:
-        """Return the same without formatting."""
+        """Return the text as messages without formatting."""
         ...
 
     async def send(self, message: OutgoingMessage[PieceT]) -> str:
-        """Show a message; return the platform's id of it."""
+        """Send a message; return its id on the platform."""
         ...
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
-        """Show a file; return the platform's id of the message. ``FileRefused`` where it cannot be."""
+        """Send a file; return its message's id on the platform.
+
+        Raises:
+            FileRejected: The file is missing, too large, or not accepted.
+        """
         ...
 
     async def edit(
         self, address: Address, message_id: str, piece: PieceT, buttons: tuple[Button, ...] = ()
     ) -> None:
-        """Change a message of the bot's; one that is so already is fine."""
+        """Edit a message of the bot; succeed if it already has this content."""
         ...
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Take a message of the bot's away; one that is gone already is fine."""
+        """Delete a message of the bot; succeed if it no longer exists."""
         ...
 
     async def typing(self, address: Address) -> None:
-        """Show that an answer is on its way."""
+        """Display the typing indicator once."""
         ...
 
     async def draft(self, address: Address, stream: str, piece: PieceT) -> bool:
-        """Show text that is no message yet; False where the platform has nothing of the kind."""
+        """Display text as a draft; return False if the platform has no drafts here."""
         ...
 
 
 @dataclass(slots=True, weakref_slot=True)
 class RateLimitState:
-    """The limits of one chat, by the event loop's clock.
+    """The rate-limit state that all topics of one chat share, by the event loop's clock.
 
     Attributes:
-        next_edit_at: No streamed text is shown before.
-        retry_at: The platform asked to be left alone until then; asking again makes it longer.
+        next_edit_at: No streamed text is displayed before this time.
+        retry_at: The platform asked for no calls before this time; calling earlier extends it.
     """
 
     next_edit_at: float = 0.0
     retry_at: float = 0.0
 
     def back_off(self, seconds: float) -> None:
-        """Note that the platform asks to wait."""
+        """Record that the platform asks to wait."""
         self.retry_at = max(self.retry_at, anyio.current_time() + seconds)
 
     async def wait(self) -> None:
-        """Wait until the platform may be asked again."""
+        """Wait until the platform may be called again."""
         await anyio.sleep_until(self.retry_at)
 
 
 async def check_file(file: OutgoingFile, most: int) -> None:
-    """Look whether a file is there, and of a size that can be sent.
+    """Check that a file exists and that the platform accepts its size.
 
     Args:
         file: The file.
-        most: Bytes that the platform takes.
+        most: The most bytes that the platform accepts.
 
     Raises:
-        FileRefused: It is not.
+        FileRejected: It is missing or too large.
     """
     size = await file_size(file)
     if size is None:

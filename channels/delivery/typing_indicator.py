@@ -1,4 +1,4 @@
-"""The sign that an answer is on its way."""
+"""Display the typing indicator of one chat while the bot is busy."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from channels.delivery.messenger import (
 logger = logging.getLogger(__name__)
 
 _LONGEST = 600.0
-"""Seconds without a word from the bot after which it no longer counts as busy."""
+"""Seconds without an ``Activity`` after which the bot no longer counts as busy."""
 
 
 class TypingIndicator(Generic[PieceT]):
-    """Shows the sign while there is something to wait for.
+    """Repeat the platform's typing indicator while the bot is busy.
 
     Args:
         screen: The platform.
-        room: The chat's limits.
+        room: The chat's rate-limit state.
     """
 
     def __init__(self, screen: MessengerApi[PieceT], room: RateLimitState) -> None:
@@ -40,21 +40,21 @@ class TypingIndicator(Generic[PieceT]):
 
     @property
     def is_active(self) -> bool:
-        """Whether the bot is busy for this chat."""
+        """Whether the bot is busy in this chat."""
         return self._state is not None and anyio.current_time() <= self._until
 
     def put(self, activity: Activity) -> None:
-        """Learn what the bot does."""
+        """Update the bot's activity."""
         self._state = None if activity.state == "idle" else activity
         self._until = anyio.current_time() + _LONGEST
         self._woken.set()
 
     def stop(self) -> None:
-        """Show it no more."""
+        """Stop displaying the indicator."""
         self._state = None
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Display the indicator as needed, until cancelled."""
         while True:
             pause = await self._show() if self.is_active else None
             self._woken = anyio.Event()
@@ -62,7 +62,7 @@ class TypingIndicator(Generic[PieceT]):
                 await self._woken.wait()
 
     async def _show(self) -> float:
-        """Show the sign once, unless a flood lasts; return the seconds until it must be shown again."""
+        """Display the indicator once, unless rate limited; return the seconds until the next."""
         if (left := self._flooded_until - anyio.current_time()) > 0:
             return left
         await self._room.wait()
@@ -77,7 +77,7 @@ class TypingIndicator(Generic[PieceT]):
             return max(pause, flood.seconds)
         except MessengerError as error:
             logger.debug("no typing sign: %s", error)
-        except Exception:  # a sign is not worth a chat
+        except Exception:  # a failed indicator must not stop the chat's queue
             logger.exception("the typing sign of %s broke down", state.address.session)
             self.stop()
         return pause

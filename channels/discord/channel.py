@@ -1,4 +1,4 @@
-"""The Discord channel: keeps a connection to Discord, whatever happens to it."""
+"""The Discord channel: keep a gateway connection open, with backoff, until the bot is refused."""
 
 from __future__ import annotations
 
@@ -57,25 +57,24 @@ _WRONG_SHARD = (
 
 
 class DiscordChannel:
-    """Direct conversations, servers' channels and threads of one bot on Discord.
+    """One Discord bot's direct messages, server channels and threads.
 
-    What was said while the bot was away is read from the history of the channels that it knows.
-    Direct conversations that somebody opened meanwhile are not among them: Discord does not list
-    them to bots.
+    Messages sent while the bot was offline are read from the history of the channels that it knows.
+    Direct messages opened meanwhile are not among them, since Discord does not list those to bots.
 
     Args:
-        name: The first part of its sessions' keys, ``discord`` or ``discord-SOMETHING``.
+        name: The first part of its session keys, ``discord`` or ``discord-SOMETHING``.
         token: The bot's token.
-        platform: What the program gives.
-        api_base: Another base of REST calls, for the whole process; None leaves Discord's.
-        gateway_url: Another gateway, for the whole process; None leaves Discord's.
-        shard: Which of the bot's shards it is. The first has direct conversations, too; whatever is
-            to be shown, each shows in all chats.
-        shards: How many shards the bot is divided into.
-        marks: Where it keeps how far it read; None keeps that in the platform's folder, where
-            another machine that takes the shard over does not find it.
-        reserve: Reserves a turn to begin a session among all that use the token; None among the
-            shards of this process.
+        platform: The channel's context.
+        api_base: Base URL of REST calls, for the whole process; None for Discord's own.
+        gateway_url: URL of the gateway, for the whole process; None for Discord's own.
+        shard: The index of this shard. Only the first receives direct messages; each shard can send
+            to all chats.
+        shards: The number of shards.
+        marks: Stores the read positions; None for files in the platform's data directory, which a
+            shard that moves to another machine loses.
+        reserve: Reserves an IDENTIFY call among all processes that use the token; None to reserve
+            among the shards of this process.
     """
 
     def __init__(
@@ -104,11 +103,11 @@ class DiscordChannel:
 
     @property
     def name(self) -> str:
-        """The first part of its sessions' keys."""
+        """The first part of the channel's session keys."""
         return self._name
 
     async def run(self, port: ChannelPort) -> None:
-        """Serve until cancelled; a lost connection is made anew.
+        """Serve until cancelled; reconnect when the connection is lost.
 
         Raises:
             ChannelRefused: The token or the application's settings are wrong.
@@ -140,7 +139,11 @@ class DiscordChannel:
         deferred: DeferredResponses,
         marks: ReadPositions,
     ) -> None:
-        """Live one life after the other; what was taken in one is dealt with beyond it."""
+        """Open one connection after the other; work begun in one continues beyond it.
+
+        Raises:
+            ChannelRefused: Reconnecting cannot help.
+        """
         intake = DiscordIntake(self._name, self._platform, gate, uplink, marks)
 
         async def deal(message: discord.Message, answered: bool) -> None:
@@ -178,7 +181,8 @@ class DiscordChannel:
             )
             wait = pauses.next_delay(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
             if life.session_started_at is None and isinstance(ended, SessionInvalidated):
-                # Another session began a moment ago: https://discord.com/developers/docs/events/gateway#rate-limiting
+                # Another session has just begun, and Discord spaces them:
+                # https://discord.com/developers/docs/events/gateway#rate-limiting
                 wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
             elif life.session_started_at is None and not announced.disconnected:
                 announced.disconnected = True
@@ -190,10 +194,10 @@ class DiscordChannel:
 
 
 def _refuse_if_hopeless(ended: Exception | None) -> None:
-    """Raise what only a person can mend.
+    """Raise if only a person can fix the cause.
 
     Raises:
-        ChannelRefused: It is such.
+        ChannelRefused: The token, the intents or the number of shards is wrong.
     """
     if isinstance(ended, discord.LoginFailure):
         raise ChannelRefused(_LOGIN_REFUSED) from ended
@@ -224,29 +228,29 @@ def _log_end(ended: Exception | None, wait: float) -> None:
 
 
 MAX_SESSION_BACKOFF_SECONDS = 900.0
-"""The longest pause in seconds after a session."""
+"""The longest delay in seconds after a session."""
 
 STABLE_SESSION_SECONDS = 600.0
-"""A session that lasted longer makes the next pause a short one."""
+"""Seconds after which a session counts as stable and resets the delay."""
 
 
 @dataclass(slots=True)
 class ReconnectBackoff:
-    """Longer and longer pauses.
+    """Exponential delays between connections.
 
     Attributes:
-        first: The first one in seconds.
+        first: The first delay in seconds.
     """
 
     first: float
     _next: float = 0.0
 
     def next_delay(self, lasted: float | None) -> float:
-        """Return the seconds to wait.
+        """Return the seconds to wait before the next connection.
 
         Args:
-            lasted: The seconds of the session that ended; None where none was begun, which costs
-                nothing of what Discord allows.
+            lasted: The duration of the session in seconds; None if none began, which does not count
+                against Discord's daily limit of sessions.
         """
         if lasted is not None and lasted > STABLE_SESSION_SECONDS:
             self._next = self.first

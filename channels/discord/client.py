@@ -1,7 +1,7 @@
-"""discord.py's client, handing on what happens.
+"""A discord.py client that passes gateway events on and limits the size of what it receives.
 
-discord.py runs each handler in a task of its own, in the order of the events. So a handler only
-adds work to a lane, at once, and our tasks do it.
+discord.py runs each handler in its own task, in the order of the events. So a handler only submits
+work to a lane without waiting, and the channel's tasks do it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from channels.response_limits import MAX_RESPONSE_BYTES, limit_response_size
 
 logger = logging.getLogger(__name__)
 
-# At lower levels it writes down what people say before anybody was asked whether they may, and
-# addresses that hold the tokens of interactions.
+# At lower levels discord.py logs messages of people who are not authorized yet, and URLs that hold
+# interaction tokens.
 logging.getLogger("discord").setLevel(logging.WARNING)
 
 SILENCE_SECONDS = 60.0
-"""How long the gateway may be silent before the connection counts as dead."""
+"""Seconds without a gateway message after which the connection counts as dead."""
 
 _LONGEST_LIMIT = 30.0
 _CLOSE_SECONDS = 30.0
@@ -37,59 +37,59 @@ _VITAL = {"READY", "RESUMED"}
 
 
 class SessionInvalidated(OSError):
-    """The session cannot be resumed."""
+    """The gateway session cannot be resumed."""
 
 
 class ClientEvents(Protocol):
-    """What is told; each call returns at once."""
+    """The receiver of gateway events; each call returns at once."""
 
     def session_started(self) -> None:
-        """There is a new session with the gateway: what happened before it is not told."""
+        """A new gateway session began, which does not replay earlier events."""
         ...
 
     def ready(self) -> None:
-        """The servers are known."""
+        """The list of servers is complete."""
         ...
 
     def disconnected(self) -> None:
-        """The connection broke; discord.py makes it anew unless the client is closed."""
+        """The connection broke; discord.py reconnects unless the client is closed."""
         ...
 
     def guild_available(self, guild: discord.Guild, *, new: bool) -> None:
-        """A server is known; ``new`` where the bot was just added to it."""
+        """A server is available; ``new`` if the bot was just added to it."""
         ...
 
     def channel_available(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
-        """A channel or thread is there."""
+        """A channel or thread became available."""
         ...
 
     def message_received(self, message: discord.Message) -> None:
-        """Something was said."""
+        """A message was sent."""
         ...
 
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
-        """A message was changed."""
+        """A message was edited."""
         ...
 
     def reaction_added(self, event: discord.RawReactionActionEvent) -> None:
-        """Somebody reacted to a message."""
+        """A reaction was added to a message."""
         ...
 
     def interaction_received(self, interaction: discord.Interaction) -> None:
-        """A command, a completion, or a button."""
+        """A slash command, an autocompletion or a button press arrived."""
         ...
 
 
 class DiscordClient(discord.Client):
-    """One life of the connection.
+    """The discord.py client of one gateway connection.
 
     Args:
-        events: Is told what happens.
-        shard: Whose events come.
-        turn: Waits until a session may be begun.
+        events: Receives the events.
+        shard: The shard whose events the gateway sends.
+        turn: Waits until IDENTIFY may be sent.
 
     Attributes:
-        events: Is told what happens; None while nobody listens any more.
+        events: Receives the events; None once the connection has ended.
     """
 
     def __init__(
@@ -121,13 +121,13 @@ class DiscordClient(discord.Client):
             parsers[event] = partial(_contained, event, parsers[event])
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
-        """Hand on, unless nobody listens: discord.py has tasks that outlive its closing.
+        """Dispatch an event while there is a receiver; some tasks of discord.py outlive the client.
 
-        Discord counts sessions. So a second one is not begun here, where discord.py would do that at
-        once, but by whoever supervises, with longer and longer pauses.
+        Discord limits the number of sessions a day. If the session is lost, discord.py would begin
+        another one at once. So this raises instead, and ``DiscordChannel`` reconnects with backoff.
 
         Raises:
-            SessionOver: The session is lost, and cannot be resumed.
+            SessionInvalidated: The session is lost and cannot be resumed.
         """
         lost = sys.exc_info()[1] if event == "disconnect" else None
         if isinstance(lost, ReconnectWebSocket) and not lost.resume:
@@ -137,75 +137,75 @@ class DiscordClient(discord.Client):
 
     async def before_identify_hook(
         self,
-        shard_id: int | None,  # noqa: ARG002 - it is ours
+        shard_id: int | None,  # noqa: ARG002 - always this client's shard
         *,
-        initial: bool = False,  # noqa: ARG002 - each life begins one session
+        initial: bool = False,  # noqa: ARG002 - each connection begins one session
     ) -> None:
-        """Wait until the session may be begun."""
+        """Wait until IDENTIFY may be sent."""
         await self._turn()
 
     async def on_connect(self) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.session_started()
 
     async def on_disconnect(self) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.disconnected()
 
     async def on_ready(self) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.ready()
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.guild_available(guild, new=False)
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.guild_available(guild, new=True)
 
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.channel_available(channel)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.channel_available(thread)
 
     async def on_thread_join(self, thread: discord.Thread) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.channel_available(thread)
 
     async def on_message(self, message: discord.Message) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.message_received(message)
 
     async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.message_edited(event)
 
     async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.reaction_added(event)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
-        """Hand on."""
+        """Pass the event on."""
         if self.events:
             self.events.interaction_received(interaction)
 
     async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
-        """Log what a handler raised."""
+        """Log the exception of a handler."""
         logger.error("%s broke down", event_method, exc_info=sys.exc_info())
 
 
@@ -216,9 +216,9 @@ async def _bound(session: aiohttp.ClientSession, *_: object) -> None:
 async def _gateway(
     http: HTTPClient, url: str, *, compress: int = 0
 ) -> aiohttp.ClientWebSocketResponse:
-    """Connect to the gateway as discord.py does, with a bound on its messages.
+    """Connect to the gateway as discord.py does, but with a limit on the size of messages.
 
-    They are asked for unpacked: discord.py inflates without any bound.
+    Compression is turned off, since discord.py decompresses without any limit.
     """
     session: aiohttp.ClientSession = http._HTTPClient__session  # type: ignore[attr-defined] # noqa: SLF001
     return await session.ws_connect(
@@ -232,8 +232,8 @@ async def _gateway(
 
 
 def _contained(event: str, parse: Callable[[Any], None], data: Any) -> None:
-    """Read an event; one that discord.py cannot read costs itself alone, and not the connection."""
+    """Parse an event; if discord.py cannot, log that and keep the connection."""
     try:
         parse(data)
-    except Exception:  # whatever it is, others go on
+    except Exception:  # one bad event must not end the connection
         logger.exception("an event %s of Discord could not be read", event)

@@ -1,4 +1,4 @@
-"""One life of the connection: from the login until it is lost."""
+"""One gateway connection, from login until it is lost, and its event handlers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from channels.keyed_executor import KeyedExecutor
 logger = logging.getLogger(__name__)
 
 MIN_REMAINING_SESSIONS = 50
-"""Where fewer are left of the day's, no more is begun until there are new ones."""
+"""No session is begun while fewer than this remain of Discord's daily limit."""
 
 _CLOSE_SECONDS = 3.0
 _CALL_SECONDS = 10.0
@@ -36,18 +36,18 @@ _MOST_SERVERS = 5
 
 
 class MessageContentIntentMissing(Exception):
-    """The application may not read what people write."""
+    """The application lacks the privileged Message Content intent."""
 
 
 @dataclass(slots=True)
 class AnnouncementState:
-    """What whoever runs the program was told already; it outlives a life.
+    """What was already announced to the operator; outlives a connection.
 
     Attributes:
-        bot: Who the bot is.
-        servers: To how many servers it was added.
-        token_shared: That another program uses the token.
-        disconnected: That there is no connection.
+        bot: Whether the bot's name was announced.
+        servers: The number of servers to which the bot was added.
+        token_shared: Whether it was announced that another program uses the token.
+        disconnected: Whether it was announced that there is no connection.
     """
 
     bot: bool = False
@@ -57,21 +57,21 @@ class AnnouncementState:
 
 
 class GatewayConnection:
-    """What happens on one connection, handed to lanes that outlive it.
+    """Run one gateway connection and submit its events to lanes that outlive it.
 
     Args:
-        platform: What the program gives.
-        lanes: Keep the order within each chat.
-        intake: Takes messages.
-        missed: Reads what was said before.
-        interactions: Takes commands and buttons.
-        uplink: Told when there is a connection.
-        announced: What was announced in earlier lives.
-        shard: Whose events it gets.
-        turn: Says when it may begin a session.
+        platform: The channel's context.
+        lanes: Run each channel's work in order.
+        intake: Handles messages, edits and reactions.
+        missed: Reads messages that were sent while the bot was offline.
+        interactions: Handles slash commands and buttons.
+        uplink: Holds the current client.
+        announced: What earlier connections announced.
+        shard: The shard of this connection.
+        turn: Schedules IDENTIFY.
 
     Attributes:
-        session_started_at: When its session began, by the event loop's clock; None while there was none.
+        session_started_at: When the session began, by the event loop's clock; None if none has.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class GatewayConnection:
         self._breaks: deque[float] = deque(maxlen=_MAX_DISCONNECTS)
 
     async def run(self, token: str) -> Exception | None:
-        """Live until the connection is lost; return what ended it, None for a clean end."""
+        """Run until the connection is lost; return its error, None after a clean end."""
         async with anyio.create_task_group() as tasks:
             try:
                 ended = await self._connected(token, tasks)
@@ -113,15 +113,15 @@ class GatewayConnection:
         return ended
 
     def session_started(self) -> None:
-        """Read what was missed in direct conversations, since these are not announced."""
+        """Catch up on direct messages, whose channels the gateway does not list."""
         self.session_started_at = anyio.current_time()
         for channel_id in self._missed.start_session():
             self._lanes.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
 
     def disconnected(self) -> None:
-        """End this life where the gateway breaks one connection after the other.
+        """Close the connection if the gateway breaks it six times within a minute.
 
-        discord.py connects anew without a pause; whoever supervises makes longer and longer ones.
+        discord.py reconnects without a delay; ``DiscordChannel`` does so with backoff.
         """
         now = anyio.current_time()
         self._breaks.append(now)
@@ -135,7 +135,7 @@ class GatewayConnection:
             self._lanes.submit("close", self._client.close)
 
     def ready(self) -> None:
-        """Read what was missed where no server told of it, and say who the bot is, once."""
+        """Catch up on channels that no server listed, and announce the bot once."""
         client = self._client
         for channel_id in self._missed.unlisted_channels(client):
             self._lanes.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
@@ -164,30 +164,30 @@ class GatewayConnection:
             self._platform.announce(f"Discord: it is on no server yet; invite it with {link}")
 
     def guild_available(self, guild: discord.Guild, *, new: bool) -> None:
-        """Look at what a server has."""
+        """Follow the channels and threads of a server."""
         if new:
             self._added(guild)
         for channel in (*guild.channels, *guild.threads):
             self.channel_available(channel)
 
     def channel_available(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
-        """Follow a channel that is open to the bot."""
+        """Follow a channel if everybody in it may use the bot, and catch up on it."""
         if isinstance(channel, discord.abc.Messageable):
             self._lanes.submit(str(channel.id), partial(self._missed.follow_channel, channel))
 
     def message_received(self, message: discord.Message) -> None:
-        """Take a message, after what was missed before it."""
+        """Handle a message after those that were missed before it."""
         if message.author.id == self._bot_id and self._uplink.sent_messages.is_foreign(message):
             self._lanes.submit(f"own {message.id}", partial(self._foreign, message))
         self._lanes.submit(str(message.channel.id), partial(self._said, message))
 
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
-        """Take an edit."""
+        """Handle an edit after the missed messages of its channel."""
         before = event.cached_message.content if event.cached_message else None
         self._lanes.submit(str(event.channel_id), partial(self._changed, event, before))
 
     def reaction_added(self, event: discord.RawReactionActionEvent) -> None:
-        """Take a reaction."""
+        """Handle a reaction of a person."""
         client, channel_id = self._client, event.channel_id
         who = event.member or client.get_user(event.user_id)
         if event.user_id == self._bot_id or (who and who.bot):
@@ -199,7 +199,7 @@ class GatewayConnection:
         )
 
     def interaction_received(self, interaction: discord.Interaction) -> None:
-        """Take a command or a button."""
+        """Handle a slash command or a button."""
         self._interactions.handle(interaction)
 
     @property
@@ -207,7 +207,7 @@ class GatewayConnection:
         return self._uplink.bot_id
 
     def _added(self, guild: discord.Guild) -> None:
-        """Say how to allow a server; anybody may add a public bot, so not for each of very many."""
+        """Announce a new server a few times only, since anybody can add a public bot."""
         name = clean_name(guild.name)
         self._announced.servers += 1
         if self._announced.servers > _MOST_SERVERS:
@@ -221,7 +221,7 @@ class GatewayConnection:
     async def _connected(self, token: str, tasks: TaskGroup) -> Exception | None:
         try:
             await self._connect(token, tasks)
-        except Exception as ended:  # noqa: BLE001 - whoever supervises says what it means
+        except Exception as ended:  # noqa: BLE001 - ``DiscordChannel`` decides what it means
             return ended
         return None
 
@@ -235,8 +235,8 @@ class GatewayConnection:
         if self._shard.first:
             tasks.start_soon(self._register)
         await self._turn.reserve(self._uplink.bot_id, await self._afford())
-        # A lost connection ends this life: discord.py's own waits grow to a quarter of an hour, and
-        # it breaks down if the first connection of all fails. It still resumes what can be resumed.
+        # A lost connection ends this object: discord.py's own delays grow to a quarter of an hour,
+        # and it raises if the very first connection fails. It still resumes sessions.
         await client.connect(reconnect=False)
 
     async def _said(self, message: discord.Message) -> None:
@@ -244,14 +244,14 @@ class GatewayConnection:
         await self._intake.handle_message(message, self._bot_id)
 
     async def _changed(self, event: discord.RawMessageUpdateEvent, before: str | None) -> None:
-        # What is edited may be among what was missed.
+        # The edited message may be one of those that were missed.
         await self._missed.catch_up(event.channel_id)
         await self._intake.handle_edit(event.message, before, self._bot_id)
 
     async def _foreign(self, message: discord.Message) -> None:
-        """Say that somebody else writes with the bot's token, once."""
+        """Announce once that another program sends messages with the bot's token."""
         if message.nonce is None:
-            # Then the id tells, once the call that may have made it has returned.
+            # Without a nonce, only the id of a send that has returned can identify the message.
             await anyio.sleep(_CALL_SECONDS)
         if self._announced.token_shared or not self._uplink.sent_messages.is_foreign(message):
             return
@@ -262,10 +262,10 @@ class GatewayConnection:
         )
 
     async def _afford(self) -> int:
-        """Wait while hardly any sessions are left: Discord takes the token away beyond the last.
+        """Wait while few sessions remain; Discord resets the token of a bot that exceeds the limit.
 
         Returns:
-            How many sessions Discord lets begin at once.
+            ``max_concurrency``: how many sessions may begin at the same time.
         """
         while True:
             wanted, _, limit = await self._client.http.get_bot_gateway()
@@ -291,7 +291,7 @@ class GatewayConnection:
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
             await self._client.close()
         with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-            # Where the gateway did not say goodbye, the sockets are closed all the same.
+            # Close the sockets even if the gateway did not answer the closing handshake.
             await self._client.http.close()
 
 

@@ -1,4 +1,7 @@
-"""The connection of the moment: there is none while the network is away."""
+"""The current discord.py client, replaced on reconnection, and the record of sent messages.
+
+While there is no connection, calls raise ``PlatformUnreachable``.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ logger = logging.getLogger(__name__)
 REPLY_MENTION_ONLY = discord.AllowedMentions(
     everyone=False, users=False, roles=False, replied_user=True
 )
-"""Whatever a model writes pings nobody but the person who is answered."""
+"""Only the author of the message that is answered is pinged, whatever a model writes."""
 
 CALL_SECONDS = 120.0
-"""The longest that a call may take: discord.py waits up to 30 s for a limit and 25 s over five tries."""
+"""The longest time of a call; discord.py waits up to 30 s for a limit and 25 s over five tries."""
 
 
 class _Reply(TypedDict, total=False):
@@ -36,14 +39,14 @@ class _Reply(TypedDict, total=False):
 
 
 class CurrentClient:
-    """What calls to Discord go through; each life of the connection brings its own client.
+    """Hold the client for calls to Discord; each connection sets its own.
 
     Args:
-        written: Notes what is sent.
+        written: The record of sent messages.
 
     Attributes:
-        me: The bot, once it has logged in; it stays while there is no connection.
-        written: What was sent.
+        me: The bot's user, once it has logged in; kept while there is no connection.
+        sent_messages: The record of sent messages.
     """
 
     def __init__(self, written: SentMessages) -> None:
@@ -53,46 +56,46 @@ class CurrentClient:
 
     @property
     def bot_id(self) -> int:
-        """The bot; 0 before the first login."""
+        """The bot's user id; 0 before the first login."""
         return self.me.id if self.me else 0
 
     def set_client(self, client: discord.Client) -> None:
-        """Use a client that has logged in."""
+        """Set a client that has logged in."""
         self._client, self.me = client, client.user
 
     def clear_client(self) -> None:
-        """Have no connection."""
+        """Drop the client, as the connection is lost."""
         self._client = None
 
     @property
     def client(self) -> discord.Client:
-        """The client of the moment.
+        """The current client.
 
         Raises:
-            Unreachable: There is none.
+            PlatformUnreachable: There is no connection.
         """
         if self._client is None:
             raise PlatformUnreachable("there is no connection to Discord")
         return self._client
 
     def channel(self, channel_id: int) -> discord.PartialMessageable:
-        """Return what can be written to.
+        """Return a channel to call, without fetching it.
 
         Raises:
-            Unreachable: There is no connection.
+            PlatformUnreachable: There is no connection.
         """
         return self.client.get_partial_messageable(channel_id)
 
     def messageable(self, address: Address) -> discord.PartialMessageable:
-        """Return what an address means.
+        """Return the channel or thread of an address, without fetching it.
 
         Raises:
-            Unreachable: There is no connection.
+            PlatformUnreachable: There is no connection.
         """
         return self.channel(target_channel_id(address))
 
     async def send_text(self, channel_id: int, text: str, reply_to: int | None = None) -> None:
-        """Write something as it is, if that is possible; as a reply where a message is named."""
+        """Send plain text, best effort; as a reply if a message id is given."""
         try:
             with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
                 for place, piece in enumerate(split_plain_text(text, LIMIT)):
@@ -120,17 +123,19 @@ def _replies(channel_id: int, message_id: int | None) -> _Reply:
 
 _MOST = 4096
 _PLAIN = {discord.MessageType.default, discord.MessageType.reply}
-# Together the longest nonce that Discord takes.
+# Together 25 characters, the longest nonce that Discord accepts.
 _NAME, _SEAL = 15, 10
 
 
 class SentMessages:
-    """The nonces of what was sent, noted before the call, and the ids that came back.
+    """Record nonces and ids of sent messages, to detect another program that uses the token.
+
+    Nonces are recorded before the call, ids after it.
 
     Args:
-        token: The bot's, a secret; seals nonces.
-        shared: Whether other processes of ours write to the same chats: then the seal tells their
-            messages from strangers', though not from those of another tapebot with the same token.
+        token: The bot's token, a secret that signs nonces.
+        shared: Whether other processes of this bot write to the same chats. Then a valid signature
+            also counts as this bot's, so that another tapebot with the same token is not detected.
     """
 
     def __init__(self, token: str, *, shared: bool) -> None:
@@ -139,25 +144,25 @@ class SentMessages:
         self._known: OrderedDict[Hashable, None] = OrderedDict()
 
     def nonce_for(self, key: str) -> str:
-        """Return the nonce of what has this key, in every process the same."""
+        """Return the nonce for a key, which is the same in every process."""
         name = hashlib.sha256(key.encode()).hexdigest()[:_NAME]
         return name + self._seal(name)
 
     def register_nonce(self, key: str) -> str:
-        """Note a message that is about to be sent; return its nonce."""
+        """Record the nonce of a message that is about to be sent, and return it."""
         nonce = self.nonce_for(key)
         self._note(nonce)
         return nonce
 
     def register_message(self, message_id: int) -> None:
-        """Note a message that was sent."""
+        """Record the id of a sent message."""
         self._note(message_id)
 
     def is_foreign(self, message: discord.Message) -> bool:
-        """Whether a live message of the bot's was not sent from here.
+        """Return whether another program sent this live message of the bot.
 
-        What answers an interaction is never held to be foreign: Discord takes one program's word
-        for each of them, and its messages carry no nonce.
+        Responses to interactions never count as foreign: Discord accepts them from one program
+        only, and they carry no nonce.
         """
         if message.type not in _PLAIN:
             return False

@@ -1,4 +1,4 @@
-"""Slash commands that show "thinking" and wait for their answers."""
+"""Slash commands that display "thinking" until their answers replace it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from channels.discord.current_client import CurrentClient
 from channels.discord.errors import INVALID_WEBHOOK_TOKEN, UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK
 
 INTERACTION_ID_PREFIX = "i"
-"""What the inbound ids of slash commands begin with."""
+"""The prefix of slash commands' inbound ids."""
 
-_LIFE_SECONDS = 14.5 * 60  # Discord's tokens are good for 15 minutes
+_LIFE_SECONDS = 14.5 * 60  # Discord's interaction tokens are valid for 15 minutes
 _MOST = 1000
 _GREETING_SECONDS = 12.0
 _OVER = {UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK, INVALID_WEBHOOK_TOKEN}
@@ -24,7 +24,7 @@ _OVER = {UNKNOWN_MESSAGE, UNKNOWN_WEBHOOK, INVALID_WEBHOOK_TOKEN}
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A command; its token is a secret, and works on any connection."""
+    """A deferred command; its token is a secret and works on any connection."""
 
     application_id: int
     token: str = field(repr=False)
@@ -33,10 +33,10 @@ class _Waiting:
 
 
 class DeferredResponses:
-    """The commands whose answers are still to come, by inbound id; a bounded number of them.
+    """The slash commands that wait for answers, by inbound id; bounded.
 
     Args:
-        uplink: The connection of the moment.
+        uplink: Holds the current client.
     """
 
     def __init__(self, uplink: CurrentClient) -> None:
@@ -46,7 +46,7 @@ class DeferredResponses:
         self._greeted: dict[str, anyio.Event] = {}
 
     def expect_acknowledgement(self, interaction: discord.Interaction) -> Callable[[], None]:
-        """Let the answer of a command wait until what is returned is called: it is acknowledged."""
+        """Let a command's answer wait until the returned function reports the acknowledgement."""
         key = f"{INTERACTION_ID_PREFIX}{interaction.id}"
         done = self._greeted[key] = anyio.Event()
 
@@ -57,11 +57,11 @@ class DeferredResponses:
         return greeted
 
     def remember(self, interaction: discord.Interaction, message_id: int) -> None:
-        """Remember a deferred command until its answer or its token's end.
+        """Store a deferred command until it is answered or its token expires.
 
         Args:
             interaction: The command.
-            message_id: The message that shows "thinking".
+            message_id: The id of the message that displays "thinking".
         """
         waiting = _Waiting(
             interaction.application_id,
@@ -74,17 +74,17 @@ class DeferredResponses:
     async def answer(
         self, reply_to: str, key: str, content: str, view: discord.ui.View
     ) -> str | None:
-        """Put an answer in the place of "thinking"; return its id, None where it is too late.
+        """Replace "thinking" by an answer; return the message's id, or None if it is too late.
 
         Args:
             reply_to: The inbound id of the command.
-            key: The part's key (see ``Outgoing``), by which later parts find their way.
-            content: The part.
-            view: Its buttons.
+            key: The part's key (see ``OutgoingMessage``), by which ``follow_up`` finds the command.
+            content: The text.
+            view: The buttons.
 
         Raises:
-            Unreachable: There is no connection.
-            discord.HTTPException: Discord refused it for another reason than its being too late.
+            PlatformUnreachable: There is no connection.
+            discord.HTTPException: Discord rejected it for another reason.
         """
         greeted = self._greeted.get(reply_to)
         if greeted is not None:
@@ -110,11 +110,11 @@ class DeferredResponses:
         return str(waiting.message_id)
 
     async def follow_up(self, key: str, content: str, view: discord.ui.View) -> str | None:
-        """Show a later part of a command's answer as its follow-up; None where there is none.
+        """Send a later part of a command's answer as a follow-up; return None if impossible.
 
         Raises:
-            Unreachable: There is no connection.
-            discord.HTTPException: Discord refused it.
+            PlatformUnreachable: There is no connection.
+            discord.HTTPException: Discord rejected it.
         """
         waiting = self._still_answered(key)
         if waiting is None:
@@ -129,11 +129,11 @@ class DeferredResponses:
         return str(message.id)
 
     async def follow_up_file(self, key: str, file: discord.File) -> str | None:
-        """Show a file of a command's answer as its follow-up; None where there is none.
+        """Send a file of a command's answer as a follow-up; return None if that is impossible.
 
         Raises:
-            Unreachable: There is no connection.
-            discord.HTTPException: Discord refused it.
+            PlatformUnreachable: There is no connection.
+            discord.HTTPException: Discord rejected it.
         """
         waiting = self._still_answered(key)
         if waiting is None:
@@ -141,7 +141,7 @@ class DeferredResponses:
         return str((await self._webhook(waiting).send(file=file, wait=True)).id)
 
     def _still_answered(self, key: str) -> _Waiting | None:
-        """Return the command that an answer is to; None where Discord takes no more for it."""
+        """Return the command that an answer belongs to; None if its token has expired."""
         waiting = self._answered.get(_answer_of(key))
         return waiting if waiting is not None and waiting.until >= time.monotonic() else None
 

@@ -1,4 +1,4 @@
-"""What discord.py raises, as delivery's errors.
+"""Map discord.py errors to ``MessengerError``, and retry calls while Discord is unreachable.
 
 The codes are those of
 https://discord.com/developers/docs/topics/opcodes-and-status-codes#json-json-error-codes.
@@ -29,16 +29,16 @@ UNKNOWN_WEBHOOK = 10015
 INVALID_WEBHOOK_TOKEN = 50027
 INVALID_FORM_BODY = 50035
 CANNOT_REPLY_CODES = {160002, 160009, 160010}
-"""A reply wants the permission to read the history, and a message that can be replied to."""
+"""The bot may not read the history, or the message cannot be replied to."""
 _EMPTY_MESSAGE = 50006
-# Not the bot's own message; no more edits of a message that is older than an hour.
+# The message is not the bot's, or Discord allows no more edits of one that is older than an hour.
 _NOT_EDITABLE = {UNKNOWN_MESSAGE, 50005, 30046}
 _BANNED_SECONDS = 60.0
 
 
 @contextmanager
 def map_discord_errors() -> Iterator[None]:
-    """Raise what goes wrong inside as a ``ScreenError``."""
+    """Map errors of discord.py and aiohttp inside the block to ``MessengerError``."""
     try:
         yield
     except MessengerError:
@@ -50,7 +50,7 @@ def map_discord_errors() -> Iterator[None]:
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise PlatformUnreachable(f"Discord cannot be reached: {type(error).__name__}") from error
     except RuntimeError as error:
-        # aiohttp's word for a session that was closed while the call was on its way.
+        # aiohttp raises this if the session was closed during the call.
         if "closed" not in str(error).lower():
             raise
         raise PlatformUnreachable("the connection to Discord was given up") from error
@@ -59,10 +59,10 @@ def map_discord_errors() -> Iterator[None]:
 def _answered(error: discord.HTTPException) -> MessengerError:
     text = str(error)
     if error.status == 429:
-        # Without the headers of a rate limit: Discord's proxy has shut the address out for a while.
+        # Without rate-limit headers, Discord's proxy has blocked the IP address for a while.
         return RateLimited(_retry_after(error))
     if error.status >= 500 or error.status == 401:
-        # A token that is refused ends the gateway's connection too, and that says so.
+        # An invalid token also ends the gateway connection, which reports it.
         return PlatformUnreachable(text)
     if error.code in _NOT_EDITABLE:
         return MessageGone(text)
@@ -88,14 +88,14 @@ MAX_BACKOFF_SECONDS = 60.0
 
 
 async def call_with_retries(what: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Make a call until Discord can be reached, with longer and longer pauses.
+    """Repeat a call with backoff until Discord answers.
 
     Args:
-        what: Names it in the log.
-        call: Makes it; may be made many times.
+        what: Names the call in the log.
+        call: The call, which may be repeated many times.
 
     Raises:
-        ScreenError: Discord was reached, and refused.
+        MessengerError: Discord rejected the call.
     """
     pause = MIN_BACKOFF_SECONDS
     while True:

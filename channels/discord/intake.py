@@ -1,8 +1,8 @@
-"""What people say, change and react with on Discord, on its way to the bus.
+"""Authorize and publish messages, edits and reactions, retrying until the bus accepts them.
 
-Rule 1: nothing of anybody is fetched, kept or answered before access was given.
-Rule 2: a message is dealt with once it was published or it was decided to drop it; only then does
-its channel's mark move.
+Rule 1: nothing of anybody is fetched, stored or answered before access is granted.
+Rule 2: a message is handled once it is published or deliberately dropped; only then does its
+channel's read position advance.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from channels.discord.message_content import (
 from channels.discord.read_positions import ReadPositions
 
 SendText = Callable[[str], Awaitable[None]]
-"""Tells the person something, if that is possible."""
+"""Sends the person a text, best effort."""
 
 NOT_TAKEN_TEXT = (
     "Something went wrong with your message, and I could not take it. Please send it again; "
@@ -65,11 +65,11 @@ NOT_TAKEN_TEXT = (
 
 
 class SenderNotifier:
-    """Whoever waits for what they sent to be taken; they hear of troubles once.
+    """Notify the sender of a message about problems with it.
 
     Args:
-        tell: Tells them something.
-        asks: Whether they spoke to the bot; who did not is told nothing.
+        tell: Sends the text.
+        asks: Whether the message was addressed to the bot; if not, nothing is sent.
     """
 
     def __init__(self, tell: SendText, *, asks: bool = True) -> None:
@@ -78,12 +78,12 @@ class SenderNotifier:
         self._warned = False
 
     async def notify(self, text: str) -> None:
-        """Tell them something."""
+        """Send a text to the sender."""
         if self._asks:
             await self._tell(text)
 
     async def warn_once(self, error: BusError) -> None:
-        """Tell them what keeps their message, the first time only."""
+        """Notify the sender of the error that delays the message, the first time only."""
         if not self._warned:
             self._warned = True
             text = str(error)
@@ -91,7 +91,7 @@ class SenderNotifier:
 
     @asynccontextmanager
     async def report_failures(self) -> AsyncIterator[None]:
-        """Tell them where something unforeseen happens inside, which is raised on."""
+        """Notify the sender of an unexpected error inside the block, and raise it again."""
         try:
             yield
         except Exception:
@@ -100,12 +100,12 @@ class SenderNotifier:
 
 
 class RetryingBusClient:
-    """Admission, files and publishing, tried until they are done.
+    """Authorize, store files and publish, retrying until the bus accepts.
 
     Args:
-        access: Says who may.
-        media: Takes files.
-        port: The channel's end of the bus.
+        access: Decides who may use the bot.
+        media: Stores attachments.
+        port: The channel's access to the bus.
     """
 
     def __init__(self, access: Authorizer, media: AttachmentReceiver, port: ChannelPort) -> None:
@@ -114,15 +114,15 @@ class RetryingBusClient:
         self._port = port
 
     async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        """Return whether somebody may; what could not be recorded is tried again."""
+        """Return the decision about a request, retrying while the bus fails."""
         return await _until_done("who knocked", partial(self._access.authorize, knock))
 
     async def receive_file(self, file: RemoteFile, person: SenderNotifier) -> Attachment:
-        """Return what became of a file; one that could not be kept is tried again.
+        """Return the stored attachment, retrying while the bus fails.
 
         Args:
-            file: The file, of somebody who was admitted.
-            person: Is told why it takes so long.
+            file: The file of an authorized sender.
+            person: Notified about the delay.
         """
         return await _until_done("a file", partial(self._media.receive, file), person)
 
@@ -134,13 +134,14 @@ class RetryingBusClient:
         *,
         waited: bool = False,
     ) -> None:
-        """Return once a message is durable, or was refused and its sender told so.
+        """Return once a message is durable, rejected with a notice to its sender, or dropped.
 
         Args:
-            inbound: The message, with the role that the sender had a moment ago.
-            person: Is told why it takes so long, or why it is refused.
-            knock: Asks for them again, wherever waiting came between.
-            waited: Whether it did before.
+            inbound: The message, with the sender's role.
+            person: Notified about a delay or a rejection.
+            knock: The access request, which is repeated after any delay; the message is dropped if
+                access was revoked.
+            waited: Whether there was a delay since ``inbound``'s role was determined.
         """
         fresh = not waited
 
@@ -168,18 +169,18 @@ class RetryingBusClient:
 async def _until_done(
     what: str, call: Callable[[], Awaitable[T]], person: SenderNotifier | None = None
 ) -> T:
-    """Make a call until it works, with longer and longer pauses.
+    """Repeat a call with backoff until the bus accepts it.
 
     Raises:
-        SessionFull: The session takes no more.
-        InvalidInbound: It names no usable session.
+        SessionFull: The session accepts no more messages.
+        InvalidInbound: The bus will never accept the message.
     """
     pause = MIN_BACKOFF_SECONDS
     while True:
         try:
             return await call()
         except BusClosed:
-            await anyio.sleep_forever()  # the program is stopping: whoever owns this cancels it
+            await anyio.sleep_forever()  # the program is stopping and cancels this task
         except (SessionFull, InvalidInbound):
             raise
         except BusError as error:
@@ -195,20 +196,20 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _REMEMBERED = 4096
-# Discord reports an old edit again with each later change that is none (a pin, a thread, a preview).
+# For an unrelated change (a pin, a thread, a preview) Discord sends the old edit again.
 _EDIT_IS_NEWS = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class _ReceivedMessage:
-    """A message and what is known of it.
+    """A message with its location and how it is to be handled.
 
     Attributes:
         message: The message.
-        place: Where it was said.
-        bot_id: The bot.
+        place: The chat of the message.
+        bot_id: The bot's user id.
         answered: Whether it is recent enough to be answered.
-        new: Whether it was said just now; else it is an edit, or too old.
+        new: Whether it was just sent; False for an edit or an old message.
     """
 
     message: discord.Message
@@ -219,7 +220,7 @@ class _ReceivedMessage:
 
     @property
     def knock(self) -> AccessRequest:
-        """What asks for its sender."""
+        """The access request for the sender; with the text if it may be a pairing code."""
         text = self.message.content if self.place.private and self.new else None
         place = self.place
         return AccessRequest(
@@ -228,14 +229,14 @@ class _ReceivedMessage:
 
 
 class DiscordIntake:
-    """Turns events into inbounds, one at a time for each chat.
+    """Convert Discord events to ``Inbound`` and publish them; called one at a time per channel.
 
     Args:
-        name: The name of our channel.
-        platform: What the program gives.
-        gate: Admits and publishes.
-        uplink: Tells people things.
-        marks: Remember how far each channel was dealt with.
+        name: The channel's name.
+        platform: The channel's context.
+        gate: Authorizes, stores files and publishes.
+        uplink: Holds the current client, for notices.
+        marks: The read positions.
     """
 
     def __init__(
@@ -258,12 +259,12 @@ class DiscordIntake:
     async def handle_message(
         self, message: discord.Message, bot_id: int, *, answered: bool = True
     ) -> None:
-        """Deal with a message, live or from history; the second time is nothing.
+        """Handle a live or missed message; do nothing if it was handled before.
 
         Args:
             message: The message.
-            bot_id: The bot.
-            answered: False where it is too old: then it is context at most, and no code.
+            bot_id: The bot's user id.
+            answered: False if it is too old: then it is context only, and not taken for a code.
         """
         if message.id in self._dealt:
             return
@@ -277,12 +278,12 @@ class DiscordIntake:
         self._marks.advance(message.channel.id, message.id)
 
     async def handle_edit(self, message: discord.Message, before: str | None, bot_id: int) -> None:
-        """Deal with a changed message.
+        """Handle an edited message.
 
         Args:
-            message: As it is now.
-            before: What it said, where that is known.
-            bot_id: The bot.
+            message: The message after the edit.
+            before: Its former content, if known.
+            bot_id: The bot's user id.
         """
         at = message.edited_at
         if at is None or message.content == before or not is_from_person(message):
@@ -306,12 +307,12 @@ class DiscordIntake:
         who: discord.abc.User | None,
         channel: object,
     ) -> None:
-        """Deal with a person's reaction: context, and never a question.
+        """Publish a person's reaction as context that expects no answer.
 
         Args:
             event: The reaction.
-            who: The person, where they are known.
-            channel: Where.
+            who: The user, if known.
+            channel: The channel object of discord.py.
         """
         private = event.guild_id is None
         place = await self._place(channel)
@@ -356,9 +357,9 @@ class DiscordIntake:
         return SenderNotifier(tell, asks=self._asks(heard))
 
     async def _admitted(self, heard: _ReceivedMessage) -> Role | None:
-        """Return what the sender may do; None where the message is not for the bot to have.
+        """Return the sender's role; None if the message is not to be published.
 
-        Only a new message may be a code, and only who sends one is told how to be let in.
+        Only a new message may be a pairing code, and only its sender is told how to get access.
         """
         asks, place = self._asks(heard), heard.place
         context = self._platform.group_policy.keep_context or (place.private and not heard.answered)

@@ -1,8 +1,8 @@
-"""Slash commands, their completion, and buttons.
+"""Handle slash commands, their autocompletion, and buttons.
 
-Discord wants a word within three seconds, and tells of an interaction only once: history does not
-hold it. So each is admitted at once, beside what its chat has to do, and then published while it is
-acknowledged. That also lets ``/stop`` overtake what takes long.
+Discord expects a response within three seconds and sends an interaction only once: it is not in the
+history. So each is authorized at once, in its own lane, and then published while it is
+acknowledged. That also lets ``/stop`` overtake slow work in its chat.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from channels.discord.messenger import BUTTON_ID_PREFIX
 from channels.keyed_executor import KeyedExecutor
 
 OPTION_NAME = "what"
-"""The name of the one option that each command has."""
+"""The name of each command's only option."""
 
 MAX_CHOICES = 25
 _LONGEST = 100
@@ -44,7 +44,7 @@ _COMPARED_OPTION = ("name", "type", "description")
 
 
 def command_payload(commands: Sequence[MenuCommand]) -> list[dict[str, Any]]:
-    """Return the commands as they are registered; those whose name Discord refuses are left out."""
+    """Return the payload that registers the commands; names that Discord rejects are left out."""
     listed = []
     for command in commands:
         if not _NAME.fullmatch(command.name):
@@ -55,13 +55,13 @@ def command_payload(commands: Sequence[MenuCommand]) -> list[dict[str, Any]]:
 
 
 async def register_commands(client: discord.Client, commands: Sequence[MenuCommand]) -> bool:
-    """Register the commands for all servers and direct conversations, if they differ.
+    """Register the slash commands for all servers and direct messages, if they differ.
 
     Returns:
-        Whether they did.
+        Whether they differed.
 
     Raises:
-        discord.HTTPException: Discord refused it.
+        discord.HTTPException: Discord rejected a request.
     """
     application = client.application_id
     if application is None:
@@ -72,20 +72,20 @@ async def register_commands(client: discord.Client, commands: Sequence[MenuComma
     ours = [each for each in known if each.get("type", _CHAT_INPUT) == _CHAT_INPUT]
     if _compared(ours) == _compared(wanted):
         return False
-    # What it leaves out is deleted, and an Entry Point command does not let itself be (50240).
+    # The call deletes commands that it does not list, but refuses to delete an Entry Point (50240).
     others = [_unchanged(each) for each in known if each not in ours]
     await client.http.bulk_upsert_global_commands(application, [*wanted, *others])
     return True
 
 
 def command_text(data: Mapping[str, Any]) -> str:
-    """Return what a person would have typed for a command that they chose."""
+    """Return a chosen command as the text that a person would type."""
     values = [str(each.get("value", "")).strip() for each in data.get("options") or ()]
     return " ".join([f"/{data['name']}", *(value for value in values if value)])
 
 
 def focused_value(data: Mapping[str, Any]) -> str:
-    """Return what was typed so far into the option that is being filled in."""
+    """Return the text typed so far into the option that has the focus."""
     for each in data.get("options") or ():
         if each.get("focused"):
             return str(each.get("value", ""))
@@ -93,9 +93,9 @@ def focused_value(data: Mapping[str, Any]) -> str:
 
 
 def autocomplete_choices(command: MenuCommand | None, begun: str) -> list[app_commands.Choice[str]]:
-    """Return what may stand behind a command, for what was typed so far.
+    """Return completions of a command's argument for the text typed so far.
 
-    A form that wants more than its first words ("add TEXT") is offered with what was typed.
+    A form with a placeholder after its fixed words ("add TEXT") is offered with the typed text.
     """
     if command is None:
         return []
@@ -135,7 +135,7 @@ def _command(command: MenuCommand) -> dict[str, Any]:
 
 
 def _unchanged(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a command of another kind, as it may be registered again."""
+    """Return a command of another type as a payload that registers it unchanged."""
     return {key: value for key, value in command.items() if key not in _DISCORDS_OWN}
 
 
@@ -172,15 +172,15 @@ _RESPONSE_SECONDS = 10.0
 
 
 class InteractionHandler:
-    """Takes interactions.
+    """Handle interactions: authorize, acknowledge and publish them.
 
     Args:
-        name: The name of our channel.
-        commands: The commands, for their completion.
-        gate: Admits and publishes.
-        lanes: Own the work, beyond the connection.
-        uplink: Tells people things.
-        deferred: Gets the commands that wait for their answers.
+        name: The channel's name.
+        commands: The commands, for autocompletion.
+        gate: Authorizes and publishes.
+        lanes: Run the work, beyond the connection.
+        uplink: Holds the current client.
+        deferred: Stores the commands that wait for answers.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class InteractionHandler:
         self._deferred = deferred
 
     def handle(self, interaction: discord.Interaction) -> None:
-        """Begin to deal with an interaction; returns at once."""
+        """Submit the handling of an interaction without waiting."""
         own_lane = f"interaction {interaction.id}"
         if interaction.type is discord.InteractionType.autocomplete:
             self._lanes.submit(own_lane, partial(self._complete, interaction))
@@ -243,7 +243,7 @@ class InteractionHandler:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
                 response = await interaction.response.defer(thinking=command)
         except MessengerError as error:
-            # Too late for Discord, not for the person: the answer comes as an ordinary message.
+            # Discord's limit has passed; the answer is sent as an ordinary message.
             logger.info("an interaction could not be acknowledged: %s", error)
             return
         if command and response is not None and response.message_id is not None:
@@ -286,7 +286,7 @@ class InteractionHandler:
 
 
 def _meant(interaction: discord.Interaction) -> str | None:
-    """Return the words that an interaction stands for; None where it is none of ours."""
+    """Return the text that an interaction stands for; None if it is not from this bot's UI."""
     data = _data(interaction)
     if interaction.type is discord.InteractionType.application_command:
         return command_text(data) if data.get("type", 1) == 1 else None

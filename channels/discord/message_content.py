@@ -1,8 +1,8 @@
-"""What a message of Discord says: the person's own words, and what they quote. No network.
+"""Read a Discord message: its own text, quotes, attachments and chat location.
 
-Rule 1: ``text`` holds only what the person wrote; what others wrote is in ``quote``.
-Rule 2: of the bot's own mention nothing is left; of others' the name is.
-Rule 3: whose words a quote holds is said in a form that nobody can forge by what they call themselves.
+Rule 1: ``text`` holds only what the sender wrote; what others wrote is in ``quote``.
+Rule 2: mentions of the bot are removed; other mentions become names.
+Rule 3: a quote names its author in a form that no display name can imitate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAID = {discord.MessageType.default, discord.MessageType.reply}
 
 
 def is_from_person(message: discord.Message) -> bool:
-    """Whether a person said it: no bot, no webhook, not Discord itself."""
+    """Return whether a person sent it, rather than a bot, a webhook or Discord itself."""
     author = message.author
     if author.bot or author.system or message.webhook_id is not None:
         return False
@@ -40,7 +40,7 @@ def is_from_person(message: discord.Message) -> bool:
 
 
 def message_text(message: discord.Message, bot_id: int) -> str:
-    """Return what the person wrote, with names in the place of ids; stickers and polls in brackets."""
+    """Return the sender's text with ids replaced by names; stickers and polls in parentheses."""
     parts = [resolve_mentions(message, message.content, bot_id)]
     parts += [f"(sticker {clean_name(each.name)})" for each in message.stickers]
     if message.poll is not None:
@@ -49,7 +49,7 @@ def message_text(message: discord.Message, bot_id: int) -> str:
 
 
 def resolve_mentions(message: discord.Message, content: str, bot_id: int) -> str:
-    """Return a text with names in the place of ids, and without the bot's own mention."""
+    """Return a text with ids replaced by names, and without mentions of the bot."""
     guild = message.guild
     roles = {role.id: role.name for role in message.role_mentions}
     mine = {role.id for role in message.role_mentions if belongs_to(role, bot_id)}
@@ -71,25 +71,25 @@ def resolve_mentions(message: discord.Message, content: str, bot_id: int) -> str
 
 
 def belongs_to(role: discord.Role, bot_id: int) -> bool:
-    """Whether a role is the one that Discord made for the bot itself."""
+    """Return whether this is the bot's own managed role."""
     return role.is_bot_managed() and role.tags is not None and role.tags.bot_id == bot_id
 
 
 def mentions_bot(message: discord.Message, bot_id: int) -> bool:
-    """Whether it mentions the bot, by Discord's word and not by how it looks."""
+    """Return whether Discord lists the bot, or its role, among the mentions."""
     if any(person.id == bot_id for person in message.mentions):
         return True
     return any(belongs_to(role, bot_id) for role in message.role_mentions)
 
 
 def command_name(text: str) -> str | None:
-    """Return the name of the command that a text is; None where it is none."""
+    """Return the name of the slash command at the start of a text; None if there is none."""
     found = _COMMAND.match(text)
     return None if found is None else found[1]
 
 
 def replied_message(message: discord.Message) -> discord.Message | None:
-    """Return the message that it replies to, as far as Discord sent it along."""
+    """Return the message that this one replies to, if Discord sent it along."""
     reference = message.reference
     if reference is None or reference.type is not discord.MessageReferenceType.reply:
         return None
@@ -98,18 +98,18 @@ def replied_message(message: discord.Message) -> discord.Message | None:
 
 
 def clean_name(name: str, most: int = _LONGEST_NAME) -> str:
-    """Return a name that others chose, on one line, without signs that steer a terminal or a text.
+    """Return a name on one line, without unprintable characters, shortened if too long.
 
     Args:
-        name: The name.
-        most: The most characters that are kept.
+        name: The name, which others chose.
+        most: The most characters to keep.
     """
     shown = " ".join("".join(each if each.isprintable() else " " for each in name).split())
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def voice_transcripts(taken: Iterable[Attachment]) -> str:
-    """Return what was said in voice messages, as far as it was understood."""
+    """Return the transcripts of voice messages."""
     return "\n".join(each.text for each in taken if each.kind == "voice" and each.text)
 
 
@@ -119,13 +119,13 @@ def message_quote(
     last_answer: int | None,
     taken: Sequence[Attachment] = (),
 ) -> str | None:
-    """Return what it quotes of others: what it replies to, and what it forwards.
+    """Return the messages that this one replies to or forwards, as a quote; None if there are none.
 
     Args:
         message: The message.
-        bot_id: The bot.
-        last_answer: The bot's last message there: who replies to that need not be reminded of it.
-        taken: What became of its files, in the order of ``attachments``.
+        bot_id: The bot's user id.
+        last_answer: The bot's last message in the channel, which needs no quote in a reply.
+        taken: The stored attachments, in the order of ``all_attachments``.
     """
     quotes: list[str] = []
     target = replied_message(message)
@@ -146,7 +146,7 @@ def message_quote(
 
 
 def all_attachments(message: discord.Message) -> Iterable[discord.Attachment]:
-    """Return its files, and those of what it forwards."""
+    """Yield the message's attachments, then those of the messages it forwards."""
     yield from message.attachments
     for snapshot in message.message_snapshots:
         yield from snapshot.attachments
@@ -155,9 +155,9 @@ def all_attachments(message: discord.Message) -> Iterable[discord.Attachment]:
 def split_attachments(
     message: discord.Message, taken: Sequence[Attachment]
 ) -> tuple[Sequence[Attachment], Sequence[Attachment]]:
-    """Return what became of its own files, and of those of what it forwards.
+    """Split stored attachments into the message's own and those of the messages it forwards.
 
-    An edit may have taken files away meanwhile, though never those of what it forwards.
+    An edit may have removed own attachments meanwhile, but never forwarded ones.
     """
     forwarded = sum(len(each.attachments) for each in message.message_snapshots)
     own = max(0, len(taken) - forwarded)
@@ -165,12 +165,12 @@ def split_attachments(
 
 
 def edit_id(message_id: int, at: datetime) -> str:
-    """Return the id of an edit: the same for the same edit."""
+    """Return the id of an edit, which is the same whenever Discord sends it."""
     return f"{message_id}.e{round(at.timestamp() * 1000)}"
 
 
 def _origin(message: discord.Message) -> str:
-    """Return where a forwarded message stood; Discord does not say whose it is."""
+    """Return the channel of a forwarded message; Discord does not name its author."""
     reference, guild = message.reference, message.guild
     if reference is not None and guild is not None and reference.guild_id == guild.id:
         channel = guild.get_channel_or_thread(reference.channel_id)
@@ -180,20 +180,20 @@ def _origin(message: discord.Message) -> str:
 
 
 def _person(person: discord.abc.User) -> str:
-    """Return who somebody is; the bot's own words never come in quotation marks and with an id."""
+    """Return a display name in quotation marks and the id; the bot never writes in this form."""
     name = _QUOTATION.sub("", clean_name(person.display_name))
     return f'"{name}" ({person.id})'
 
 
 @dataclass(frozen=True, slots=True)
 class ChatLocation:
-    """A direct conversation, a channel of a server, or a thread.
+    """A direct message channel, a server channel or a thread.
 
     Attributes:
-        address: The conversation.
-        channel_id: Discord's id of what is written to: the thread's where it is one.
-        guild_id: The server's; None in direct conversations.
-        parent_id: The channel of a thread.
+        address: The chat's address.
+        channel_id: Discord's id of the channel, or of the thread.
+        guild_id: The server's id; None for direct messages.
+        parent_id: The id of a thread's channel.
     """
 
     address: Address
@@ -208,26 +208,26 @@ class ChatLocation:
 
     @property
     def access_ids(self) -> tuple[str, ...]:
-        """The ids by which it may be allowed: its own, its parent's, its server's."""
+        """The ids by which access may be granted: the channel's, its parent's, its server's."""
         ids = (self.channel_id, self.parent_id, self.guild_id)
         return tuple(str(each) for each in ids if each is not None)
 
     def always_answered(self, groups: GroupPolicy) -> bool:
-        """Whether every message there is answered."""
+        """Return whether every message there is answered."""
         platform = self.address.channel.partition("-")[0]
         return any(f"{platform}:{each}" in groups.always_answer for each in self.access_ids)
 
 
 def chat_location(name: str, channel: object) -> ChatLocation | None:
-    """Return the place that a channel of discord.py is.
+    """Return the location of a discord.py channel.
 
     Args:
-        name: The name of our channel.
-        channel: Any of discord.py's channels.
+        name: The name of this bot's channel adapter.
+        channel: Any channel object of discord.py.
 
     Returns:
-        None for what the bot has no part in (group conversations, categories), and for a channel of
-        a server that discord.py does not know, which may be a thread.
+        None for channels that the bot does not use (group direct messages, categories), and for a
+        server channel that discord.py does not know, which may be a thread.
     """
     if isinstance(channel, discord.Thread):
         parent = str(channel.parent_id)
@@ -245,7 +245,7 @@ def chat_location(name: str, channel: object) -> ChatLocation | None:
 
 
 def target_channel_id(address: Address) -> int:
-    """Return Discord's id of the channel or thread that an address means."""
+    """Return Discord's id of the channel or thread of an address."""
     return int(address.topic or address.chat_id)
 
 
@@ -288,7 +288,7 @@ async def _fetch(url: str, most: int) -> bytes:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             tries += 1
             if tries == _TRIES:
-                # The error may hold the address, and whoever has that may read the file.
+                # Without the cause: its text may hold the URL, which gives access to the file.
                 name = type(error).__name__
                 raise FileUnavailable(f"Discord did not hand it over ({name})") from None
         await anyio.sleep(tries)

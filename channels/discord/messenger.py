@@ -1,4 +1,4 @@
-"""Discord's calls for delivery."""
+"""Send, edit and delete messages and files by Discord's REST API."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from channels.discord.render import LIMIT, render
 from channels.text import split_plain_text
 
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
-"""Bytes that Discord takes from bots everywhere: https://discord.com/developers/docs/reference#uploading-files."""
+"""Bytes each server accepts: https://discord.com/developers/docs/reference#uploading-files."""
 
 _UPLOAD_SECONDS = 300.0
 _SEARCHED_MESSAGES = 50
 
 
 class FileSender:
-    """Sends files.
+    """Send files.
 
     Args:
-        uplink: The connection of the moment.
-        deferred: Slash commands, whose answers may go where the bot may not write.
+        uplink: Holds the current client.
+        deferred: Slash commands, whose follow-ups work where the bot may not write.
     """
 
     def __init__(self, uplink: CurrentClient, deferred: DeferredResponses) -> None:
@@ -53,16 +53,16 @@ class FileSender:
         self._deferred = deferred
 
     async def send(self, message: OutgoingMessage[OutgoingFile], *, young: bool) -> str:
-        """Show a file; return its message's id.
+        """Send a file; return its message's id.
 
         Args:
             message: The file.
-            young: The process may have shown it before a restart: the last messages are looked
-                through for it.
+            young: Whether the file may have been sent before a restart; the last messages are then
+                searched for it.
 
         Raises:
-            FileRefused: It is gone or too large.
-            ScreenError: It could not be sent.
+            FileRejected: The file is missing or too large.
+            MessengerError: It could not be sent.
         """
         await check_file(message.piece, MAX_UPLOAD_BYTES)
         with map_discord_errors(), anyio.fail_after(_UPLOAD_SECONDS):
@@ -90,7 +90,7 @@ class FileSender:
                 allowed_mentions=REPLY_MENTION_ONLY,
             )
         except discord.Forbidden:
-            # discord.py closes what it tried to send.
+            # discord.py closes the file after a failed send.
             again = await _opened(message.piece)
             try:
                 shown = await self._deferred.follow_up_file(message.key, again)
@@ -110,7 +110,7 @@ async def _opened(file: OutgoingFile) -> discord.File:
 logger = logging.getLogger(__name__)
 
 BUTTON_ID_PREFIX = "t:"
-"""What the ids of our buttons begin with; the command follows."""
+"""The prefix of this bot's button ids; the command follows."""
 
 _PACE = Pace(edit=1.5, typing=8.0)
 _LONGEST_ID = 100
@@ -124,13 +124,13 @@ _ASKED = re.compile(r"\D*(\d+)")
 
 
 class DiscordMessenger:
-    """Implements ``Screen[str]``.
+    """Implement ``MessengerApi[str]``.
 
-    discord.py waits out short rate limits itself, a channel at a time; longer ones are raised.
+    discord.py waits for short rate limits itself, per channel; longer ones are raised.
 
     Args:
-        uplink: The connection of the moment.
-        deferred: Slash commands that wait for their answers.
+        uplink: Holds the current client.
+        deferred: Slash commands that wait for answers.
     """
 
     def __init__(self, uplink: CurrentClient, deferred: DeferredResponses) -> None:
@@ -141,23 +141,23 @@ class DiscordMessenger:
         self._written: set[str] = set()
 
     def rate_limit_key(self, address: Address) -> str:
-        """Return the channel; a thread is one of its own."""
+        """Return the channel's id, or a thread's own."""
         return address.topic or address.chat_id
 
     def pace(self, address: Address) -> Pace:  # noqa: ARG002 - the same everywhere
-        """Return how fast a chat may be written to."""
+        """Return how often a chat may be updated."""
         return _PACE
 
     def render(self, text: str) -> Sequence[str]:
-        """Return Markdown as messages of Discord."""
+        """Return Markdown as Discord messages."""
         return render(text) or [_NOTHING]
 
     def render_plain(self, text: str) -> Sequence[str]:
-        """Return the text as it is, in messages of Discord."""
+        """Return the source text as Discord messages."""
         return split_plain_text(text, LIMIT) or [_NOTHING]
 
     async def send(self, message: OutgoingMessage[str]) -> str:
-        """Show a message; one that was shown before a restart is taken up again."""
+        """Send a message, or adopt the one that was sent before a restart; return its id."""
         with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
             shown = await self._as_response(message) or await self.find_sent(message)
             if shown is None:
@@ -166,14 +166,14 @@ class DiscordMessenger:
         return shown
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
-        """Show a file; one that was shown before a restart is taken up again."""
+        """Send a file, or adopt the message that was sent before a restart; return its id."""
         young = time.monotonic() <= self._old
         return await self._uploads.send(message, young=young)
 
     async def edit(
         self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
     ) -> None:
-        """Change a message of the bot's."""
+        """Edit a message of the bot."""
         if not message_id.isdigit():
             raise MessageGone(f"{message_id!r} is no message of Discord")
         with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
@@ -183,7 +183,9 @@ class DiscordMessenger:
             )
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Take a message of the bot's away."""
+        """Delete a message of the bot; succeed if it no longer exists."""
+        if not message_id.isdigit():
+            return
         try:
             with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
                 await (
@@ -193,22 +195,22 @@ class DiscordMessenger:
             return
 
     async def typing(self, address: Address) -> None:
-        """Show that an answer is on its way."""
+        """Display the typing indicator once."""
         with map_discord_errors(), anyio.fail_after(_PACE.typing):
             await self._uplink.messageable(address).typing()
 
     async def draft(self, address: Address, stream: str, piece: str) -> bool:  # noqa: ARG002
-        """Discord has no text that is no message yet."""
+        """Return False, since Discord has no drafts."""
         return False
 
     async def find_sent(self, message: OutgoingMessage[str]) -> str | None:
-        """Return the message that shows this since before a restart, brought up to date.
+        """Return the message with this content from before a restart, after updating it.
 
-        Discord knows a repeated send for some minutes only. So, in a young process and a chat that
-        it has not written to, the last messages are looked through.
+        Discord recognises a repeated nonce for a few minutes only. So, for the first ten minutes of
+        the process and in chats that it has not written to, the last messages are searched.
 
         Raises:
-            Unreachable: There is no connection.
+            PlatformUnreachable: There is no connection.
         """
         if message.address.session in self._written or time.monotonic() > self._old:
             return None
@@ -232,7 +234,7 @@ class DiscordMessenger:
         return None
 
     async def _end_thinking(self, address: Address, message_id: int) -> None:
-        """Take the sign away that a process left behind whose command only it could answer."""
+        """Delete the "thinking" of a command that only an earlier process could answer."""
         try:
             await self.delete(address, str(message_id))
         except MessageRejected as error:
@@ -249,7 +251,7 @@ class DiscordMessenger:
         try:
             sent = await self._create(message, message.key)
         except discord.Forbidden:
-            # A command may be used where the bot may not write: there its answer goes on all the same.
+            # A slash command works where the bot may not write; its follow-ups do, too.
             view = _view(message.buttons)
             shown = await self._deferred.follow_up(message.key, message.piece, view)
             if shown is None:
@@ -258,10 +260,10 @@ class DiscordMessenger:
         except discord.NotFound as error:
             if error.code != UNKNOWN_MESSAGE:
                 raise
-            # The same was sent and deleted a moment ago.
+            # A message with the same nonce was sent and deleted a moment ago.
             sent = await self._create(message, message.key + secrets.token_hex(8))
         if not _same(sent.content, message.piece):
-            # A send that seemed to have failed had not, and the text has grown since.
+            # An earlier send had succeeded despite its error, and the text has grown since.
             await self.edit(message.address, str(sent.id), message.piece, message.buttons)
         self._uplink.sent_messages.register_message(sent.id)
         return str(sent.id)
@@ -284,12 +286,12 @@ class DiscordMessenger:
             unknown = error.code == INVALID_FORM_BODY and "message_reference" in error.text
             if not unknown and error.code not in CANNOT_REPLY_CODES:
                 raise
-            # What it replies to cannot be replied to; the answer is shown all the same.
+            # The message cannot be replied to: send without a reply.
             return await send()
 
 
 def _is(found: discord.Message, message: OutgoingMessage[str], nonce: str) -> bool:
-    """Whether a message of the bot's is what would be sent, or the beginning of it."""
+    """Return whether a message of the bot is the one to send, or the beginning of it."""
     if found.flags.loading:
         return False
     if found.nonce is not None and str(found.nonce) == nonce:
@@ -305,14 +307,14 @@ def _is(found: discord.Message, message: OutgoingMessage[str], nonce: str) -> bo
     if reference is not None:
         target = _MESSAGE_ID.fullmatch(message.reply_to)
         return target is not None and str(reference.message_id) == target[1]
-    # It refers to nothing where Discord did not let it; then it is the same text after the question.
+    # Without a reference, it must have the same text and come after the message that it answers.
     asked = _ASKED.match(message.reply_to)
     unnamed = found.nonce is None and asked is not None and found.id > int(asked[1])
     return unnamed and _same(found.content, message.piece)
 
 
 def _thinks(found: discord.Message, message: OutgoingMessage[str]) -> bool:
-    """Whether a message of the bot's says that it thinks about what this answers."""
+    """Return whether a message displays "thinking" for the command that this message answers."""
     origin = found.interaction_metadata
     return (
         found.flags.loading
@@ -336,7 +338,7 @@ def _reference(message: OutgoingMessage[str]) -> discord.MessageReference | None
 
 
 def _view(buttons: Sequence[Button]) -> discord.ui.View:
-    """Return buttons that work over restarts: their ids say what they do."""
+    """Return buttons that work across restarts, as their ids hold their commands."""
     view = discord.ui.View(timeout=None)
     shown: set[str] = set()
     for button in buttons[:_MOST_BUTTONS]:
@@ -349,6 +351,6 @@ def _view(buttons: Sequence[Button]) -> discord.ui.View:
             continue
         shown.add(custom_id)
         view.add_item(discord.ui.Button(label=button.label[:_LONGEST_LABEL], custom_id=custom_id))
-    # Presses are taken by their ids; discord.py need not remember the view.
+    # Presses are recognised by their ids; discord.py need not remember the view.
     view.stop()
     return view

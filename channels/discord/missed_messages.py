@@ -1,8 +1,8 @@
-"""What was said while the bot was away.
+"""Read messages from channel history that were sent while the bot was offline.
 
-Discord sends it to nobody: it is read from each followed channel's history. That of direct
-conversations which a stranger opened meanwhile is not, since Discord lists no direct conversations
-to bots; the first message that arrives there live is the first that is known.
+Discord does not send them later. Direct messages in channels that a stranger opened meanwhile
+cannot be read, since Discord lists no direct message channels to bots: there, the first live
+message is the first one known.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from channels.discord.read_positions import ChannelPosition, ReadPositions
 logger = logging.getLogger(__name__)
 
 MAX_MISSED_MESSAGES = 1000
-"""The most messages that are read of one channel: the newest ones."""
+"""The most messages that are read from one channel: the newest ones."""
 
 MAX_ANSWER_AGE = timedelta(days=2)
-"""What is older is not answered: whoever asked has long given up."""
+"""Older messages are not answered, since their senders no longer wait."""
 
 MAX_CONCURRENT_CALLS = 4
-"""The most calls at once: after a long absence every channel has something."""
+"""The most calls at once; after a long absence every channel has messages to read."""
 
 _PAGE = 100
 
 MessageHandler = Callable[[discord.Message, bool], Awaitable[None]]
-"""Deals with a message; False for one that is too old to be answered."""
+"""Handles a message; the flag is False if it is too old to be answered."""
 
 
 class ChannelUnavailable(Exception):
-    """A channel is gone or closed to the bot."""
+    """A channel was deleted, or the bot has no access to it."""
 
 
 class MissedMessageReader:
-    """Reads each channel's history once for each session with Discord's gateway.
+    """Read each channel's history once per gateway session.
 
-    Everything here runs in the channel's lane, so that live messages wait behind it, and goes on
-    over lost connections.
+    All methods that read run in the channel's lane, so that live messages wait for them, and retry
+    when the connection is lost.
 
     Args:
-        name: The name of our channel.
-        uplink: The connection of the moment.
-        gate: Says whether a channel of a server is open to all in it.
-        marks: How far each channel was dealt with.
-        deal: Deals with a message.
+        name: The channel's name.
+        uplink: Holds the current client.
+        gate: Decides whether a server channel is open to everybody in it.
+        marks: The read positions.
+        deal: Handles a message.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class MissedMessageReader:
         self._calls = anyio.CapacityLimiter(MAX_CONCURRENT_CALLS)
 
     def start_session(self) -> list[int]:
-        """Begin anew after a new session was made; return the direct conversations to be read."""
+        """Reset for a new gateway session; return the direct message channels to read."""
         self._session += 1
         self._read.clear()
         self._before = self._marks.snapshot()
         return [channel for channel, mark in self._before.items() if mark.guild_id is None]
 
     def unlisted_channels(self, client: discord.Client) -> list[int]:
-        """Return what is followed in servers and was not listed by them: archived threads, say."""
+        """Return followed server channels that no server listed, such as archived threads."""
         away = {guild.id for guild in client.guilds if guild.unavailable}
         return [
             channel
@@ -95,11 +95,11 @@ class MissedMessageReader:
         ]
 
     async def catch_up(self, channel_id: int) -> None:
-        """Deal with what came after the channel's mark, oldest first, unless that was done."""
+        """Handle messages after the channel's read position, oldest first, once per session."""
         session = self._session
         if self._read.get(channel_id) == session:
             return
-        # Where there is no mark, what comes live is the first that is known.
+        # Without a read position, only live messages count.
         if self._marks.get(channel_id) is not None:
             try:
                 await call_with_retries("what was missed", partial(self._read_after, channel_id))
@@ -108,13 +108,13 @@ class MissedMessageReader:
                 logger.warning("%d is not followed any more: %s", channel_id, error)
             except MessengerError as error:
                 logger.info("what was missed in %d cannot be read: %s", channel_id, error)
-            except Exception:  # whatever it is, it must not hold up what comes live
+            except Exception:  # an unexpected error must not block live messages
                 logger.exception("what was missed in %d cannot be read", channel_id)
-        # A session that began meanwhile has its own gap.
+        # A session that began meanwhile has missed other messages.
         self._read[channel_id] = session
 
     async def follow_channel(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
-        """Follow a channel or thread from now on if it is open to the bot, and read what was missed."""
+        """Follow an open channel or thread from now on, and read what was missed."""
         if self._marks.get(channel.id) is None and await self._open(channel):
             self._marks.follow(channel.id, self._start(channel), channel.guild.id)
             self._read.pop(channel.id, None)
@@ -137,7 +137,7 @@ class MissedMessageReader:
         return found
 
     async def _open(self, channel: discord.abc.GuildChannel | discord.Thread) -> bool:
-        """Whether a channel is allowed whoever speaks: nobody in particular is asked about."""
+        """Return whether everybody in a channel has access, tested with the bot as the sender."""
         place, bot = chat_location(self._name, channel), self._uplink.me
         if place is None or bot is None:
             return False
@@ -148,16 +148,16 @@ class MissedMessageReader:
         return verdict.role is not None
 
     def _start(self, channel: discord.abc.GuildChannel | discord.Thread) -> int:
-        """Return the mark of a channel that is met for the first time: nothing old is answered."""
+        """Return the read position of a new channel, so that no old message is answered."""
         if isinstance(channel, discord.Thread):
             parent = self._before.get(channel.parent_id)
             if parent is not None and channel.id > parent.message_id:
-                # It was opened while the bot was away: all of it is new, its first message too.
+                # It was created while the bot was offline: all its messages are new.
                 return channel.id - 1
         return getattr(channel, "last_message_id", None) or channel.id
 
     async def _read_after(self, channel_id: int) -> None:
-        """Deal with a part of the history; what was dealt with stays so if it breaks off."""
+        """Handle missed messages; after an error, a retry continues where it stopped."""
         channel, after = await self._channel(channel_id), self._marks.get(channel_id) or 0
         if _nothing_new(channel, after):
             return
@@ -189,7 +189,7 @@ class MissedMessageReader:
             )
 
     async def _tell(self, channel_id: int, text: str) -> None:
-        """Say in a direct conversation what is left out; servers' channels go on without the bot."""
+        """Send a notice about skipped messages to a direct message channel, never to a server."""
         if self._marks.guild_of(channel_id) is None:
             await self._uplink.send_text(channel_id, text)
 
@@ -199,7 +199,7 @@ class MissedMessageReader:
             return [message async for message in history]
 
     async def _before_newest(self, channel: discord.abc.Messageable, after: int) -> int:
-        """Return what the newest messages come after: the mark itself, unless they are too many."""
+        """Return the id after which to read: the position, unless too many messages follow it."""
         count, before = 0, None
         while count < MAX_MISSED_MESSAGES:
             async with self._calls:
@@ -211,11 +211,11 @@ class MissedMessageReader:
         return before.id - 1 if before is not None else after
 
     async def _contained(self, message: discord.Message) -> bool:
-        """Deal with a message; return whether it is too old to be answered."""
+        """Handle a message; return whether it is too old to be answered."""
         old = datetime.now(UTC) - message.created_at > MAX_ANSWER_AGE
         try:
             await self._deal(message, not old)
-        except Exception:  # whatever it is, the others go on
+        except Exception:  # one message's failure must not stop the others
             logger.exception("a message that was missed could not be handled")
             self._marks.advance(message.channel.id, message.id)
         return old

@@ -1,7 +1,7 @@
-"""How far each channel was dealt with, so that nothing is missed while the bot is away.
+"""Read positions: the last handled message of each channel, persisted.
 
-Discord hands out what was said meanwhile by history only. An old mark does no harm: what is read
-again is known to the bus by its id.
+With them, messages sent while the bot is offline can be read from history. An outdated position is
+harmless, since the bus recognises repeated messages by their ids.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from channels.discord.shards import SINGLE_SHARD, Shard
 
 
 class FileReadPositions:
-    """Implements ``MarkStore`` with files of mode 0600.
+    """Implement ``ReadPositionStore`` with files of mode 0600.
 
-    All shards' files in the folder are read, so that a bot may be divided anew. What runs on another
-    machine is not there: then a store that the machines share is wanted.
+    Reads all shards' files in the folder, so that the number of shards may change. Shards on
+    several machines need a store that these share.
 
     Args:
-        folder: Made if it is not there.
-        shard: Whose file is written.
+        folder: The directory; created if missing.
+        shard: The shard whose file is written.
     """
 
     def __init__(self, folder: Path, shard: Shard) -> None:
@@ -40,7 +40,7 @@ class FileReadPositions:
         self._rows: dict[int, PositionRow] = {}
 
     async def read(self) -> Iterable[PositionRow]:
-        """Return what the files hold; one that is damaged counts as none, and is reported."""
+        """Return the positions in all files; a damaged file is logged and counts as empty."""
         return await anyio.to_thread.run_sync(self._read)
 
     async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
@@ -111,25 +111,25 @@ _LAST_WORD_SECONDS = 5.0
 _MOST_CHANNELS = 5000
 
 PositionRow = tuple[int, int, int | None]
-"""A channel, the last message there that was dealt with, and its server (None: a direct conversation)."""
+"""Channel id, id of the last handled message, and server id (None for direct messages)."""
 
 
 class ReadPositionStore(Protocol):
-    """Where marks outlive the process; whoever takes a shard over reads there what the others wrote."""
+    """Persistent storage of read positions, for any process that takes over a shard."""
 
     async def read(self) -> Iterable[PositionRow]:
-        """Return the marks of all shards, whatever their number was; of one channel the newest.
+        """Return the positions of all shards, whatever their number was; the newest per channel.
 
         Raises:
-            BusError: They cannot be had now.
+            BusError: They cannot be read now.
         """
         ...
 
     async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
-        """Keep marks that moved, and forget channels; a mark never goes back.
+        """Store changed positions and remove channels; a position never decreases.
 
         Raises:
-            BusError: They could not be kept now; they come again.
+            BusError: They could not be stored now; the caller retries.
             OSError: Likewise.
         """
         ...
@@ -137,11 +137,11 @@ class ReadPositionStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChannelPosition:
-    """How far one channel was dealt with.
+    """The read position of one channel.
 
     Attributes:
-        message_id: The last message that was.
-        guild_id: The server; None in direct conversations.
+        message_id: The last handled message.
+        guild_id: The server; None for direct messages.
     """
 
     message_id: int
@@ -149,11 +149,11 @@ class ChannelPosition:
 
 
 class ReadPositions:
-    """The marks of one shard's channels.
+    """The read positions of one shard's channels.
 
     Args:
-        store: Where they outlive the process.
-        shard: Whose they are.
+        store: Persists them.
+        shard: The shard.
     """
 
     def __init__(self, store: ReadPositionStore, shard: Shard = SINGLE_SHARD) -> None:
@@ -164,7 +164,7 @@ class ReadPositions:
         self._changed = anyio.Event()
 
     async def load(self) -> None:
-        """Read them, waiting until they can be had: without them what was missed stays so."""
+        """Load the positions, retrying until that succeeds; nothing missed can be read without."""
         pause = MIN_BACKOFF_SECONDS
         while True:
             try:
@@ -182,21 +182,21 @@ class ReadPositions:
                 return
 
     def get(self, channel_id: int) -> int | None:
-        """Return the last message that was dealt with; None where the channel is not known."""
+        """Return the last handled message of a channel; None if it is not followed."""
         mark = self._marks.get(channel_id)
         return None if mark is None else mark.message_id
 
     def guild_of(self, channel_id: int) -> int | None:
-        """Return the server of a followed channel; None for direct conversations."""
+        """Return the server of a followed channel; None for direct messages."""
         mark = self._marks.get(channel_id)
         return None if mark is None else mark.guild_id
 
     def snapshot(self) -> dict[int, ChannelPosition]:
-        """Return all marks by channel."""
+        """Return all positions by channel."""
         return dict(self._marks)
 
     def follow(self, channel_id: int, message_id: int, guild_id: int | None) -> None:
-        """Begin to follow a channel after a message; nothing where it is followed already."""
+        """Follow a channel from a message on; do nothing if it is followed already."""
         if channel_id in self._marks:
             return
         if len(self._marks) >= _MOST_CHANNELS:
@@ -205,19 +205,19 @@ class ReadPositions:
         self._touch(channel_id)
 
     def advance(self, channel_id: int, message_id: int) -> None:
-        """Note that a message was dealt with, where its channel is followed."""
+        """Advance a followed channel's position to a handled message."""
         mark = self._marks.get(channel_id)
         if mark is not None and message_id > mark.message_id:
             self._marks[channel_id] = ChannelPosition(message_id, mark.guild_id)
             self._touch(channel_id)
 
     def unfollow(self, channel_id: int) -> None:
-        """Follow a channel no more."""
+        """Stop following a channel."""
         if self._marks.pop(channel_id, None) is not None:
             self._touch(channel_id)
 
     async def save_periodically(self) -> None:
-        """Write what changed, about once a second, until cancelled; then once more."""
+        """Save changes about once a second until cancelled, and then once more."""
         try:
             while True:
                 await self._changed.wait()
@@ -240,7 +240,7 @@ class ReadPositions:
         try:
             await self._store.write(moved, [each for each, mark in marks.items() if mark is None])
         except (OSError, BusError) as error:
-            # Marks that stay behind only make history be read again.
+            # Outdated positions only cause history to be read again.
             self._touch(*touched)
             logger.warning("how far Discord's channels were dealt with is not written: %s", error)
         except BaseException:

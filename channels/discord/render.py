@@ -1,8 +1,8 @@
-"""Answers, which are Markdown, as messages of Discord.
+"""Render an answer's Markdown as Discord messages.
 
-Appending words to an answer changes none of its pieces but the last and adds pieces after it, as
-long as the words are no markup that changes what was read before. The number of pieces of text
-without markup never decreases.
+Appending text to an answer changes only its last piece and adds pieces after it, unless the text is
+markup that changes the meaning of what precedes it. The number of pieces of text without markup
+never decreases.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _LONGEST_LANGUAGE = 12
 
 
 def render(markdown: str, limit: int = LIMIT) -> list[str]:
-    """Return the answer in Discord's Markdown, in pieces to be sent in order.
+    """Return the answer in Discord's Markdown, as pieces to be sent in order.
 
-    Each piece has whole code blocks: one that is cut is closed, and goes on in the next piece in
-    the same language.
+    Each piece has whole code blocks: a block that is split is closed, and reopened in the next
+    piece with the same language.
 
     Args:
-        markdown: The answer, finished or not.
-        limit: The most UTF-16 code units of a piece; Discord counts no more than these.
+        markdown: The answer, complete or partial.
+        limit: The most UTF-16 code units of a piece, which Discord never counts higher.
 
     Returns:
-        The pieces; none if the answer holds nothing that is visible.
+        The pieces; empty if nothing is visible.
 
     Raises:
-        ValueError: The limit is too small for any text.
+        ValueError: The limit is below ``MIN_MESSAGE_LIMIT``.
     """
     check_limit(limit)
     pages = _Pages(limit)
@@ -62,7 +62,7 @@ def render(markdown: str, limit: int = LIMIT) -> list[str]:
 
 
 class _Pages:
-    """Fills pages, one after the other, and never returns to an earlier one."""
+    """Fill pages one after the other, without changing earlier ones."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -85,7 +85,7 @@ class _Pages:
             room = self._room("\n")
             end = piece_end(text, start, room) if room >= 2 else start
             shown = text[start:end].rstrip()
-            # Rather a new page than a word that is parted to fill this one.
+            # Prefer a new page to a word that is split to fill this one.
             parted = end < len(text) and not text[end].isspace()
             if self._page and (not shown or parted):
                 self._turn()
@@ -152,7 +152,7 @@ class ProseBlock:
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """A code block; its text holds no fence."""
+    """A code block; its text contains no fence."""
 
     text: str
     language: str
@@ -162,7 +162,11 @@ Block = ProseBlock | CodeBlock
 
 
 def parse_blocks(source: str) -> list[Block]:
-    """Return clean Markdown as prose and code, in order, none of them blank."""
+    """Return Markdown as prose and code blocks, in order, none of them blank.
+
+    Args:
+        source: Markdown that ``clean_text`` returned.
+    """
     lines = source.split("\n")
     found: list[Block] = []
     prose: list[str] = []
@@ -188,15 +192,15 @@ def parse_blocks(source: str) -> list[Block]:
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table"])
-    # The structure is enough, and most of the time goes into what is inside the lines.
+    # The block structure suffices, and inline parsing takes most of the time.
     parser.core.ruler.disable(["inline"])
-    # A definition of a link's target is text at Discord.
+    # Discord shows a link reference definition as text.
     parser.block.ruler.disable(["reference"])
     return parser
 
 
 def _structure(source: str) -> Iterable[tuple[Token, list[Token]]]:
-    """Return the tokens of blocks that are rewritten, tables with the tokens inside them."""
+    """Yield the tokens of blocks to rewrite, with the inner tokens of tables."""
     tokens = _parser().parse(source)
     table: Token | None = None
     inside: list[Token] = []
@@ -238,7 +242,7 @@ def _table(inside: list[Token], lines: list[str]) -> str:
         elif token.type == "inline":
             rows[-1].append(_cell(token.content))
         elif token.type == "tr_close":
-            # What the parser drops for want of a column is text that a model wrote.
+            # The parser drops cells beyond the table's columns, which are text of the model.
             rows[-1] += _surplus(lines[line], len(rows[0])) if len(rows) > 1 else []
     return format_table(rows, alignments)
 
@@ -266,7 +270,7 @@ def _heading(token: Token, lines: list[str]) -> str:
 
 
 def _prose(lines: list[str]) -> list[str]:
-    # Discord has one level of quotes, and takes ">>>" for a quote of all that follows.
+    # Discord has one level of quotes, and applies ">>>" to all text that follows.
     return [_inline(_TASK.sub(_box, _QUOTES.sub(">", line))) for line in lines]
 
 
@@ -294,7 +298,7 @@ def _outside_code(text: str) -> str:
 
 
 def _literal(match: re.Match[str]) -> str:
-    # Discord leaves addresses alone by itself.
+    # Discord does not apply emphasis inside URLs.
     return match[0] if match["address"] else match[0].replace("_", r"\_")
 
 
@@ -316,5 +320,5 @@ def _flush(prose: list[str], found: list[Block]) -> None:
 
 def _add(found: list[Block], code: CodeBlock) -> None:
     if code.text.strip():
-        # Three backticks end a block wherever they stand.
+        # Three backticks would end the block at any position.
         found.append(CodeBlock(code.text.replace("```", "`\u200b`\u200b`"), code.language))

@@ -1,4 +1,7 @@
-"""Which servers a process takes: https://discord.com/developers/docs/events/gateway#sharding. Pure."""
+"""Shards, and the scheduling of IDENTIFY calls as ``max_concurrency`` requires.
+
+https://discord.com/developers/docs/events/gateway#sharding
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import anyio
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A part of all servers that the bot is on.
+    """A part of the bot's servers.
 
     Attributes:
-        number: Which one, from 0 on.
-        count: How many there are.
+        number: The shard's index, from 0.
+        count: The number of shards.
     """
 
     number: int = 0
@@ -22,51 +25,53 @@ class Shard:
 
     @property
     def first(self) -> bool:
-        """Whether it has what there is once: direct conversations, the list of commands."""
+        """Whether it handles direct messages and registers the slash commands."""
         return self.number == 0
 
     @property
     def is_only(self) -> bool:
-        """Whether it has everything."""
+        """Whether it is the bot's only shard."""
         return self.count == 1
 
     @property
     def label(self) -> str:
-        """What follows the platform's name in what people read; nothing where it is alone."""
+        """A suffix for the platform's name in announcements; empty for the only shard."""
         return "" if self.is_only else f", shard {self.number} of {self.count}"
 
     def owns_guild(self, guild_id: int | None) -> bool:
-        """Whether it has a server; None stands for direct conversations."""
+        """Return whether a server belongs to this shard; None stands for direct messages."""
         home = 0 if guild_id is None else (guild_id >> 22) % self.count
         return home == self.number
 
 
 SINGLE_SHARD = Shard()
-"""The only shard of a bot that is not divided."""
+"""The only shard of a bot that is not sharded."""
 
 
 IDENTIFY_INTERVAL_SECONDS = 5.0
-"""Seconds between two sessions that begin, by Discord's rule."""
+"""Seconds that Discord requires between two IDENTIFY calls of the same bucket."""
 
 _SPARE = 1.0
-"""Seconds by which one may come late to its turn, which is so much longer."""
+"""Seconds by which IDENTIFY may be late in its slot; each slot is longer by this."""
 
 _EARLY = 1.0
-"""Seconds: the connection is made before the turn, so that the network's ways count little."""
+"""Seconds before its slot at which a shard connects, so that network latency matters little."""
 
 ReserveIdentify = Callable[[str, float], Awaitable[float]]
-"""Reserves the next turn of a name, that many seconds after the one before; returns the seconds until
-it. May raise ``BusError``: then it is asked again later."""
+"""Reserves a name's next slot, at least the given seconds after the previous one.
+
+Returns the seconds until the slot. May raise ``BusError``; the caller retries later.
+"""
 
 
 class IdentifySchedule:
-    """The turns within one process."""
+    """The slots within one process."""
 
     def __init__(self) -> None:
         self._free: dict[str, float] = {}
 
     async def reserve(self, name: str, apart: float) -> float:
-        """Reserve the next turn; see ``Reserve``."""
+        """Reserve the next slot; see ``ReserveIdentify``."""
         now = anyio.current_time()
         turn = max(now, self._free.get(name, now))
         self._free[name] = turn + apart
@@ -74,15 +79,15 @@ class IdentifySchedule:
 
 
 PROCESS_SCHEDULE = IdentifySchedule()
-"""Those of this process."""
+"""The schedule that the shards of this process share."""
 
 
 class IdentifySlot:
-    """The turn of one shard; a bot that is not divided needs none.
+    """The slot in which one shard sends IDENTIFY; not needed if there is only one shard.
 
     Args:
         shard: The shard.
-        reserve: Reserves turns among all processes.
+        reserve: Reserves slots among all processes.
     """
 
     def __init__(self, shard: Shard, reserve: ReserveIdentify) -> None:
@@ -92,14 +97,14 @@ class IdentifySlot:
         self._at = 0.0
 
     async def reserve(self, application_id: int, concurrency: int) -> None:
-        """Reserve a turn, and wait until it is time to connect for it.
+        """Reserve a slot, and wait until it is time to connect.
 
         Args:
-            application_id: The bot's application, to which Discord's rule applies.
-            concurrency: ``max_concurrency``.
+            application_id: The bot's application, to which the limit applies.
+            concurrency: Discord's ``max_concurrency``.
 
         Raises:
-            BusError: None could be reserved.
+            BusError: No slot could be reserved.
         """
         if self._shard.is_only:
             return
@@ -109,10 +114,10 @@ class IdentifySlot:
         await anyio.sleep_until(self._at - _EARLY)
 
     async def wait(self) -> None:
-        """Wait until it is the turn; another is reserved where connecting took longer than that.
+        """Wait for the slot; if connecting took longer, reserve another one.
 
         Raises:
-            BusError: None could be reserved.
+            BusError: No slot could be reserved.
         """
         if self._shard.is_only:
             return

@@ -1,8 +1,8 @@
-"""The border to aiogram: calls in, our errors out.
+"""A Bot API client that wraps aiogram and maps its errors to ``MessengerError``.
 
-Rule 1: no text that leaves here holds the token. aiogram and aiohttp put it into addresses, so
-network errors are told in our words and without their cause.
-Rule 2: nothing here waits out an error or tries again.
+Rule 1: no error text holds the token. aiogram and aiohttp put it into URLs, so network errors are
+worded here and raised without their cause.
+Rule 2: nothing here waits for a rate limit or retries; ``Backoff`` is for the callers that do.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from channels.delivery.messenger import (
 from channels.response_limits import limit_response_size
 
 TOKEN_SETTING = "TAPEBOT_TELEGRAM_TOKEN"  # noqa: S105 (its name)
-"""The setting that holds the token."""
+"""The name of the setting that holds the token."""
 
 MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
-"""Bytes that Telegram gives to bots: https://core.telegram.org/bots/api#getfile."""
+"""Bytes of a file that bots may download: https://core.telegram.org/bots/api#getfile."""
 
 MAX_UPLOAD_BYTES = 50 * 1024 * 1024
-"""Bytes that it takes from bots: https://core.telegram.org/bots/api#senddocument."""
+"""Bytes of a file that bots may upload: https://core.telegram.org/bots/api#senddocument."""
 
 UPLOAD_SECONDS = 300
 _MEGABYTE = 1024 * 1024
@@ -74,23 +74,23 @@ class _Session(AiohttpSession):
         return session
 
     async def close(self) -> None:
-        # aiohttp waits for its connections itself; aiogram would wait a quarter of a second more.
+        # aiohttp waits for its connections itself; aiogram would sleep another quarter of a second.
         if self._session is not None:
             await self._session.close()
 
 
 class BotApiClient:
-    """One bot's calls of the Bot API.
+    """Call the Bot API for one bot.
 
     Args:
         token: The bot's token.
-        base: Address of a Bot API server; None for Telegram's own.
+        base: URL of a Bot API server; None for Telegram's own.
 
     Attributes:
-        token_rejected: Set once Telegram said that it does not know the token.
+        token_rejected: Set once Telegram answers that it does not know the token.
 
     Raises:
-        ChannelRefused: The token does not look like one.
+        ChannelRefused: The token is malformed.
     """
 
     def __init__(self, token: str, base: str | None) -> None:
@@ -108,20 +108,20 @@ class BotApiClient:
 
     @property
     def bot_id(self) -> int:
-        """The bot's id, which is the token's first part."""
+        """The bot's id, which is the first part of the token."""
         return self._bot.id
 
     async def __call__(
         self, method: TelegramMethod[ResultT], *, seconds: float = _CALL_SECONDS
     ) -> ResultT:
-        """Call a method.
+        """Call a method and return its result.
 
         Args:
-            method: What to call.
-            seconds: How long an answer may take.
+            method: The method with its parameters.
+            seconds: The timeout.
 
         Raises:
-            ScreenError: It failed, also in the ways of ``channels.telegram.api``.
+            MessengerError: The call failed; see also the subclasses in this module.
         """
         try:
             result: ResultT | None = await self._bot(method, request_timeout=int(seconds))
@@ -135,7 +135,7 @@ class BotApiClient:
                 raise UnreadableResult from None
             raise PlatformUnreachable("Telegram's answer could not be read") from None
         except (UnicodeDecodeError, TypeError):
-            # TypeError: aiogram looks for a word in a description that an error may lack.
+            # TypeError: aiogram searches the description of an error, which may be missing.
             raise PlatformUnreachable("Telegram's answer could not be read") from None
         except (OSError, ValueError) as exc:
             raise PlatformUnreachable(self._safe(f"{type(exc).__name__}: {exc}")) from None
@@ -144,16 +144,16 @@ class BotApiClient:
         return result
 
     def clear_token_rejected(self) -> None:
-        """Forget that the token was not known."""
+        """Reset ``token_rejected``: Telegram accepts the token again."""
         self.token_rejected = anyio.Event()
 
     async def download(self, file_id: str, most: int) -> bytes:
         """Return a file's bytes.
 
         Raises:
-            FileUnavailable: It is larger than ``most`` or than bots may fetch, or it is gone.
-            Flooded: Too many calls.
-            Unreachable: Another try may succeed.
+            FileUnavailable: It is larger than ``most`` or than bots may download, or it is gone.
+            RateLimited: There were too many calls.
+            PlatformUnreachable: A retry may succeed.
         """
         try:
             file = await self(GetFile(file_id=file_id))
@@ -197,7 +197,7 @@ class BotApiClient:
 
 
 def file_too_large(most: int) -> FileUnavailable:
-    """Return the word on a file of more than ``most`` bytes."""
+    """Return the error for a file of more than ``most`` bytes."""
     if most >= MAX_DOWNLOAD_BYTES:
         return FileUnavailable("it is larger than 20 MB, which is the most Telegram gives to bots")
     return FileUnavailable(f"it is larger than {most / _MEGABYTE:.3g} MB")
@@ -233,17 +233,17 @@ _FORMAT = (
 
 
 class MessageNotModified(MessengerError):
-    """An edit that changes nothing."""
+    """An edit changed nothing."""
 
 
 class UpdatesConflict(PlatformUnreachable):
-    """Somebody else gets this bot's updates; the text is Telegram's."""
+    """Another program receives this bot's updates; the text is Telegram's."""
 
 
 class TokenRejected(PlatformUnreachable):
-    """Telegram does not know the token, or says so.
+    """Telegram answers that it does not know the token, which may be temporary.
 
-    Not refused: what was to be sent is to be sent once the token is right again.
+    Not a ``MessageRejected``: waiting messages are sent once the token is accepted again.
     """
 
     def __init__(self) -> None:
@@ -251,11 +251,11 @@ class TokenRejected(PlatformUnreachable):
 
 
 class MethodNotFound(MessageRejected):
-    """The server does not have this method."""
+    """The Bot API server does not have this method."""
 
 
 class UnreadableResult(MessageRejected):
-    """Telegram did it, and what it answered could not be read: another try would do it twice."""
+    """Telegram executed the call, but its answer is unreadable; a retry would execute it twice."""
 
     def __init__(self) -> None:
         super().__init__("Telegram took it, but what it answered could not be read")
@@ -265,7 +265,7 @@ class ChatMigrated(MessengerError):
     """The group became a supergroup.
 
     Attributes:
-        chat_id: Its id from now on.
+        chat_id: The supergroup's id.
     """
 
     def __init__(self, chat_id: int) -> None:
@@ -276,7 +276,7 @@ class ChatMigrated(MessengerError):
 _SIMPLE: tuple[tuple[type[TelegramAPIError], type[MessengerError]], ...] = (
     (TelegramConflictError, UpdatesConflict),
     (TelegramNotFound, MethodNotFound),
-    (TelegramEntityTooLarge, MessageRejected),  # a kind of network error to aiogram
+    (TelegramEntityTooLarge, MessageRejected),  # a subclass of TelegramNetworkError
     (TelegramNetworkError, PlatformUnreachable),
     (TelegramServerError, PlatformUnreachable),
 )
@@ -285,12 +285,12 @@ _SIMPLE: tuple[tuple[type[TelegramAPIError], type[MessengerError]], ...] = (
 def map_telegram_error(
     exc: TelegramAPIError, text: str, method: TelegramMethod[Any]
 ) -> MessengerError:
-    """Return what an error of aiogram's means.
+    """Map an aiogram error to a ``MessengerError``.
 
     Args:
         exc: The error.
-        text: Its words, without the token; empty where it has none.
-        method: What was asked.
+        text: Its description without the token; empty if it has none.
+        method: The method that was called.
     """
     if isinstance(exc, TelegramUnauthorizedError):
         return TokenRejected()
@@ -306,7 +306,7 @@ def map_telegram_error(
     for theirs, ours in _SIMPLE:
         if isinstance(exc, theirs):
             return ours(text)
-    # A flood without parameters has no class of its own in aiogram.
+    # aiogram has no class for a rate limit without parameters.
     if "too many requests" in text.lower():
         return RateLimited(_FLOOD_SECONDS)
     return MessageRejected(text)
@@ -338,14 +338,14 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> MessengerError:
 
 @dataclass(frozen=True, slots=True)
 class TelegramTiming:
-    """Waits, which tests make shorter.
+    """Timeouts and intervals in seconds; tests shorten them.
 
     Attributes:
-        poll: A call for updates is held open by the server until there is one.
-        message_group_wait: After a part of an album or of a long text, for the next part.
-        first_retry: Before the second try of what failed; doubled with every try.
-        longest_retry: The most between two tries.
-        poll: Between two looks whether the webhook is in place.
+        poll: How long the server holds a ``getUpdates`` call open while there is no update.
+        message_group_wait: How long to wait for the next part of an album or of a long text.
+        first_retry: Delay before the second try; doubled with every try.
+        longest_retry: The longest delay between two tries.
+        webhook_check_interval: Time between two checks that the webhook is registered.
     """
 
     poll: int = 25
@@ -356,10 +356,10 @@ class TelegramTiming:
 
 
 class Backoff:
-    """Waits between tries, each time longer.
+    """Wait between tries with exponential backoff.
 
     Args:
-        timing: The first and the longest.
+        timing: The first and the longest delay.
     """
 
     def __init__(self, timing: TelegramTiming) -> None:
@@ -367,10 +367,10 @@ class Backoff:
         self._next = timing.first_retry
 
     async def wait(self, least: float = 0.0) -> None:
-        """Wait before the next try, at least as long as the platform asked for."""
+        """Wait before the next try, for at least ``least`` seconds."""
         seconds, self._next = self._next, min(2 * self._next, self._timing.longest_retry)
         await anyio.sleep(max(seconds, least))
 
     def reset(self) -> None:
-        """Begin anew: the last try was good."""
+        """Start again with the first delay, after a success."""
         self._next = self._timing.first_retry

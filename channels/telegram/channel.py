@@ -1,4 +1,4 @@
-"""The Telegram channel: one bot, its updates in, its answers out."""
+"""The Telegram channel: one bot, from login to shutdown, and its command menu."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MAX_COMMANDS = 100
 async def sync_command_menu(
     api: BotApiClient, commands: tuple[MenuCommand, ...], timing: TelegramTiming
 ) -> None:
-    """Bring the menu up to date, if it is not; a refusal costs the menu alone."""
+    """Update the bot's command menu if it differs, retrying; a rejection is only logged."""
     wanted = [
         BotCommand(command=one.name, description=one.summary[:_LONGEST_SUMMARY])
         for one in commands
@@ -78,25 +78,25 @@ logger = logging.getLogger(__name__)
 _ASKED_AGAIN = 3
 _CLOSE_SECONDS = 5
 _CATCH_UP = 5
-"""Times as long as the next part of an album is waited for, parts of before the start are."""
+"""How many times ``message_group_wait`` to wait at the start for earlier parts of an album."""
 
 _START = "start"
-"""What Telegram's own button sends: https://core.telegram.org/bots/features#global-commands."""
+"""Sent by Telegram's Start button: https://core.telegram.org/bots/features#global-commands."""
 
 _TELEGRAM = "https://api.telegram.org"
 
 
 class TelegramChannel:
-    """A bot on Telegram, polled or by webhook.
+    """A bot on Telegram, by long polling or webhook.
 
     Args:
-        name: The first part of its sessions' keys: ``telegram``, or ``telegram-NAME``.
+        name: The first part of its session keys: ``telegram``, or ``telegram-NAME``.
         token: The bot's token.
-        platform: What the program gives it.
-        api_base: Address of a Bot API server; None for Telegram's own.
-        webhook: Where Telegram sends updates to; None where they are polled. With a spool that is
-            shared, the channel takes them from there, and receivers listen at that place.
-        timing: Waits, for tests to make shorter.
+        platform: The channel's context.
+        api_base: URL of a Bot API server; None for Telegram's own.
+        webhook: Where Telegram sends updates; None for long polling. With a shared spool, separate
+            receivers listen there, and the channel reads updates from the spool.
+        timing: Timeouts and intervals, for tests to shorten.
     """
 
     def __init__(
@@ -118,14 +118,14 @@ class TelegramChannel:
 
     @property
     def name(self) -> str:
-        """The first part of its sessions' keys."""
+        """The first part of the channel's session keys."""
         return self._name
 
     async def run(self, port: ChannelPort) -> None:
         """Serve until cancelled.
 
         Raises:
-            ChannelRefused: The token is wrong, now or later, or the webhook's port is taken.
+            ChannelRefused: The token is invalid, now or later, or the webhook's port is in use.
         """
         api = BotApiClient(self._token, self._api_base)
         try:
@@ -134,11 +134,15 @@ class TelegramChannel:
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSE_SECONDS):
                 await api.aclose()
-        # Nothing else ends the serving of itself.
+        # ``_serve`` returns only if the token was rejected.
         raise self._unknown_token()
 
     async def _enter(self, api: BotApiClient) -> BotIdentity:
-        """Ask Telegram who the bot is, until there is an answer."""
+        """Call ``getMe`` until it succeeds, and return the bot's identity.
+
+        Raises:
+            ChannelRefused: Telegram does not know the token.
+        """
         pause, told = Backoff(self._timing), False
         while True:
             try:
@@ -162,7 +166,7 @@ class TelegramChannel:
                 return BotIdentity(user.id, user.username or "", commands | {_START})
 
     def _tell_of_privacy(self) -> None:
-        """Say what keeps group messages away, where they are wanted.
+        """Announce that privacy mode hides group messages which the settings ask for.
 
         https://core.telegram.org/bots/features#privacy-mode
         """
@@ -176,7 +180,7 @@ class TelegramChannel:
             )
 
     async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
-        """Serve until the token is not known any more."""
+        """Serve until the token is rejected for good."""
         recent, announce = RecentMessages(), self._platform.announce
         screen = TelegramMessenger(api, recent)
         async with AsyncExitStack() as stack:
@@ -213,10 +217,10 @@ class TelegramChannel:
         listener: WebhookListener | None,
         tasks: TaskGroup,
     ) -> None:
-        """Begin to take updates, however they come."""
+        """Start to receive updates from the spool, by polling or by webhook."""
         announce, timing, place = self._platform.announce, self._timing, self._webhook
         if self._platform.spool is not None:
-            # Also where they are polled for by now: some may have arrived before.
+            # Even when polling: receivers may have spooled updates before.
             tasks.start_soon(SpoolConsumer(self._platform.spool, intake, timing).run)
         if place is None:
             tasks.start_soon(UpdatePoller(api, intake, announce, timing).run)
@@ -231,15 +235,15 @@ class TelegramChannel:
         )
 
     async def _catch_up(self, intake: TelegramIntake) -> None:
-        """Give Telegram some time to send what a run before this one did not take."""
+        """Give Telegram some time to resend updates that the previous run did not accept."""
         await anyio.sleep(_CATCH_UP * self._timing.message_group_wait)
         intake.mark_caught_up()
 
     async def _locked_out(self, api: BotApiClient) -> None:
-        """Return once the token is not known any more.
+        """Return once the token is rejected for good.
 
-        Telegram says so of good tokens, too, while it is out of order: it is asked again for about
-        a minute before a person is.
+        While it is out of order, Telegram also rejects valid tokens. So the token is first checked
+        again for about a minute.
         """
         while True:
             await api.token_rejected.wait()

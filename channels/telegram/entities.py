@@ -1,11 +1,11 @@
-"""Styled text for Telegram: entities, and how they are cut into messages.
+"""Text with entities for Telegram: building it, and splitting it into messages.
 
 Rule 1: entities lie inside the text, begin and end between characters, and cover no outer space.
-Rule 2: the Bot API's rules of nesting hold: code holds and has no style, quotes hold no quotes
-(https://core.telegram.org/bots/api#messageentity).
-Rule 3: a piece has at most 100 entities, since Telegram ignores the others, and they are small
-altogether, since it refuses more than about 9,500 bytes of them with ENTITIES_TOO_LONG. Neither
-is documented; both are known from observation.
+Rule 2: the Bot API's rules of nesting hold: code contains and has no other style, and quotes
+contain no quotes (https://core.telegram.org/bots/api#messageentity).
+Rule 3: a piece has at most 100 entities, since Telegram ignores the others, and few enough bytes of
+them, since Telegram rejects more than about 9,500 with ENTITIES_TOO_LONG. Neither limit is
+documented; both are known from observation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from channels.text import (
 
 MAX_ENTITIES = 100
 MAX_ENTITY_BYTES = 8000
-"""The most bytes of all addresses and languages of a message, with room for their envelopes."""
+"""The most bytes of all URLs and languages of a message, plus ``_ENVELOPE`` for each entity."""
 
 _ENVELOPE = 20
 
@@ -35,15 +35,15 @@ _WHOLE = {"code", "text_link"}
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One styled stretch of a message, by the Bot API's names.
+    """A styled range of a message, with the Bot API's field names.
 
     Attributes:
         type: ``bold``, ``italic``, ``strikethrough``, ``spoiler``, ``code``, ``pre``,
             ``blockquote`` or ``text_link``.
-        offset: Where it begins, in UTF-16 code units.
-        length: How long it is, in UTF-16 code units; at least 1.
-        url: The address, of a ``text_link``.
-        language: The programming language, of a ``pre``.
+        offset: The start in UTF-16 code units.
+        length: The length in UTF-16 code units; at least 1.
+        url: The URL of a ``text_link``.
+        language: The programming language of a ``pre``.
     """
 
     type: str
@@ -53,7 +53,7 @@ class Entity:
     language: str | None = None
 
     def as_dict(self) -> dict[str, str | int]:
-        """Return the fields that the Bot API expects, without the empty ones."""
+        """Return the fields that the Bot API expects, without those that are None."""
         fields: dict[str, str | int] = {
             "type": self.type,
             "offset": self.offset,
@@ -68,12 +68,12 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class FormattedText:
-    """What one message holds.
+    """The content of one message.
 
     Attributes:
-        text: The text, never empty, within the limit, without outer white space except the
-            indentation of code that it begins with.
-        entities: Its styles, in the order of their offsets.
+        text: The text: never empty, within the limit, and without outer white space except the
+            indentation of code at its start.
+        entities: The entities, ordered by offset.
     """
 
     text: str
@@ -82,7 +82,7 @@ class FormattedText:
 
 @dataclass(frozen=True, slots=True)
 class StyledSpan:
-    """A styled stretch of the text that is not yet cut, in Python's indices."""
+    """A styled range of text that is not split yet, in Python's indices."""
 
     type: str
     start: int
@@ -92,7 +92,7 @@ class StyledSpan:
 
 
 def split_formatted_text(text: str, spans: Sequence[StyledSpan], limit: int) -> list[FormattedText]:
-    """Return the text in pieces within the limit; a style that is cut goes on in the next piece."""
+    """Return the text as pieces within the limit; a split style continues in the next piece."""
     ordered = sorted(spans, key=lambda span: (span.start, -span.end))
     found: list[FormattedText] = []
     start = _begin(text, 0, ordered)
@@ -110,7 +110,7 @@ def _begin(text: str, index: int, spans: Sequence[StyledSpan]) -> int:
     begin = skip_space(text, index)
     for span in spans:
         if span.type == _BLOCK and span.start < begin < span.end:
-            # The indentation of a line of code belongs to the code.
+            # The indentation of a line of code is part of the code.
             return max(text.rfind("\n", index, begin) + 1, span.start, index)
     return begin
 
@@ -126,7 +126,7 @@ def _end(text: str, start: int, spans: Sequence[StyledSpan], limit: int) -> int:
     for span in spans:
         if span.start >= end:
             break
-        # Code that begins late goes to the next piece, so that it is cut once less.
+        # A code block that begins late moves to the next piece, to be split less often.
         late = span.type == _BLOCK and span.start > middle
         if span.end > end and span.start > start and (late or span.type in _WHOLE):
             return span.start
@@ -134,7 +134,7 @@ def _end(text: str, start: int, spans: Sequence[StyledSpan], limit: int) -> int:
 
 
 def _affordable(spans: Sequence[StyledSpan]) -> int:
-    """Return how many of the spans, from the first on, one message may have."""
+    """Return how many of the first spans fit into one message."""
     weight = 0
     for count, span in enumerate(spans[:MAX_ENTITIES]):
         weight += _ENVELOPE + len((span.url or span.language or "").encode())
@@ -177,12 +177,13 @@ def _entity(span: StyledSpan, offset: int, length: int) -> Entity:
 
 
 class TextBuilder:
-    """Text that grows, and its styles.
+    """Build text with entities from parser events.
 
     Attributes:
-        spans: The styles so far.
-        bullet: What stands before the next text on its line.
-        at_block_start: Whether the next block begins where the text ends, as the first one of a quote.
+        spans: The styled ranges so far.
+        bullet: Written before the next text, such as a list marker or indentation.
+        at_block_start: Whether the next block continues at the current position, like the first one
+            of a quote.
     """
 
     def __init__(self) -> None:
@@ -195,19 +196,19 @@ class TextBuilder:
         self._styles: list[list[str | int]] = []
 
     def text(self) -> str:
-        """Return all that was written."""
+        """Return the whole text."""
         return "".join(self._parts)
 
     def text_from(self, start: int) -> str:
-        """Return what was written from that index on."""
+        """Return the text from an index on."""
         return self.text()[start:]
 
     def require_line_breaks(self, lines: int) -> None:
-        """Owe at least that many line breaks before the next text."""
+        """Require at least this many line breaks before the next text."""
         self._owed = max(self._owed, lines)
 
     def write(self, text: str) -> None:
-        """Append text, after what is owed."""
+        """Append text, after pending line breaks and bullets."""
         if self._owed:
             text = text.lstrip(" ")
         if text:
@@ -215,19 +216,19 @@ class TextBuilder:
             self._append(text)
 
     def position(self) -> int:
-        """Write what is owed, and return the index where the next text begins."""
+        """Write pending line breaks and bullets; return the index at which the next text begins."""
         self._settle()
         return self._length
 
     def begin_block(self, indent: str) -> None:
-        """Begin a block on a line of its own, unless a bullet or a quote has begun one."""
+        """Begin a block on its own line, unless a bullet or a quote has begun it already."""
         if self.bullet or self.at_block_start:
             return
         self.require_line_breaks(1)
         self.bullet = indent
 
     def start_line(self) -> None:
-        """Begin a line on which not even a bullet stands."""
+        """Begin a new line, which does not continue the line of a bullet."""
         if self.bullet.strip():
             self._settle()
         self.bullet = ""
@@ -235,21 +236,21 @@ class TextBuilder:
             self.require_line_breaks(1)
 
     def end_item(self) -> None:
-        """Write a bullet that has no text, so that another may follow."""
+        """Write a bullet that has no text, so that another one may follow."""
         if self.bullet.strip():
             self._settle()
         if not self.at_block_start:
             self.require_line_breaks(1)
 
     def block(self, kind: str, text: str, *, language: str | None = None) -> None:
-        """Write code on lines of its own."""
+        """Write a code block on its own lines."""
         if not text.strip():
             return
         self.start_line()
         self._solid(kind, text, language)
 
     def code(self, text: str) -> None:
-        """Write code inside a line."""
+        """Write inline code."""
         if text:
             self._solid("code", text, None)
 
@@ -258,17 +259,17 @@ class TextBuilder:
         self._styles.append([kind, self.position()])
 
     def close_style(self, kind: str) -> None:
-        """End the style that began last of this kind."""
+        """End the most recently begun style of this kind."""
         for index in range(len(self._styles) - 1, -1, -1):
             if self._styles[index][0] == kind:
                 _, start = self._styles.pop(index)
-                # Bold in a bold heading is bold once.
+                # Nested styles of the same kind become one span.
                 if all(other != kind for other, _ in self._styles):
                     self.add_span(kind, cast(int, start))
                 return
 
     def add_span(self, kind: str, start: int, *, url: str | None = None) -> None:
-        """Style what was written from that index on."""
+        """Style the text from an index on."""
         if start < self._length:
             self.spans.append(StyledSpan(kind, start, self._length, url))
 
@@ -296,12 +297,13 @@ class TextBuilder:
 
 
 class TableBuilder:
-    """A table whose cells are being read.
+    """Build a table from parser events.
 
     Attributes:
         in_cell: Whether text belongs to a cell now.
-        cell_end: Where the source of the cell that was read last ends, in bytes.
-        links: The links of its cells, label and address: code holds no links.
+        cell_end: Where the source of the last cell ends, in bytes.
+        links: The label and URL of each link in a cell. They follow the table, which is sent as
+            code and so cannot contain links.
     """
 
     def __init__(self) -> None:
@@ -312,7 +314,7 @@ class TableBuilder:
         self._rows: list[list[str]] = []
 
     def start(self, kind: str, value: Sequence[str] | None) -> None:
-        """Begin the table, a row or a cell, by the parser's name of it."""
+        """Begin the table, a row or a cell, named by the parser's tag."""
         if kind == "Table":
             sides = {"Right": "right", "Center": "center"}
             self._alignments = [cast(Alignment, sides.get(v, "left")) for v in value or ()]
@@ -323,26 +325,30 @@ class TableBuilder:
             self.in_cell = True
 
     def end_cell(self, where: int) -> None:
-        """End the cell; the source goes on after it at that place."""
+        """End the cell at this byte of the source."""
         self.in_cell, self.cell_end = False, where
 
     def end_row(self, rest: str) -> None:
-        """End the row; cells that its table has no columns for are in the rest of its source."""
-        # What the parser drops there is text that a model wrote.
+        """End the row.
+
+        Args:
+            rest: The rest of the row's source. The parser drops cells beyond the table's columns.
+                They are text that the model wrote, so they are added from here.
+        """
         if rest.strip(" |\n>"):
             self._rows[-1] += [cell.strip() for cell in rest.strip(" |\n").split("|")]
 
     @property
     def length(self) -> int:
-        """How much text the cell has."""
+        """The length of the current cell's text."""
         return len(self._rows[-1][-1])
 
     def write(self, text: str) -> None:
-        """Append text to the cell."""
+        """Append text to the current cell."""
         self._rows[-1][-1] += text.replace("\n", " ")
 
     def text_from(self, start: int) -> str:
-        """Return the cell's text from that index on."""
+        """Return the current cell's text from an index on."""
         return self._rows[-1][-1][start:]
 
     def text(self) -> str:

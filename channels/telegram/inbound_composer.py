@@ -1,4 +1,7 @@
-"""Events as the bus's messages, with their files taken in."""
+"""Convert user events to inbound messages, download their files and remember recent messages.
+
+Also groups the parts of a media group, and of a long text that the client split.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,13 @@ _TRIES = 4
 
 
 class InboundComposer:
-    """Makes ``Inbound`` of the events of people who were let in.
+    """Convert the events of authorized users to ``Inbound``.
 
     Args:
-        api: Where files are fetched.
-        media: Takes them in.
-        recent: The bot's last answers, which need not be quoted.
-        timing: Waits between tries.
+        api: Downloads files.
+        media: Stores attachments.
+        recent: Recent messages; a reply to the bot's last answer needs no quote.
+        timing: Delays between tries.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class InboundComposer:
         self._timing = timing
 
     async def compose(self, events: list[UserEvent], role: Role, *, asks: bool) -> Inbound:
-        """Return events as one message; takes as long as their files do."""
+        """Download the events' files and return the events as one message."""
         first = events[0]
         self._recent.record_chat(first)
         attachments = [
@@ -63,7 +66,7 @@ class InboundComposer:
         if first.kind == "edit":
             edits, text = self._recent.apply_edit(first)
         if first.is_forwarded:
-            # What somebody else said is not the person's own word, whoever sends it on.
+            # A forwarded message is not the sender's own text, and neither is its voice.
             quote = format_quote(quote or "", spoken) if spoken else quote
         else:
             text = "\n".join(filter(None, (text, spoken)))
@@ -89,7 +92,7 @@ class InboundComposer:
             known = answers and self._recent.is_last_answer(event.address.session, answers)
             if event.quote is not None and not known:
                 found.append(event.quote)
-        # The parts of a forwarded album all say who it is from, and one or the other says more.
+        # Each part of a forwarded album names the source; a part with text says more.
         return next((one for one in found if "\n" in one), found[0] if found else None)
 
     def _file(self, wanted: TelegramFile) -> RemoteFile:
@@ -102,7 +105,7 @@ class InboundComposer:
         )
 
     async def _fetch(self, wanted: TelegramFile, most: int) -> bytes:
-        """Return a file's bytes.
+        """Return a file's bytes, with a few retries.
 
         Raises:
             FileUnavailable: It is too large or gone, or Telegram could not be reached.
@@ -129,7 +132,7 @@ _LONGEST_TEXT = 4_096
 
 
 class MessageGroup:
-    """Messages of somebody who was let in, one after the other in one chat; at least one.
+    """Consecutive messages of one authorized sender in one chat that belong together.
 
     Args:
         first: The first part.
@@ -142,29 +145,29 @@ class MessageGroup:
         self._close_unless_more()
 
     def accepts(self, event: UserEvent) -> bool:
-        """Return whether an event is the next part."""
+        """Return whether an event is the next part of the group."""
         last = self.parts[-1]
         return not self._closed and event.kind == "message" and _continues(last, event)
 
     def add(self, part: UserEvent) -> None:
-        """Take the next part."""
+        """Add the next part."""
         self.parts.append(part)
         self._close_unless_more()
         self._changed.set()
 
     def close(self) -> None:
-        """Take no more: something else has come."""
+        """Accept no more parts, since another message followed."""
         self._closed = True
         self._changed.set()
 
     async def complete(
         self, seconds: float, at_rest: Callable[[], Awaitable[None]]
     ) -> list[UserEvent]:
-        """Return all parts, once none has come for some seconds.
+        """Return all parts once no other has arrived for some time.
 
         Args:
-            seconds: How long.
-            at_rest: Waits for what is being taken at the moment: on a slow disk, the next part.
+            seconds: The time to wait after each part.
+            at_rest: Waits for updates that are being stored, which may hold the next part.
         """
         while not self._closed:
             self._changed = anyio.Event()
@@ -183,10 +186,10 @@ class MessageGroup:
 
 
 def join_texts(parts: Iterable[str]) -> str:
-    """Return the text of parts as it was before it was split."""
+    """Join the parts of a text that the client split."""
     text, before = "", None
     for part in parts:
-        # A text that fills a message to the last unit was cut in the middle of a word.
+        # A part that fills a message to the last unit was cut inside a word or line.
         whole = before is None or utf16_length(before) < _LONGEST_TEXT
         text += ("\n" if text and part and whole else "") + part
         before = part
@@ -219,9 +222,9 @@ class _Whole:
     """Messages that were published as one.
 
     Attributes:
-        id: The id under which they were.
-        texts: What each says now, by its own id, in order.
-        asks: It was for the bot.
+        id: The id of the first, under which they were published.
+        texts: The present text of each message by its id, in order.
+        asks: Whether they expected an answer from the bot.
     """
 
     id: str
@@ -230,7 +233,7 @@ class _Whole:
 
 
 class RecentMessages:
-    """The bot's last answer in each chat, and what people's last messages said."""
+    """Bounded in-memory record of recent messages, for edits, quotes and forums."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()
@@ -239,7 +242,7 @@ class RecentMessages:
         self._forums: OrderedDict[str, bool] = OrderedDict()
 
     def record_answer(self, session: str, answer: str, message_id: str) -> None:
-        """Note a message that carries an answer, or a part of it."""
+        """Record a message that carries an answer, or a part of it."""
         known = self._answers.get(session)
         before: frozenset[str] = known[1] if known and known[0] == answer else frozenset()
         _keep(self._answers, session, (answer, before | {message_id}), _MOST_CHATS)
@@ -250,25 +253,25 @@ class RecentMessages:
         return known is not None and message_id in known[1]
 
     def record_text(self, event: UserEvent) -> None:
-        """Note what a person's message says now."""
+        """Record the present text of a user's message."""
         _keep(self._said, _key(event), _mark(event), _MOST_MESSAGES)
 
     def record_chat(self, event: UserEvent) -> None:
-        """Note what kind of chat something was said in."""
+        """Record whether the event's chat is a forum."""
         _keep(self._forums, event.address.chat_id, event.is_forum, _MOST_CHATS)
 
     def is_forum(self, chat_id: str) -> bool:
-        """Return whether a group is known to have topics."""
+        """Return whether a group is known to be a forum."""
         return self._forums.get(chat_id, False)
 
     def record_group(self, events: list[UserEvent], *, asks: bool) -> None:
-        """Note that messages are published as one."""
+        """Record that messages are published as one."""
         whole = _Whole(events[0].message_id, {one.message_id: one.text for one in events}, asks)
         for event in events:
             _keep(self._parts, _key(event), whole, _MOST_PARTS)
 
     def apply_edit(self, event: UserEvent) -> tuple[str, str]:
-        """Return what an edit is of, as it was published, and all that it says from now on."""
+        """Return the id of the published message that an edit changes, and its whole new text."""
         whole = self._parts.get(_key(event))
         if whole is None:
             return event.message_id, event.text
@@ -276,12 +279,12 @@ class RecentMessages:
         return whole.id, join_texts(whole.texts.values())
 
     def expected_answer(self, event: UserEvent) -> bool:
-        """Return whether an edit is of a part of what was for the bot."""
+        """Return whether an edit changes a part of a message that expected an answer."""
         whole = self._parts.get(_key(event))
         return whole is not None and whole.asks
 
     def has_text(self, event: UserEvent) -> bool:
-        """Return whether a message is known to say just this."""
+        """Return whether a message is known to have exactly this text."""
         return self._said.get(_key(event)) == _mark(event)
 
 

@@ -1,9 +1,9 @@
-"""Updates on their way to the bus.
+"""Receive updates, authorize their senders and publish them to the bus.
 
-Rule 1: nothing of anybody is fetched, kept or answered before ``Access`` let them in; what had to
-wait is asked for again.
-Rule 2: an update is taken once its message is on the bus or its file is in the spool.
-Rule 3: within a chat everything stays in order; what takes long waits in the chat's own lane.
+Rule 1: nothing of anybody is fetched, stored or answered before the ``Authorizer`` accepts them;
+events that waited are authorized again.
+Rule 2: an update is accepted once its message is on the bus or its file is in the spool.
+Rule 3: within a chat everything stays in order; slow events wait in the chat's own lane.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from channels.telegram.user_events import SupergroupMigration, UserEvent
 
 
 class FolderSpool(Spool):
-    """A folder of updates, named by their ids.
+    """A directory with one JSON file per update, named by its id.
 
     Args:
-        folder: Made, open to its owner only, when something is kept first.
+        folder: The directory; created at the first write, with access for its owner only.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     async def put(self, number: int, raw: Any) -> None:
-        """Keep an update; when this returns it is durable.
+        """Store an update durably.
 
         Raises:
             BusError: It could not be written.
@@ -68,14 +68,14 @@ class FolderSpool(Spool):
             ) from exc
 
     async def remove(self, number: int) -> None:
-        """Forget an update; one that cannot be removed comes again at the next start."""
+        """Remove an update; if that fails, it is handled again at the next start."""
         try:
             await anyio.to_thread.run_sync(self._remove, number)
         except OSError as exc:
             logger.warning("the handled update %s could not be removed: %s", number, exc)
 
     async def load(self) -> list[tuple[int, Any]]:
-        """Return what a run before this one left behind, in order; what is damaged is set aside."""
+        """Return the updates that the previous run left, by id; rename files that are damaged."""
         return await anyio.to_thread.run_sync(self._load)
 
     def _path(self, number: int) -> Path:
@@ -107,12 +107,12 @@ ResultT = TypeVar("ResultT")
 
 
 class InboundPublisher:
-    """Publishes what people did.
+    """Publish inbound messages, and notify senders when that fails.
 
     Args:
-        port: The bus's end.
-        teller: Tells senders what became of their messages.
-        timing: Waits between tries.
+        port: The channel's access to the bus.
+        teller: Sends notices to chats.
+        timing: Delays between tries.
     """
 
     def __init__(self, port: ChannelPort, teller: NoticeSender, timing: TelegramTiming) -> None:
@@ -122,17 +122,19 @@ class InboundPublisher:
         self._told: deque[int] = deque(maxlen=_MOST_TOLD)
 
     async def publish(self, event: UserEvent, inbound: Inbound) -> None:
-        """Publish a message; one that the bus will never take is told of and given up.
+        """Publish a message; drop one that the bus rejects permanently.
+
+        If the session is full, the sender of a message that expects an answer is notified.
 
         Raises:
-            BusError: Another try may succeed; the sender was told.
+            BusError: A retry may succeed; the sender was notified.
         """
         try:
             await self.notify_on_error(
                 event, partial(self._port.publish, inbound), asks=inbound.expects_answer
             )
         except SessionFull as full:
-            # What nobody said to the bot is nobody's loss.
+            # A message that expects no answer is dropped silently.
             if inbound.expects_answer:
                 self._teller.report_rejected(event, str(full))
             logger.info("a message of %s is left out: %s", inbound.session, full)
@@ -142,10 +144,10 @@ class InboundPublisher:
     async def notify_on_error(
         self, event: UserEvent, act: Callable[[], Awaitable[ResultT]], *, asks: bool
     ) -> ResultT:
-        """Do something; where it fails, tell whoever asked once before the error goes on.
+        """Run an action; if it fails and a retry may succeed, notify the sender once per update.
 
         Raises:
-            BusError: It failed.
+            BusError: The action failed.
         """
         try:
             return await act()
@@ -158,7 +160,7 @@ class InboundPublisher:
             raise
 
     async def retry(self, event: UserEvent, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        """Do something until it works.
+        """Run an action until it succeeds.
 
         Raises:
             BusClosed: The program is stopping.
@@ -178,23 +180,23 @@ logger = logging.getLogger(__name__)
 
 _MOST_KNOWN = 2_000
 _MOST_WAITING = 5_000
-"""Messages that may wait in one chat's lane; their words are in the spool."""
+"""The most messages that may wait in one chat's lane; their content is in the spool."""
 
 
 class TelegramIntake:
-    """Takes updates, however they came.
+    """Handle updates, whether polled, received by webhook or read from a spool.
 
     Args:
         channel: The channel's name.
-        platform: Who may, and where.
-        port: Where messages go.
-        reader: Reads them.
-        spool: Keeps what takes long.
-        lanes: A lane for each chat.
-        composer: Makes messages of events.
-        teller: Tells people what they have to know.
-        recent: What the last messages said.
-        timing: Waits.
+        platform: The channel's context.
+        port: The channel's access to the bus.
+        reader: Parses updates.
+        spool: Stores updates that take long to handle.
+        lanes: Run the slow events of each chat in order.
+        composer: Converts events to inbound messages.
+        teller: Sends notices to chats.
+        recent: Recent messages.
+        timing: Timeouts and intervals.
     """
 
     def __init__(
@@ -230,7 +232,7 @@ class TelegramIntake:
         self._caught_up = anyio.Event()
 
     async def resume(self) -> None:
-        """Queue what a run before this one took and did not handle, before anything new."""
+        """Queue updates that the previous run stored and did not handle; call before new ones."""
         for number, raw in await self._spool.load():
             self._know(number)
             event = self._reader.read(raw)
@@ -240,23 +242,23 @@ class TelegramIntake:
                 await self._spool.remove(number)
 
     def mark_caught_up(self) -> None:
-        """Learn that what was on its way when the run began has been taken.
+        """Record that all updates which were pending at the start have been received.
 
-        Before that, an album of which a run before this one took some parts may have others to come.
+        Until then, an album of which the previous run received some parts may get further ones.
         """
         self._caught_up.set()
 
     async def handle_update(self, raw: Any) -> None:
-        """Take an update as it came; return once it is durable, or is nothing to us.
+        """Handle a raw update; return once it is durable or skipped.
 
         Raises:
-            BusError: It is not taken and has to come again.
+            BusError: It was not accepted and must be sent again.
         """
         number = read_update_id(raw)
         if number is None:
             logger.warning("an update without an id is skipped")
             return
-        # One after the other, for a webhook brings several at a time.
+        # One at a time: a webhook delivers several concurrently.
         async with self._taking:
             if number not in self._known:
                 await self._take_new(number, raw)
@@ -270,11 +272,11 @@ class TelegramIntake:
                 await self._take(event, raw)
         except BusError:
             raise
-        except Exception:  # an update that ends the channel would come again at every start
+        except Exception:  # otherwise the update would end the channel at every start
             logger.exception("the update %s is skipped: it broke down", number)
         self._know(number)
 
-    # What is done with an event.
+    # Handling of new events.
 
     async def _take(self, event: UserEvent, raw: Any) -> None:
         if not self._wanted(event):
@@ -295,9 +297,9 @@ class TelegramIntake:
             self._recent.record_text(event)
 
     def _wanted(self, event: UserEvent) -> bool:
-        """Return whether it may be published, were its sender let in."""
+        """Return whether an event may be published if its sender is authorized."""
         gathering = self._open.get(event.address.session)
-        # Which part of an album names the bot is known when all are there.
+        # Only a complete album shows whether one of its parts mentions the bot.
         return (
             self._asks(event)
             or event.private
@@ -314,10 +316,10 @@ class TelegramIntake:
         return event.addressed or corrects or place in self._platform.group_policy.always_answer
 
     async def _admitted(self, event: UserEvent) -> Role | None:
-        """Return the sender's role; where they have none, tell them what the door says.
+        """Return the sender's role; if they have none, send them the reply of the access control.
 
         Raises:
-            BusError: The door could not record something.
+            BusError: The access control could not store a change.
         """
         text = event.text if event.private and event.kind == "message" else None
         verdict = await self._judged(event, text)
@@ -339,7 +341,7 @@ class TelegramIntake:
         lane = event.address.session
         if event.files or event.media_group_id is not None or event.is_long_text:
             return True
-        # What is no file is there in a moment, and is to be stopped, too.
+        # /stop overtakes only downloads; other waiting events are soon handled, and it stops them.
         overtakes = event.urgent and self._fetching[lane] > 0
         return self._lanes.is_busy(lane) and not overtakes
 
@@ -358,7 +360,7 @@ class TelegramIntake:
         self._queue(event)
 
     def _queue(self, event: UserEvent) -> None:
-        """Let the chat's lane handle it, together with what it is a part of."""
+        """Queue an event in its chat's lane, with the message group that it belongs to."""
         lane = event.address.session
         self._waiting[lane] += 1
         if event.files:
@@ -372,7 +374,7 @@ class TelegramIntake:
         self._open[lane] = gathering = MessageGroup(event)
         self._lanes.submit(lane, partial(self._handle, lane, gathering))
 
-    # In the chat's lane.
+    # Inside the chat's lane.
 
     async def _handle(self, lane: str, gathering: MessageGroup) -> None:
         events = await gathering.complete(self._timing.message_group_wait, self._at_rest)
@@ -381,13 +383,13 @@ class TelegramIntake:
         try:
             await self._settle(events)
         except BusClosed:
-            return  # the files stay for the next start
+            return  # the spool keeps the updates for the next start
         finally:
             self._waiting[lane] -= len(events)
             self._waiting += Counter()
             self._fetching[lane] -= sum(bool(event.files) for event in events)
             self._fetching += Counter()
-        # The first is the last to go: without its first part, an album would come as another one.
+        # The first part is removed last: an album without it would be published under another id.
         for event in reversed(events):
             await self._spool.remove(event.update_id)
 
@@ -395,7 +397,7 @@ class TelegramIntake:
         await self._caught_up.wait()
         shared = self._platform.spool
         if shared is not None:
-            # What another process has received may be read late, where the storage is slow.
+            # With slow storage, updates that another process received may be read late.
             with suppress(BusError):
                 for _, raw in await shared.fetch_untaken(wait=False):
                     await self.handle_update(raw)
@@ -404,7 +406,7 @@ class TelegramIntake:
 
     async def _settle(self, events: list[UserEvent]) -> None:
         first = events[0]
-        # Who was shut out while it waited stays out; what the door tells newcomers, it has told.
+        # The sender may have lost access while this waited. Replies to strangers were sent before.
         verdict = await self._publisher.retry(first, partial(self._judged, first, None))
         asks = any(self._asks(event) for event in events)
         keeps = asks or first.private or self._platform.group_policy.keep_context

@@ -1,7 +1,7 @@
-"""Formulae that models write as LaTeX, for a platform that shows none.
+"""Convert LaTeX formulas of models to Unicode, since Telegram does not render LaTeX.
 
-Rule 1: what cannot be converted without loss is shown as it was written.
-Rule 2: dollars are money or variables of a shell unless what is between them looks like a formula.
+Rule 1: a formula that cannot be converted without loss is shown as written.
+Rule 2: dollar signs are currency or shell variables unless their content looks like a formula.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def has_latex_delimiters(source: str) -> bool:
-    r"""Return whether the source has ``\(`` or ``\[``, which Markdown reads as escapes."""
+    r"""Return whether the source has ``\(`` or ``\[``, which Markdown takes for escapes."""
     return "\\(" in source or "\\[" in source
 
 
@@ -33,7 +33,7 @@ def use_dollar_delimiters(source: bytes, code: Iterable[tuple[int, int]]) -> byt
 
     Args:
         source: Markdown as UTF-8.
-        code: Where its code is, as ranges of bytes in order; it is left alone.
+        code: The byte ranges of its code, in order; they stay unchanged.
     """
     parts: list[bytes] = []
     last = 0
@@ -45,7 +45,7 @@ def use_dollar_delimiters(source: bytes, code: Iterable[tuple[int, int]]) -> byt
 
 
 def is_formula(tex: str, *, before: str, after: str) -> bool:
-    """Return whether ``$tex$`` is a formula, seen beside the characters around it."""
+    """Return whether ``$tex$`` is a formula, given the characters before and after it."""
     if after.isalnum() or after == "_" or before.isalnum():
         return False
     return bool(_SIGNS.search(tex)) or len(tex.strip()) == 1
@@ -53,7 +53,7 @@ def is_formula(tex: str, *, before: str, after: str) -> bool:
 
 @lru_cache(maxsize=256)
 def latex_to_unicode(tex: str) -> str | None:
-    """Return the formula in Unicode, or None if something of it would be lost."""
+    """Return the formula in Unicode, or None if a part of it would be lost."""
     tex = tex.strip()
     if tex.count("{") != tex.count("}") or tex.count(r"\begin") != tex.count(r"\end"):
         return None
@@ -64,7 +64,7 @@ def latex_to_unicode(tex: str) -> str | None:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
         log.debug("a formula is shown as it was written: %s", type(exc).__name__)
         return None
-    # Digits may have become superscripts or fractions, so that only their loss altogether shows.
+    # Digits may have become superscripts or fractions, so only a shorter result reveals a loss.
     if not text or len(text) < len(_NUMBERS.findall(_COMMAND.sub(" ", tex))):
         return None
     return None if "\\" in text else text
@@ -80,5 +80,5 @@ def _dollars(match: re.Match[str]) -> str:
     if inline is None:
         return f"$${match['display'].strip()}$$"
     inline = inline.strip()
-    # A single word in \(...\) is an escaped parenthesis as often as a formula.
+    # A single word in \(...\) may be an escaped parenthesis as well as a formula.
     return f"${inline}$" if _SIGNS.search(inline) or len(inline) == 1 else f"({inline})"

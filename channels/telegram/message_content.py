@@ -1,8 +1,9 @@
-"""What a Telegram message says, in words.
+"""Convert a Telegram message to plain text: mentions, quotes, forwards, placeholders and senders.
 
-Rule 1: a person's own words and what they only quote or forward are kept apart.
-Rule 2: who is meant is read from entities, never from the text: anybody may write a name.
-Rule 3: a name is always in quotes: the bot's own words never are, so nobody can be called like them.
+Rule 1: a person's own words are kept apart from what they quote or forward.
+Rule 2: mentions are read from entities, never from the text, since anybody may write a name.
+Rule 3: a name is always in quotation marks, which the bot's own words never are, so that no name
+can imitate them.
 Rule 4: entities count UTF-16 code units (https://core.telegram.org/bots/api#messageentity).
 """
 
@@ -25,7 +26,7 @@ from aiogram.types import (
 from bot.bus import Sender
 
 MAX_QUOTE_LENGTH = 2_000
-"""Characters of a quote that are kept."""
+"""The most characters of a quote."""
 
 _LONGEST_LINK = 1_000
 _NO_QUOTES = str.maketrans(dict.fromkeys('"“”„‟«»〝〞〟＂'))
@@ -34,11 +35,11 @@ _SPACE, _COMMA, _COLON = (char.encode("utf-16-le") for char in " ,:")
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """The bot.
+    """The bot's user and commands.
 
     Attributes:
-        id: Its user id.
-        username: Its handle, without ``@``.
+        id: The bot's user id.
+        username: The username, without ``@``.
         commands: The names of its commands, without the slash.
     """
 
@@ -47,19 +48,20 @@ class BotIdentity:
     commands: frozenset[str] = frozenset()
 
     def has_username(self, handle: str) -> bool:
-        """Return whether a handle, without ``@``, is the bot's."""
+        """Return whether a username, without ``@``, is the bot's."""
         return handle.casefold() == self.username.casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A text with whom it names.
+    """A message's text and whom it addresses.
 
     Attributes:
-        text: Without the bot's own name; of others ``@name``.
-        mentions_bot: It names the bot.
-        is_command: It begins with a slash command for this bot: one that names it, or that it has.
-        is_for_other_bot: It begins with a slash command for another bot.
+        text: The text without mentions of the bot; others' text mentions as ``@name``.
+        mentions_bot: Whether it mentions the bot.
+        is_command: Whether it begins with a command of this bot: one with its username, or one that
+            it has.
+        is_for_other_bot: Whether it begins with a command for another bot.
     """
 
     text: str
@@ -69,11 +71,11 @@ class ParsedText:
 
 
 def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) -> ParsedText:
-    """Return what a text says, and to whom."""
+    """Return a text without mentions of the bot, and whom it addresses."""
     mentions = command = for_another = False
     coded = text.encode("utf-16-le", "surrogatepass")
     end = len(coded)
-    # From the end, so that what is replaced moves nothing that is still to be replaced.
+    # Backwards, so that a replacement does not shift the offsets of later ones.
     for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
         start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
         if not 0 <= start < stop <= end:
@@ -105,7 +107,7 @@ def read_text(text: str, entities: list[MessageEntity] | None, me: BotIdentity) 
 
 
 def with_links(text: str, entities: list[MessageEntity] | None) -> str:
-    """Return a text with the addresses of its links behind their words."""
+    """Return a text with the URLs of its links added in parentheses."""
     coded = text.encode("utf-16-le", "surrogatepass")
     for entity in sorted(entities or [], key=lambda one: one.offset, reverse=True):
         start, stop = 2 * entity.offset, 2 * (entity.offset + entity.length)
@@ -117,7 +119,7 @@ def with_links(text: str, entities: list[MessageEntity] | None) -> str:
 
 
 def _behind(shown: str, url: str | None) -> str:
-    """Return a link's address; empty where its words say it, or where it names a person."""
+    """Return a link's URL in parentheses; empty if its text shows it, or if it names a person."""
     if not url or len(url) > _LONGEST_LINK or url.startswith("tg://user"):
         return ""
     bare = url.rstrip("/")
@@ -126,7 +128,7 @@ def _behind(shown: str, url: str | None) -> str:
 
 
 def _closed_up(before: bytes, after: bytes) -> bytes:
-    """Return what follows a name that is taken out, without what stood between the two."""
+    """Return the text after a removed mention, without punctuation and space left over."""
     if not before:
         after = after.removeprefix(_COMMA).removeprefix(_COLON)
     if not before or before.endswith(_SPACE):
@@ -135,9 +137,9 @@ def _closed_up(before: bytes, after: bytes) -> bytes:
 
 
 def forward_header(message: Message) -> str | None:
-    """Return the line above what a message passes on; None where it is the sender's own.
+    """Return the header above forwarded text; None if the message is the sender's own.
 
-    A result of an inline bot is that bot's text: https://core.telegram.org/bots/inline.
+    The result of an inline bot is that bot's text: https://core.telegram.org/bots/inline.
     """
     match message.forward_origin:
         case MessageOriginUser(sender_user=user):
@@ -152,14 +154,14 @@ def forward_header(message: Message) -> str | None:
 
 
 def quote_name(name: str, number: int | None = None) -> str:
-    """Return a name in quotes, which it cannot leave, and the id, which cannot be chosen."""
+    """Return a name, in quotation marks that it cannot contain, and the id, which is not chosen."""
     kept = "".join(char for char in name if char.isspace() or char.isprintable())
     kept = " ".join(kept.translate(_NO_QUOTES).split()) or "somebody"
     return f'"{kept}"' if number is None else f'"{kept}" ({number})'
 
 
 def format_quote(author: str, said: str) -> str:
-    """Return a quote under a line on its author, bounded."""
+    """Return a quote below a line that names its author, shortened if too long."""
     said = said.strip()
     if len(said) > MAX_QUOTE_LENGTH:
         said = said[: MAX_QUOTE_LENGTH - 1] + "…"
@@ -167,7 +169,7 @@ def format_quote(author: str, said: str) -> str:
 
 
 def replied_message(message: Message) -> Message | None:
-    """Return the message that one replies to; not the one that opened the topic it stands in."""
+    """Return the message that this one replies to, except the one that opened the forum topic."""
     target = message.reply_to_message
     if target is None or target.forum_topic_created is not None:
         return None
@@ -177,7 +179,7 @@ def replied_message(message: Message) -> Message | None:
 
 
 def reply_quote(message: Message, me: BotIdentity) -> str | None:
-    """Return what a message replies to: the part that was marked, else its whole text."""
+    """Return what a message replies to: the part that the sender selected, or the whole text."""
     part = message.quote
     marked = with_links(part.text, part.entities) if part is not None and part.is_manual else None
     target = replied_message(message)
@@ -214,17 +216,17 @@ def _author(message: Message) -> str:
 
 
 def chat_name(chat: Chat) -> str:
-    """Return a chat's title, or its person's name."""
+    """Return a chat's title, or the person's name."""
     return chat.title or " ".join(filter(None, (chat.first_name, chat.last_name))) or "somebody"
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePlaceholder:
-    """A message in words.
+    """A text that stands for a message which is neither text nor file.
 
     Attributes:
-        text: What it is; empty for a service message.
-        content: What somebody else has written in it, in one line.
+        text: The kind of message; empty for a service message.
+        content: Text in it that somebody else may have written, on one line.
     """
 
     text: str = ""
@@ -232,18 +234,18 @@ class MessagePlaceholder:
 
     @property
     def full_text(self) -> str:
-        """All of it."""
+        """The text and the content."""
         return f"{self.text} {self.content}".strip()
 
     @property
     def quote(self) -> str:
-        """The content under a line on what it is of."""
+        """The content as a quote below a line that names the kind."""
         kind = self.text.strip("()").partition(":")[0]
         return f"From the {kind}:\n{self.content}" if self.content else ""
 
 
 def message_placeholder(message: Message) -> MessagePlaceholder:
-    """Return what stands for a message that is neither text nor file."""
+    """Describe a message that is neither text nor file, such as a sticker or a poll."""
     return next(
         iter((*_of_person(message), *_of_place(message), *_of_list(message))), MessagePlaceholder()
     )
@@ -288,15 +290,15 @@ def _line(*parts: str) -> str:
 
 
 GROUP_TYPES = ("group", "supergroup")
-"""The kinds of chats where more than one person is present."""
+"""The chat types where more than one person is present."""
 
 
 def message_sender(message: Message) -> Sender | None:
-    """Return who wrote a message; None where it is nobody's that a bot listens to."""
+    """Return who wrote a message; None for bots, channel posts and automatic forwards."""
     if message.chat.type not in (*GROUP_TYPES, "private") or message.is_automatic_forward:
         return None
     if message.sender_chat is not None:
-        # An anonymous administrator, or somebody who writes in the name of a channel.
+        # An anonymous administrator, or a user who writes on behalf of a channel.
         return Sender(str(message.sender_chat.id), chat_name(message.sender_chat))
     if message.from_user is None or message.from_user.is_bot:
         return None
@@ -304,12 +306,12 @@ def message_sender(message: Message) -> Sender | None:
 
 
 def reaction_sender(user: User | None, chat: Chat | None) -> Sender | None:
-    """Return who reacted; None where it is nobody that a bot listens to."""
+    """Return who reacted; None for bots and if Telegram names nobody."""
     if user is not None:
         return None if user.is_bot else user_sender(user)
     return None if chat is None else Sender(str(chat.id), chat_name(chat))
 
 
 def user_sender(user: User) -> Sender:
-    """Return a person."""
+    """Return a user as a sender."""
     return Sender(str(user.id), user.full_name)

@@ -1,4 +1,4 @@
-"""What the bot shows, as calls of the Bot API."""
+"""Send, edit and delete messages by the Bot API."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _LONGEST_DATA = 64
 _SHORT_LABEL = 12
 _BUTTONS_IN_ROW = 3
 _GENERAL = 1
-"""A forum's General topic, to actions only: messages for it must name none."""
+"""The id of a forum's General topic in chat actions; messages to it must have no topic id."""
 
 _NOTHING = FormattedText("…")
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
@@ -63,11 +63,11 @@ ResultT = TypeVar("ResultT")
 
 
 class TelegramMessenger:
-    """One bot's messages (``channels.delivery.messenger.Screen``).
+    """One bot's implementation of ``channels.delivery.messenger.MessengerApi``.
 
     Args:
-        api: Telegram.
-        recent: Learns which message carries the last answer.
+        api: The Bot API client.
+        recent: Records which messages carry the last answer.
     """
 
     def __init__(self, api: BotApiClient, recent: RecentMessages) -> None:
@@ -78,30 +78,30 @@ class TelegramMessenger:
         self._moved: dict[int, int] = {}
 
     def rate_limit_key(self, address: Address) -> str:
-        """Return the chat: its topics share its limits."""
+        """Return the chat's id, since its topics share its limits."""
         return address.chat_id
 
     def pace(self, address: Address) -> Pace:
-        """Return how fast a chat may be written to: https://core.telegram.org/bots/faq.
+        """Return how often a chat may be updated: https://core.telegram.org/bots/faq.
 
-        About one message a second to a person, twenty a minute to a group.
+        About one message per second in a private chat, twenty per minute in a group.
         """
         return _PRIVATE if _private(address) else _GROUP
 
     def render(self, text: str) -> Sequence[FormattedText]:
-        """Return Markdown as styled messages."""
+        """Return Markdown as messages with entities."""
         return render(text) or [_NOTHING]
 
     def render_plain(self, text: str) -> Sequence[FormattedText]:
-        """Return the same without styles."""
+        """Return the text as messages without entities."""
         return [FormattedText(one) for one in render_plain(text)] or [_NOTHING]
 
     async def send(self, message: OutgoingMessage[FormattedText]) -> str:
-        """Show a message; return its id."""
+        """Send a message; return its id."""
         address, piece = message.address, message.piece
 
         async def call(chat: int) -> str:
-            # In a chat with a new id, the message that is answered has another one, too.
+            # After supergroup migration, the id of the message that is answered is invalid.
             moved = chat != int(address.chat_id)
             sending = SendMessage(
                 chat_id=chat,
@@ -117,7 +117,11 @@ class TelegramMessenger:
         return self._noted(message, await self._in_chat(address, call))
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
-        """Show a file as a document; return its message's id."""
+        """Send a file as a document; return its message's id.
+
+        Raises:
+            FileRejected: The file is missing or too large.
+        """
         address, file = message.address, message.piece
         await check_file(file, MAX_UPLOAD_BYTES)
 
@@ -135,7 +139,7 @@ class TelegramMessenger:
     def _noted(
         self, message: OutgoingMessage[FormattedText] | OutgoingMessage[OutgoingFile], sent: str
     ) -> str:
-        """Note which message carries the last answer; return its id."""
+        """Record which message carries the last answer; return its id."""
         self._recent.record_answer(message.address.session, message.key.rpartition("/")[0], sent)
         return sent
 
@@ -146,7 +150,7 @@ class TelegramMessenger:
         piece: FormattedText,
         buttons: tuple[Button, ...] = (),
     ) -> None:
-        """Change a message; one that is so already is fine."""
+        """Edit a message; succeed if it already has this content."""
 
         async def call(chat: int) -> None:
             changing = EditMessageText(
@@ -165,7 +169,7 @@ class TelegramMessenger:
             logger.debug("message %s shows this already", message_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Take a message away; one that is gone, or cannot go any more, is left."""
+        """Delete a message; one that is gone or too old to be deleted is skipped."""
 
         async def call(chat: int) -> None:
             await self._api(DeleteMessage(chat_id=chat, message_id=_number(message_id)))
@@ -176,7 +180,7 @@ class TelegramMessenger:
             logger.debug("message %s is not deleted: %s", message_id, gone)
 
     async def typing(self, address: Address) -> None:
-        """Show that an answer is on its way, for five seconds."""
+        """Display the typing indicator, which Telegram shows for five seconds."""
         topic = _topic(address)
         if topic is None and self._recent.is_forum(address.chat_id):
             topic = _GENERAL
@@ -188,9 +192,9 @@ class TelegramMessenger:
         await self._in_chat(address, call)
 
     async def draft(self, address: Address, stream: str, piece: FormattedText) -> bool:
-        """Show text that is no message yet, in a private chat.
+        """Display text as a draft, which only private chats support.
 
-        A draft stands for 30 seconds: https://core.telegram.org/bots/api#sendmessagedraft.
+        A draft lasts for 30 seconds: https://core.telegram.org/bots/api#sendmessagedraft.
         """
         chat = int(address.chat_id)
         if not self._drafts or not _private(address) or chat in self._no_drafts:
@@ -221,7 +225,7 @@ class TelegramMessenger:
     async def _in_chat(
         self, address: Address, call: Callable[[int], Awaitable[ResultT]]
     ) -> ResultT:
-        """Call with the chat's id of now: a group that became a supergroup has another."""
+        """Call with the chat's present id, which changes when a group becomes a supergroup."""
         chat = int(address.chat_id)
         try:
             return await call(self._moved.get(chat, chat))
@@ -241,10 +245,10 @@ def _topic(address: Address) -> int | None:
 
 
 def _number(message_id: str) -> int:
-    """Return a message's number.
+    """Return a message id as an integer.
 
     Raises:
-        MessageGone: It is none, so there is no such message.
+        MessageGone: It is not an integer, so no such message exists.
     """
     try:
         return int(message_id)
@@ -253,7 +257,7 @@ def _number(message_id: str) -> int:
 
 
 def _reply(message_id: str | None) -> ReplyParameters | None:
-    # The ids of edits, presses and reactions name what they were done to, or nothing.
+    # The inbound ids of edits and reactions begin with a message id; those of presses have none.
     number = "" if message_id is None else message_id.partition(".")[0]
     if not number.isdecimal():
         return None
@@ -265,7 +269,7 @@ def _entities(piece: FormattedText) -> list[MessageEntity] | None:
 
 
 def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
-    """Return buttons below a message: short ones side by side, others a row each."""
+    """Return an inline keyboard: short buttons side by side, others one per row."""
     rows: list[list[InlineKeyboardButton]] = []
     known: set[str] = set()
     for button in buttons:
@@ -284,7 +288,7 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
 
 
 def _left_out(button: Button, known: set[str]) -> str | None:
-    """Return why a button is not shown; None where it is."""
+    """Return why a button cannot be shown; None if it can."""
     if not button.label.strip():
         return "it has no label"
     if button.command in known:
@@ -321,33 +325,33 @@ async def send_message(api: BotApiClient, message: SendMessage) -> int:
     """Send a message; return its id.
 
     Raises:
-        Unread: It was sent, but Telegram's answer does not say under which id.
-        ScreenError: It was not sent, as far as is known.
+        UnreadableResult: It was sent, but its id in Telegram's answer is unreadable.
+        MessengerError: It was not sent, as far as is known.
     """
     return _sent_message_id(cast("dict[str, Any]", await api(_Show(**dict(message)))))
 
 
 async def send_document(api: BotApiClient, message: SendDocument) -> int:
-    """Send a file; return its message's id. It may take minutes.
+    """Send a file, which may take minutes; return its message's id.
 
     Raises:
-        Unread: It was sent, but Telegram's answer does not say under which id.
-        ScreenError: It was not sent, as far as is known.
+        UnreadableResult: It was sent, but its id in Telegram's answer is unreadable.
+        MessengerError: It was not sent, as far as is known.
     """
     sent = await api(_ShowFile(**dict(message)), seconds=UPLOAD_SECONDS)
     return _sent_message_id(cast("dict[str, Any]", sent))
 
 
 async def edit_message_text(api: BotApiClient, message: EditMessageText) -> None:
-    """Change a message.
+    """Edit a message.
 
     Raises:
-        ScreenError: It was not changed, as far as is known.
+        MessengerError: It was not edited, as far as is known.
     """
     try:
         await api(_Change(**dict(message)))
     except UnreadableResult:
-        return  # it was changed all the same
+        return  # it was edited all the same
 
 
 def _sent_message_id(sent: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Short words of the channel's own to a chat: best effort, behind nobody's back, never in the way."""
+"""Send notices about rejected messages, access and supergroup migration, best effort."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LONGEST_NAME = 60
 
 @dataclass(slots=True)
 class _Refusals:
-    """Messages of one chat that were not taken and whose senders do not know it yet.
+    """Rejected messages of one chat whose senders are not notified yet.
 
     Attributes:
         address: The chat.
-        first: The platform's id of the first.
-        reason: Why, in the words that are shown for one.
+        first: The platform's id of the first message.
+        reason: The text of the notice if there is only one message.
         names: The beginning of each message, in order.
-        more: How many were refused beyond those that are named.
+        more: The number of messages beyond those in ``names``.
     """
 
     address: Address
@@ -51,7 +51,7 @@ class _Refusals:
             self.more += 1
 
     def texts(self) -> list[str]:
-        """Return what the chat is told, within the length of a message."""
+        """Return the notice as texts that each fit into a message."""
         if len(self.names) == 1:
             return [self.reason[:_LONGEST_TEXT]]
         texts = [f"{len(self.names) + self.more} messages were not taken ({self.reason}):"]
@@ -67,12 +67,12 @@ class _Refusals:
 
 
 class NoticeSender:
-    """Tells chats what the bus does not: that somebody may not, or that a message was not taken.
+    """Send notices of the channel itself, outside the chats' delivery queues.
 
     Args:
-        api: Telegram.
-        lanes: Run what is told, apart from the chats' own.
-        timing: Waits between tries.
+        api: The Bot API client.
+        lanes: Run the sending, in lanes of its own.
+        timing: Delays between tries.
     """
 
     def __init__(self, api: BotApiClient, lanes: KeyedExecutor, timing: TelegramTiming) -> None:
@@ -83,7 +83,7 @@ class NoticeSender:
         self._refusals: dict[str, _Refusals] = {}
 
     def send(self, address: Address, text: str) -> None:
-        """Send a text as it is; returns at once. A chat with too much to be told is left alone."""
+        """Send a text without waiting; drop it if three others already wait for this chat."""
         if self._waiting[address.session] >= _MOST_WAITING:
             logger.debug("a word to %s is left out, as others wait there", address.session)
             return
@@ -91,14 +91,14 @@ class NoticeSender:
         self._lanes.submit(f"tell {address.session}", partial(self._send, address, text))
 
     def report_rejected(self, event: UserEvent, reason: str) -> None:
-        """Tell a chat that a message was not taken; returns at once.
+        """Notify a chat that a message was rejected, without waiting.
 
-        The notice replies to the message. Messages that are refused before the notice is sent are named
-        in it, so that none is lost without a word however many there are.
+        The notice replies to the message. It also names the messages that are rejected before it is
+        sent, so that every rejection is reported, however many there are.
 
         Args:
             event: The message.
-            reason: Why, with what its sender can do.
+            reason: Why it was rejected, and what the sender can do.
         """
         session = event.address.session
         waiting = self._refusals.get(session)
@@ -109,7 +109,7 @@ class NoticeSender:
         waiting.add(_name_of(event))
 
     def answer_callback_query(self, callback: str) -> None:
-        """Let a pressed button stop turning; returns at once."""
+        """Acknowledge a pressed button without waiting, which ends its loading animation."""
         self._lanes.submit(f"press {callback}", partial(self._acknowledge, callback))
 
     async def _send_refusals(self, session: str) -> None:
@@ -157,7 +157,7 @@ class NoticeSender:
         try:
             await self._api(AnswerCallbackQuery(callback_query_id=callback), seconds=10)
         except MessengerError as error:
-            # Too old, or acknowledged before: the button has stopped turning by itself.
+            # Too old, or acknowledged before: the loading animation has ended by itself.
             logger.debug("a pressed button was not acknowledged: %s", error)
 
 
@@ -174,7 +174,7 @@ def _message(address: Address, text: str, reply_to: int | None = None) -> SendMe
 
 
 def _name_of(event: UserEvent) -> str:
-    """Return the words by which a sender knows a message again."""
+    """Return a short description by which the sender recognises a message."""
     words = " ".join(event.text.split()) or ", ".join(file.name for file in event.files)
     name = words if len(words) <= _LONGEST_NAME else f"{words[: _LONGEST_NAME - 1]}…"
     return f"“{name}”" if name else "a message without words"
@@ -184,17 +184,17 @@ MIGRATED_TEXT = (
     "Telegram gave this group a new id, so this is a new chat to me: our conversation starts anew. "
     "To let everybody here in again, an owner sends /pair here"
 )
-"""What a group is told once it became a supergroup."""
+"""The notice that a group gets when it has become a supergroup."""
 
 _MOST_KNOWN = 100
 
 
 class MigrationNotifier:
-    """Tells groups that used the bot what their move means.
+    """Handle supergroup migration: tell the group that its conversation starts anew.
 
     Args:
-        access: Says who was let in before.
-        teller: Tells them.
+        access: Decides whether the sender had access in the old group.
+        teller: Sends notices to chats.
     """
 
     def __init__(self, access: Authorizer, teller: NoticeSender) -> None:
@@ -203,10 +203,10 @@ class MigrationNotifier:
         self._told: OrderedDict[str, None] = OrderedDict()
 
     async def notify(self, migration: SupergroupMigration) -> None:
-        """Tell a group once, if whoever moved it might use the bot there before.
+        """Notify a group once, if the user who upgraded it had access there.
 
         Raises:
-            BusError: The door could not record something.
+            BusError: The access control could not store a change.
         """
         old, new = migration.old, migration.new
         if new.session in self._told:

@@ -1,4 +1,7 @@
-"""Long polling. An update is confirmed to Telegram only after it was taken."""
+"""Receive updates by long polling or from a shared spool.
+
+Telegram is asked to drop an update (by ``offset``) only after the intake has accepted it.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from channels.telegram.user_events import ALLOWED_UPDATES
 
 
 class SpoolConsumer:
-    """Takes updates out of the spool, in order.
+    """Handle the updates of a shared spool, in order.
 
     Args:
-        spool: Where receivers put them.
-        intake: Takes them.
-        timing: Waits.
+        spool: Holds the updates that receivers stored.
+        intake: Handles updates.
+        timing: Delays between tries.
     """
 
     def __init__(self, spool: SharedSpool, intake: TelegramIntake, timing: TelegramTiming) -> None:
@@ -31,7 +34,7 @@ class SpoolConsumer:
         self._pause = Backoff(timing)
 
     async def run(self) -> None:
-        """Take what arrives until cancelled; what is refused stays, with all behind it."""
+        """Handle updates until cancelled; one that is not accepted stays, with all after it."""
         while True:
             batch = await self._spool.fetch_untaken()
             done: list[int] = []
@@ -43,7 +46,7 @@ class SpoolConsumer:
                 if not isinstance(error, BusClosed):
                     logger.warning("an update was not taken: %s", error)
             try:
-                # What waits in a lane stays until it is handled.
+                # Updates that wait in a lane stay in the spool until they are handled.
                 await self._spool.discard_untaken(done)
             except BusError as error:
                 logger.warning("updates that were taken come again: %s", error)
@@ -61,7 +64,7 @@ _WORTH_A_WARNING = 2
 
 
 class GetRawUpdates(TelegramMethod[list[Any]]):
-    """``getUpdates`` whose answer is read one by one, so that a malformed update spoils no other.
+    """``getUpdates`` with unparsed results, so that a malformed update does not spoil the batch.
 
     https://core.telegram.org/bots/api#getupdates
     """
@@ -75,13 +78,13 @@ class GetRawUpdates(TelegramMethod[list[Any]]):
 
 
 class UpdatePoller:
-    """Asks Telegram for updates, for ever.
+    """Poll Telegram for updates.
 
     Args:
-        api: Telegram.
-        intake: Takes them.
-        announce: Tells whoever runs the program.
-        timing: Waits.
+        api: The Bot API client.
+        intake: Handles updates.
+        announce: Shows the operator a line.
+        timing: Timeouts and intervals.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class UpdatePoller:
         self._begun = False
 
     async def run(self) -> None:
-        """Poll until cancelled; a lost network, floods and other pollers are waited out."""
+        """Poll until cancelled; retry after network errors, rate limits and conflicts."""
         webhook = True
         while True:
             try:
@@ -112,7 +115,7 @@ class UpdatePoller:
                     webhook = False
                 batch = await self._poll()
             except UpdatesConflict as conflict:
-                # Whoever set a webhook would get the updates that are polled for here.
+                # A webhook set by another program would get the updates that are polled here.
                 webhook = "webhook" in str(conflict)
                 self._conflicting(conflict)
                 await self._network.wait()
@@ -129,14 +132,14 @@ class UpdatePoller:
         batch: list[Any] = await self._api(
             GetRawUpdates(
                 offset=self._offset,
-                # At first, what is there already is wanted at once: parts of albums wait for it.
+                # The first call returns at once: parts of albums wait until it is handled.
                 timeout=self._timing.poll if self._begun else 0,
                 allowed_updates=ALLOWED_UPDATES,
             ),
             seconds=self._timing.poll + _NETWORK_SECONDS,
         )
-        # What was below the offset is confirmed. It is not sent again, since after a quiet week
-        # Telegram may go on with smaller ids.
+        # Updates below the offset are confirmed now. The offset is not sent again, since after a
+        # week without updates Telegram may continue with smaller ids.
         self._offset = None
         return batch
 
@@ -145,7 +148,7 @@ class UpdatePoller:
             try:
                 await self._intake.handle_update(raw)
             except BusError as error:
-                # This update and those after it stay unconfirmed, and come again.
+                # This update and those after it stay unconfirmed and are sent again.
                 if not isinstance(error, BusClosed):
                     logger.warning("an update was not taken: %s", error)
                 await self._bus.wait()
@@ -161,7 +164,7 @@ class UpdatePoller:
             self._bus.reset()
 
     def _conflicting(self, conflict: UpdatesConflict) -> None:
-        """Say once that somebody else gets the updates: only a person can end that."""
+        """Announce once that another program receives the updates, which only a person can stop."""
         if not self._conflict:
             what = (
                 "Telegram: another program gets this bot's updates; stop it, or give each a bot "
@@ -173,7 +176,7 @@ class UpdatePoller:
 
     def _cut_off(self, error: MessengerError) -> None:
         self._failures += 1
-        # A single broken connection is nothing: Telegram closes those that are old.
+        # A single broken connection needs no warning: Telegram closes old ones.
         logger.debug("Telegram cannot be reached: %s", error)
         if self._failures == _WORTH_A_WARNING:
             logger.info("Telegram cannot be reached, and is tried until it can: %s", error)

@@ -1,8 +1,8 @@
-"""Answers, which are Markdown, as messages of Telegram.
+"""Render an answer's Markdown as Telegram messages with entities.
 
-Appending words to an answer changes none of its pieces but the last and adds pieces after it, as
-long as the words are no markup that changes what was read before. The number of pieces of text
-without markup never decreases.
+Appending text to an answer changes only its last piece and adds pieces after it, unless the text is
+markup that changes the meaning of what precedes it. The number of pieces of text without markup
+never decreases.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def render(markdown: str, limit: int = LIMIT) -> list[FormattedText]:
     """Return the answer as texts with entities, to be sent in order and without a parse mode.
 
     Args:
-        markdown: The answer, finished or not.
+        markdown: The answer, complete or partial.
         limit: The most UTF-16 code units of one text.
 
     Returns:
-        The pieces; none if the answer holds nothing that is visible.
+        The pieces; empty if nothing is visible.
 
     Raises:
-        ValueError: The limit is too small for any text.
+        ValueError: The limit is below ``MIN_MESSAGE_LIMIT``.
     """
     check_limit(limit)
 
@@ -70,10 +70,10 @@ def render(markdown: str, limit: int = LIMIT) -> list[FormattedText]:
 
 
 def render_plain(markdown: str, limit: int = LIMIT) -> list[str]:
-    """Return the answer as it was written, in pieces: for when Telegram refuses its entities.
+    """Return the answer's source as pieces, for use when Telegram rejects its entities.
 
     Raises:
-        ValueError: The limit is too small for any text.
+        ValueError: The limit is below ``MIN_MESSAGE_LIMIT``.
     """
     return split_plain_text(markdown, limit)
 
@@ -81,14 +81,14 @@ def render_plain(markdown: str, limit: int = LIMIT) -> list[str]:
 _STYLES = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough"}
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\[((?:[^\]\\]|\\.)+)\]:")
-# A link of Telegram's own opens a person, a bot or a setting at one touch.
+# Shown as code: a link of these schemes opens a person, a bot or a setting with one tap.
 _SPECIAL = re.compile(rf"{SPOILER_PATTERN.pattern}|(?:tg|ton|tonsite)://\S+", re.IGNORECASE)
 _COMMAND = re.compile(r"/[a-z][a-z0-9_]{0,31}")
 _RULE = "———"
 
 
 def parse_markdown(source: str) -> tuple[str, list[StyledSpan]]:
-    """Return the text of clean Markdown and its styles."""
+    """Return the text and the styled ranges of Markdown that ``clean_text`` returned."""
     data = source.encode("utf-8")
     found = parse_events(source)
     if has_latex_delimiters(source):
@@ -98,7 +98,7 @@ def parse_markdown(source: str) -> tuple[str, list[StyledSpan]]:
 
 
 class _Reader:
-    """Writes the events of one document to a sheet."""
+    """Convert the parser events of one document to text and spans."""
 
     def __init__(self, source: bytes) -> None:
         self._source = source
@@ -231,7 +231,7 @@ class _Reader:
             count = 2 if kind != "Emphasis" and doubled else 1
             place = start if begins else end - count
             self._write(self._source[place : place + count].decode("utf-8"))
-        # A single tilde reads as "about".
+        # A single tilde means "about".
         elif kind == "Strikethrough" and self._source[start : start + 2] != b"~~":
             self._write("~")
         elif self._table.in_cell:
@@ -310,7 +310,7 @@ class _Reader:
 
     def _code_span(self, text: str) -> None:
         if _COMMAND.fullmatch(text):
-            # Plain, Telegram makes it a command that a tap sends.
+            # As plain text, Telegram makes it a command that is sent with a tap.
             self._write(text)
         else:
             self._inline_code(text)
@@ -359,7 +359,7 @@ class _Reader:
             self._sheet.add_span("text_link", start, url=address)
 
     def _definitions(self, start: int, end: int, used: set[str]) -> None:
-        """Show the targets of links that no link uses: they were meant as text."""
+        """Write link reference definitions that no link uses, since they were meant as text."""
         text = self._source[start:end].decode("utf-8").strip()
         if not text:
             return
@@ -373,7 +373,7 @@ class _Reader:
 
 
 def _literals(source: bytes) -> list[tuple[int, int]]:
-    """Return the places of addresses and Python names, whose signs of emphasis are their own."""
+    """Return the byte ranges of URLs and dunder names, in which emphasis characters are literal."""
     pattern = re.compile(LITERAL_PATTERN.pattern.encode())
     return [match.span() for match in pattern.finditer(source)]
 
@@ -381,13 +381,13 @@ def _literals(source: bytes) -> list[tuple[int, int]]:
 _LONGEST_SHOWN = 200
 
 SourceRange = dict[str, int]
-"""Where an event's source begins and ends: ``start`` and ``end``, in bytes of UTF-8."""
+"""The range of an event's source: ``start`` and ``end``, in bytes of UTF-8."""
 
 ParserEvent = tuple[Any, SourceRange]
 
 
 def parse_events(source: str) -> list[ParserEvent]:
-    """Return the parser's events, each with its place in the source."""
+    """Return the parser's events, each with its range in the source."""
     import pyromark
 
     known = pyromark.Options
@@ -403,7 +403,7 @@ def parse_events(source: str) -> list[ParserEvent]:
 
 
 def code_ranges(found: Iterable[ParserEvent]) -> Iterable[tuple[int, int]]:
-    """Return where the source is code, in order."""
+    """Yield the byte ranges of code, in order."""
     for event, where in found:
         if not isinstance(event, dict):
             continue
@@ -413,24 +413,24 @@ def code_ranges(found: Iterable[ParserEvent]) -> Iterable[tuple[int, int]]:
 
 
 def link_labels(found: Iterable[ParserEvent]) -> set[str]:
-    """Return the names by which links and pictures find their addresses."""
+    """Return the case-folded reference labels that links and images use."""
     starts = (event.get("Start") for event, _ in found if isinstance(event, dict))
     tags = (tag.get("Link") or tag.get("Image") for tag in starts if isinstance(tag, dict))
     return {tag["id"].casefold() for tag in tags if tag}
 
 
 def code_fence(kind: Any) -> tuple[str, str]:
-    """Return a code block's language, and the code that stands beside its fence."""
+    """Return a code block's language, and the code on the line of its opening fence."""
     return fence_info(kind["Fenced"]) if isinstance(kind, dict) else ("", "")
 
 
 def shorten_url(url: str) -> str:
-    """Return an address as a person can read it: those that hold a whole file are cut."""
+    """Return a URL for display, shortened if long; a data URL may hold a whole file."""
     return url if len(url) <= _LONGEST_SHOWN else url[:_LONGEST_SHOWN] + "…"
 
 
 def tag_parts(tag: Any) -> tuple[str, Any]:
-    """Return a tag's name and what it carries."""
+    """Return a tag's name and its value."""
     if isinstance(tag, dict):
         ((kind, value),) = tag.items()
         return kind, value

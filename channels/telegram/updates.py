@@ -1,4 +1,7 @@
-"""Updates as they came, read one by one: what is malformed costs itself alone."""
+"""Parse raw updates one by one, without the unknown or malformed parts of their messages.
+
+An update that cannot be parsed is skipped and does not affect others.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,18 @@ from channels.telegram.user_events import SupergroupMigration, UserEvent, migrat
 logger = logging.getLogger(__name__)
 
 _MOST_NEWS = 20
-"""Of a kind, so that strangers' groups are never what keeps another kind back."""
+"""The most announcements of one kind, so that strangers' groups do not suppress other kinds."""
 
 _ROUNDS = 4
 
 
 class UpdateReader:
-    """Reads what Telegram sends for one bot.
+    """Parse raw updates of one bot.
 
     Args:
         channel: The channel's name.
-        me: The bot.
-        announce: Tells whoever runs the program what they have to act on.
+        me: The bot's identity.
+        announce: Shows the operator a line about a group that needs action.
     """
 
     def __init__(self, channel: str, me: BotIdentity, announce: Callable[[str], None]) -> None:
@@ -36,13 +39,13 @@ class UpdateReader:
         self._news: dict[str, set[str]] = {}
 
     def read(self, raw: Any) -> UserEvent | SupergroupMigration | None:
-        """Return what somebody did; None where it is nothing to us, or malformed."""
+        """Return the event in an update; None if it is irrelevant or malformed."""
         try:
             update = validate_update(raw)
             self._tell_news(update)
             return read_update(update, self._channel, self._me)
         except ValidationError as exc:
-            # Not what it says: that may be a stranger's.
+            # Without the input, which may be a stranger's text.
             places = [".".join(map(str, one["loc"])) for one in exc.errors(include_input=False)]
             logger.warning(
                 "the update %s is skipped, as it is malformed: %s",
@@ -67,16 +70,16 @@ class UpdateReader:
 
 
 def read_update_id(raw: Any) -> int | None:
-    """Return an update's id; None where it has none."""
+    """Return a raw update's id; None if it has none."""
     number = raw.get("update_id") if isinstance(raw, dict) else None
     return number if isinstance(number, int) else None
 
 
 def validate_update(raw: Any) -> Update:
-    """Return an update, if need be without what nobody can read of its message.
+    """Return a validated update, if necessary without optional fields that are malformed.
 
     Raises:
-        ValidationError: What it needs is malformed.
+        ValidationError: A required field is malformed.
     """
     for _ in range(_ROUNDS):
         try:
@@ -92,7 +95,7 @@ def validate_update(raw: Any) -> Update:
 
 
 def _news_of(update: Update, me: BotIdentity) -> tuple[str, str] | None:
-    """Return what an update tells of a group that somebody has to act on: its kind, and a line."""
+    """Return an announcement about a group that was joined or migrated: its kind and text."""
     member, message = update.my_chat_member, update.message
     if member is not None and member.chat.type in GROUP_TYPES:
         present = ("member", "administrator", "restricted")
@@ -140,14 +143,14 @@ _TARGET = "reply_to_message"
 
 
 def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] | None:
-    """Return an update without what could not be read of its message, and the names of that.
+    """Return an update without the malformed fields of its message, and these fields' names.
 
     Args:
-        raw: The update as it came; it stays as it is.
-        error: What is wrong with it.
+        raw: The raw update, which is not changed.
+        error: The validation error.
 
     Returns:
-        None where nothing can be left out.
+        None if no field can be left out.
     """
     if not isinstance(raw, dict):
         return None
@@ -170,7 +173,7 @@ def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] |
 
 
 def _errors(error: ValidationError) -> Iterable[Any]:
-    # Without the input: that may be a stranger's.
+    # Without the input, which may be a stranger's text.
     return error.errors(include_url=False, include_context=False, include_input=False)
 
 
@@ -181,13 +184,13 @@ def _below(where: tuple[int | str, ...], place: tuple[str, ...]) -> bool:
 def _without(message: Json, wrong: list[tuple[int | str, ...]]) -> tuple[Json, set[str]]:
     kept, left_out = dict(message), set()
     for where in wrong:
-        # The names of a union's members stand in between.
+        # A location may also contain the names of a union's members.
         name = next((str(one) for one in where if one in message), None)
         if name is None or name in _NEEDED:
             continue
         inner = _inside(message[name], where) if name == _TARGET else None
         if inner is not None and isinstance(kept.get(name), dict):
-            # Most of what is answered can still be quoted.
+            # The rest of the message that is replied to can still be quoted.
             kept[name] = {one: value for one, value in kept[name].items() if one != inner}
             left_out.add(f"{name}.{inner}")
             continue
@@ -199,7 +202,7 @@ def _without(message: Json, wrong: list[tuple[int | str, ...]]) -> tuple[Json, s
 
 
 def _inside(target: Any, where: tuple[int | str, ...]) -> str | None:
-    """Return what of an answered message is left out; None where all of it must go."""
+    """Return the malformed field of the replied message; None if it cannot be left out alone."""
     if not isinstance(target, dict):
         return None
     below = where[where.index(_TARGET) + 1 :]

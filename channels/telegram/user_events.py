@@ -1,8 +1,8 @@
-"""Updates as events: what somebody did, before it was asked whether they may.
+"""Convert updates to events of users, before anybody is authorized.
 
-Rule 1: nothing is fetched, kept or answered here.
-Rule 2: what no person did, and what a bot has no use of, is None: bots' messages, channels' posts,
-service messages, taken-back reactions.
+Rule 1: nothing is fetched, stored or answered here.
+Rule 2: updates that no person caused, or that the bot does not use, are None: bots' messages,
+channel posts, service messages, removed reactions.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class TelegramFile:
     """A file of a message.
 
     Attributes:
-        file_id: Names it to Telegram, for this bot.
+        file_id: Telegram's id of the file, valid for this bot only.
         kind: As in ``bot.bus.Attachment``.
-        name: Its name, or a word for it.
-        mime: Its media type by Telegram.
-        size: Bytes by Telegram; None where it does not say.
+        name: The file's name, or a default for its kind.
+        mime: The media type that Telegram states.
+        size: The bytes that Telegram states; None if it states none.
     """
 
     file_id: str
@@ -71,7 +71,7 @@ class TelegramFile:
 
 
 def message_files(message: Message) -> tuple[TelegramFile, ...]:
-    """Return a message's files; it has at most one, which Telegram may name twice."""
+    """Return a message's files: at most one, although Telegram may list it in two fields."""
     return tuple(_files(message))[:1]
 
 
@@ -109,7 +109,7 @@ def _document(document: Document) -> TelegramFile:
 
 
 def _size(sizes: list[PhotoSize]) -> PhotoSize:
-    """Return the largest that a model has any use of, else the smallest there is."""
+    """Return the largest photo size that is useful to a model, or else the smallest."""
     by_area = sorted(sizes, key=lambda one: one.width * one.height)
     useful = [
         one
@@ -126,36 +126,36 @@ ALLOWED_UPDATES = [
     "message_reaction",
     "my_chat_member",
 ]
-"""The kinds of updates that are read; Telegram is asked for no others."""
+"""The update types that are requested from Telegram."""
 
 _LONG_TEXT = 4_000
-"""UTF-16 units; Telegram's programs split what is longer than 4,096."""
+"""UTF-16 code units from which a text may continue; clients split texts longer than 4,096."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserEvent:
-    """Something that a person did.
+    """Something that a user did.
 
     Attributes:
         update_id: The update's id.
-        kind: What.
-        address: Where.
-        sender: Who.
-        private: Nobody else is present.
-        message_id: Telegram's id of the message that it is, or is about.
-        id: For ``Inbound.id``.
-        text: The person's own words.
-        sent_at: When.
-        addressed: It is meant for the bot wherever it was written.
-        quote: What it quotes or forwards.
-        answered_message_id: The bot's message that all of ``quote`` is from.
-        files: What came with it.
-        media_group_id: Names the album that it is a part of.
-        is_plain_text: Text alone, which may go on in the next message.
-        is_forwarded: What it says is somebody else's: forwarded, or made by another bot.
-        callback_query_id: To be acknowledged to Telegram.
-        is_long_text: Its text is so long that the rest of it may follow in another message.
-        is_forum: The group has topics.
+        kind: The kind of action.
+        address: The chat and topic.
+        sender: The user, or the chat on whose behalf they write.
+        private: Whether it is a private chat.
+        message_id: Telegram's id of the message itself, or of the one that it concerns.
+        id: The value for ``Inbound.id``.
+        text: The user's own words.
+        sent_at: The time of the action.
+        addressed: Whether it is addressed to the bot, regardless of the group policy.
+        quote: Text that it quotes or forwards.
+        answered_message_id: The bot's message from which all of ``quote`` comes.
+        files: The attached files.
+        media_group_id: The id of the album that it is a part of.
+        is_plain_text: Whether it is text only, and so may continue the previous message.
+        is_forwarded: Whether its content is forwarded, or made by an inline bot.
+        callback_query_id: The id with which the pressed button is acknowledged to Telegram.
+        is_long_text: Whether its text is so long that another message may continue it.
+        is_forum: Whether the group has topics.
     """
 
     update_id: int
@@ -180,14 +180,14 @@ class UserEvent:
 
     @property
     def urgent(self) -> bool:
-        """Whether it must not wait behind what takes long in its chat."""
+        """Whether it must not wait for slow events of its chat."""
         return self.text.strip().lower().partition("@")[0] == "/stop"
 
 
 def read_update(
     update: Update, channel: str, me: BotIdentity
 ) -> UserEvent | SupergroupMigration | None:
-    """Return what an update says that somebody did; None where it is nothing to us."""
+    """Return the user's action or the migration in an update; None if it is irrelevant."""
     if update.message is not None and (move := read_migration(update.message, channel)) is not None:
         return move
     if update.message is not None:
@@ -213,7 +213,7 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
     text, quote = said.text or told.text, reply_quote(message, me)
     answers = _answers(message, target) if own else None
     if source is not None:
-        # Whoever passes a command on does not give it, and names nobody.
+        # Forwarding a command does not give it, and forwarded mentions mention nobody.
         quote, text = format_quote(source, said.text or told.full_text), ""
         said, answers = ParsedText(""), None
     elif told.content:
@@ -241,7 +241,7 @@ def _message(update: int, message: Message, channel: str, me: BotIdentity) -> Us
 
 
 def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserEvent | None:
-    # Without a text it is a place that moves, or a poll that goes on.
+    # Without text it is a live location that moved, or a poll that changed.
     if message.forward_origin is not None or not (message.text or message.caption):
         return None
     event = _message(update, message, channel, me)
@@ -250,7 +250,7 @@ def _edit(update: int, message: Message, channel: str, me: BotIdentity) -> UserE
     return replace(
         event,
         kind="edit",
-        # Two edits may fall into one second; an update's id stays the same when it comes again.
+        # Two edits may have the same second; the update's id is the same when it is sent again.
         id=f"{message.message_id}.e{update}",
         sent_at=_moment(message.edit_date) or message.date,
         files=(),
@@ -269,7 +269,7 @@ def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
     topic = None
     if isinstance(message, Message):
         topic = _topic(message)
-        # A changed client may send what stands on no button.
+        # A modified client may send data that is on no button.
         if message.reply_markup is not None and not _carries(message.reply_markup, query.data):
             return None
     return UserEvent(
@@ -281,7 +281,7 @@ def _press(update: int, query: CallbackQuery, channel: str) -> UserEvent | None:
         message_id=str(message.message_id),
         id=f"cb{query.id}",
         text=query.data,
-        sent_at=datetime.now(UTC),  # Telegram gives none
+        sent_at=datetime.now(UTC),  # a callback query has no date
         addressed=True,
         callback_query_id=query.id,
         is_forum=_forum(message.chat),
@@ -294,7 +294,7 @@ def _carries(keyboard: InlineKeyboardMarkup, data: str) -> bool:
 
 def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> UserEvent | None:
     chat = reaction.chat
-    # The update does not say in which topic the message stands.
+    # The update does not name the message's topic.
     if chat.type not in (*GROUP_TYPES, "private") or chat.is_forum:
         return None
     sender = reaction_sender(reaction.user, reaction.actor_chat)
@@ -322,7 +322,7 @@ def _reaction(update: int, reaction: MessageReactionUpdated, channel: str) -> Us
 
 
 def _forum(chat: Chat) -> bool:
-    # Private chats may have topics, too, and no General one.
+    # Private chats may have topics, too, but no General one.
     return bool(chat.is_forum) and chat.type == "supergroup"
 
 
@@ -343,7 +343,7 @@ def _address(message: Message, channel: str) -> Address:
 
 
 def _topic(message: Message) -> str | None:
-    # A thread of replies outside forums has an id, too, and is no topic.
+    # Outside forums, a thread of replies has an id as well, but is not a topic.
     if not message.is_topic_message or message.message_thread_id is None:
         return None
     return str(message.message_thread_id)
@@ -355,12 +355,12 @@ def _moment(seconds: int | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class SupergroupMigration:
-    """A group's move.
+    """A group became a supergroup with another id.
 
     Attributes:
-        old: Its address of before.
-        new: Its address from now on.
-        sender: Who did it; the group itself where Telegram names nobody.
+        old: The group's former address.
+        new: The supergroup's address.
+        sender: Who upgraded it; the group itself if Telegram names nobody.
     """
 
     old: Address
@@ -369,7 +369,7 @@ class SupergroupMigration:
 
 
 def migrated_ids(message: Message) -> tuple[int, int] | None:
-    """Return a group's id of before and of now; Telegram tells them in both chats."""
+    """Return the old and the new id of a migrated group; Telegram sends a message in both chats."""
     old, new = message.migrate_from_chat_id, message.migrate_to_chat_id
     if old is None and new is None:
         return None
@@ -378,7 +378,7 @@ def migrated_ids(message: Message) -> tuple[int, int] | None:
 
 
 def read_migration(message: Message, channel: str) -> SupergroupMigration | None:
-    """Return the move that a message tells of; None where it tells of none."""
+    """Return the migration that a message reports; None if it reports none."""
     ids = migrated_ids(message)
     if ids is None:
         return None

@@ -1,7 +1,7 @@
-"""Updates that Telegram sends by itself, to a server that all bots of the program share.
+"""Receive updates by webhook: an HTTP server that all bots share, a spool receiver, registration.
 
-An update is answered with 200 only once it was taken; Telegram sends again what was answered
-otherwise (https://core.telegram.org/bots/api#setwebhook).
+The response is 200 only once an update is accepted; otherwise Telegram sends it again
+(https://core.telegram.org/bots/api#setwebhook).
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ _MOST = 2**63
 async def receive_updates(
     channel: str, token: str, *, place: WebhookEndpoint, spool: SharedSpool, access: Authorizer
 ) -> None:
-    """Take what Telegram sends for one bot into a spool, until cancelled.
+    """Receive one bot's webhook updates into a spool, until cancelled.
 
-    Whoever runs the channel asks Telegram to send it.
+    Does not register the webhook: the channel does.
 
     Args:
         channel: The channel's name.
         token: The bot's token.
         place: Where to listen; bots may share it.
-        spool: Where the channel takes updates from.
-        access: Says who may.
+        spool: Stores updates until the channel handles them.
+        access: Decides who may use the bot.
 
     Raises:
-        ChannelRefused: The port is taken, or the host is not this machine's.
+        ChannelRefused: The port is in use, or the host is not an address of this machine.
     """
     receiver = SpoolReceiver(channel, spool, access)
     bot_id = int(token.partition(":")[0])
@@ -63,12 +63,12 @@ async def receive_updates(
 
 
 class SpoolReceiver:
-    """Takes one bot's updates into a spool.
+    """Store one bot's updates in a shared spool.
 
     Args:
         channel: The channel's name.
-        spool: Where the channel takes them from.
-        access: Says who may.
+        spool: Stores updates until the channel handles them.
+        access: Decides who may use the bot.
     """
 
     def __init__(self, channel: str, spool: SharedSpool, access: Authorizer) -> None:
@@ -77,10 +77,10 @@ class SpoolReceiver:
         self._access = access
 
     async def handle_update(self, raw: Any) -> None:
-        """Return once an update is in the spool, or is nothing to us.
+        """Store a raw update; return once it is durable or skipped.
 
         Raises:
-            BusError: It has to come again: it could not be kept, or too many wait.
+            BusError: It could not be stored, or too many updates wait; Telegram must send it again.
         """
         number = read_update_id(raw)
         if number is None or not 0 <= number < _MOST:
@@ -95,7 +95,7 @@ class SpoolReceiver:
         if news:
             await self._spool.enqueue(number, raw, known=False)
         elif knock is not None:
-            # Without its text no code is used up by looking.
+            # Without the text: this check must not consume a pairing code.
             verdict = await self._access.authorize(knock)
             known = verdict.role is not None
             if known or knock.private or verdict.reply is not None:
@@ -103,7 +103,7 @@ class SpoolReceiver:
 
 
 def _is_about_chat(update: Update) -> bool:
-    """Return whether it tells of a chat rather than of what a person said there."""
+    """Return whether an update concerns the chat itself rather than a user's action in it."""
     message = update.message
     return update.my_chat_member is not None or (
         message is not None and migrated_ids(message) is not None
@@ -111,7 +111,7 @@ def _is_about_chat(update: Update) -> bool:
 
 
 def _access_request(update: Update, channel: str) -> AccessRequest | None:
-    """Return who wants something where; None where nobody does to whom a bot listens."""
+    """Return the access request for an update's sender; None if there is no relevant sender."""
     message = update.message or update.edited_message
     query, reaction = update.callback_query, update.message_reaction
     if message is not None:
@@ -146,12 +146,12 @@ UpdateHandler = Callable[[Any], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class WebhookEndpoint:
-    """Where Telegram sends updates to.
+    """The public URL and the listening address of the webhook.
 
     Attributes:
-        url: The public address, without a path for the bot; some proxy passes it on to here.
-        host: Where this program listens.
-        port: Likewise; 0 only where one bot is run.
+        url: The public base URL, without the bot's path; a proxy may forward it to this server.
+        host: The host to listen on.
+        port: The port to listen on; 0 for any, which only a single bot can use.
     """
 
     url: str
@@ -159,24 +159,24 @@ class WebhookEndpoint:
     port: int
 
     def url_for(self, bot_id: int) -> str:
-        """Return the address for one bot's updates."""
+        """Return the URL for one bot's updates."""
         return f"{self.url.rstrip('/')}{_path(bot_id)}"
 
 
 def parse_webhook_endpoint(url: str, listen: str) -> WebhookEndpoint:
-    """Return the place that two settings name: the public address, and where to listen."""
+    """Return the endpoint from two settings: the public URL, and ``host:port`` to listen on."""
     host, _, port = listen.rpartition(":")
     return WebhookEndpoint(url, host, int(port))
 
 
 def webhook_secret(token: str) -> str:
-    """Return what Telegram shows with each update: derived, so that it need not be kept."""
+    """Return the secret that Telegram sends with each update, derived from the bot's token."""
     return hmac.new(token.encode(), b"tapebot webhook", hashlib.sha256).hexdigest()
 
 
 @dataclass(slots=True)
 class WebhookListener:
-    """One port and the bots behind it."""
+    """One listening port, shared by the bots of this process."""
 
     bots: dict[str, tuple[str, UpdateHandler]] = field(default_factory=dict)
     users: int = 0
@@ -184,7 +184,7 @@ class WebhookListener:
     runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> None:
-        """Open the port. The caller holds ``starting``."""
+        """Open the port; the caller must hold ``starting``."""
         app = web.Application(client_max_size=_MOST_BYTES)
         app.router.add_post("/telegram/{bot}", self._received)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
@@ -198,12 +198,12 @@ class WebhookListener:
         self.runner = runner
 
     async def serve(self, bot_id: int, secret: str, take: UpdateHandler) -> None:
-        """Give one bot's updates to a taker, until cancelled.
+        """Pass one bot's updates to a handler until cancelled.
 
         Args:
-            bot_id: The bot's.
-            secret: What Telegram has to show.
-            take: Returns once an update is durable, or nothing to us; else raises ``BusError``.
+            bot_id: The bot's id.
+            secret: The secret that requests must carry.
+            take: Returns once an update is durable or skipped, or else raises ``BusError``.
         """
         name, mine = str(bot_id), (secret, take)
         self.bots[name] = mine
@@ -214,7 +214,7 @@ class WebhookListener:
                 del self.bots[name]
 
     async def release(self) -> None:
-        """Give it up; the last one closes the port. Whoever comes meanwhile opens it again."""
+        """Release the listener; the last user closes the port, which a later user opens again."""
         async with self.starting:
             self.users -= 1
             if self.users == 0 and self.runner is not None:
@@ -245,10 +245,10 @@ _listeners: dict[tuple[str, int], WebhookListener] = {}
 
 @asynccontextmanager
 async def open_listener(place: WebhookEndpoint) -> AsyncIterator[WebhookListener]:
-    """Listen at a place, together with whatever bot of the program does so already.
+    """Listen at an endpoint, sharing the port with other bots of this process.
 
     Raises:
-        ChannelRefused: The port is taken, or the host is not this machine's.
+        ChannelRefused: The port is in use, or the host is not an address of this machine.
     """
     key = (place.host, place.port)
     listener = _listeners.setdefault(key, WebhookListener())
@@ -272,14 +272,14 @@ async def open_listener(place: WebhookEndpoint) -> AsyncIterator[WebhookListener
 
 
 class WebhookRegistration:
-    """Has Telegram send one bot's updates to an address.
+    """Register one bot's webhook with Telegram, and keep it registered.
 
     Args:
-        api: Telegram.
-        address: Where they are sent.
-        secret: What Telegram has to show.
-        announce: Tells whoever runs the program.
-        timing: Waits.
+        api: The Bot API client.
+        address: The URL for the bot's updates.
+        secret: The secret that Telegram must send.
+        announce: Shows the operator a line.
+        timing: Timeouts and intervals.
     """
 
     def __init__(
@@ -301,13 +301,13 @@ class WebhookRegistration:
         self._trouble = datetime.now(UTC) - timedelta(seconds=1)
 
     async def run(self) -> None:
-        """Ask for it, and again whenever somebody has taken it away, until cancelled."""
+        """Register the webhook, and again whenever it was replaced or removed, until cancelled."""
         while True:
             await self._ask()
             await self._watch()
 
     async def _ask(self) -> None:
-        """Ask Telegram for the updates, until it agrees."""
+        """Call ``setWebhook`` until it succeeds."""
         pause = Backoff(self._timing)
         while True:
             try:
@@ -331,7 +331,7 @@ class WebhookRegistration:
                 return
 
     async def _watch(self) -> None:
-        """Return once updates do not come here any more, as far as Telegram says."""
+        """Announce delivery errors; return once the webhook is no longer registered."""
         while True:
             await anyio.sleep(self._timing.webhook_check_interval)
             try:

@@ -1,4 +1,4 @@
-"""The web channel: a chat over WebSockets, on the program's own site."""
+"""The web channel: a chat over WebSockets, on the program's own web server."""
 
 from channels.web.channel import WebChannel
 

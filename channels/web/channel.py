@@ -1,4 +1,4 @@
-"""The web channel: a chat on the program's own site."""
+"""The web channel: wires conversations, uploads and routes to the bus."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from channels.web.uploads import UPLOAD_LIFETIME_SECONDS, UploadStore
 logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_FILE_BYTES = 20_000_000
-"""Bytes of a file that is sent, where the program says nothing else."""
+"""The default for the most bytes of an uploaded file."""
 
 
 class WebChannel:
-    """A chat for everybody who is logged in on the site.
+    """A chat for everybody who is logged in on the web server.
 
     Args:
-        platform: What the program gives a channel.
-        site: Serves the pages, and knows who is logged in.
-        most_bytes: The most that a file may have.
-        check_seconds: How often it is asked whether the login of an open page still counts.
+        platform: The channel's context.
+        site: The backend that serves the pages and knows who is logged in.
+        most_bytes: The most bytes of an uploaded file.
+        check_seconds: Seconds between two checks that an open page is still logged in.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class WebChannel:
 
     @property
     def name(self) -> str:
-        """The first part of its sessions' keys."""
+        """The first part of the channel's session keys."""
         return WEB_CHANNEL
 
     async def run(self, port: ChannelPort) -> None:
         """Serve until cancelled.
 
         Raises:
-            ChannelRefused: The site cannot listen where it should.
+            ChannelRefused: The web server cannot listen on its port.
         """
         notices = NoticeStore(self._platform.data_dir / "notices")
         uploads = UploadStore(self._platform.data_dir / "uploads", self._most_bytes)
@@ -81,7 +81,7 @@ class WebChannel:
             try:
                 await self._site.serve(routes, desk)
             except ChannelRefused as error:
-                # Out of a group it would come as one, and end the program's other channels.
+                # Raised after the task group, which would wrap it in an exception group.
                 refused = error
             tasks.cancel_scope.cancel()
         if refused is not None:

@@ -1,10 +1,10 @@
-"""One conversation and the pages that show it.
+"""Web conversations: transcript, pending messages, streamed answer and open pages.
 
-Rule 1: what was said is read from the tape; a page is sent each line once, in order.
-Rule 2: a page that comes in gets what it lacks and everything later, and nothing twice: both are done
+Rule 1: messages are read from the tape; each is sent to a page once, in order.
+Rule 2: a page that attaches gets what it lacks and everything later, and nothing twice: both happen
     under one lock.
-Rule 3: what is on no tape yet (an accepted message, an answer so far) is held here, and is gone with a
-    restart; the tape then has it, or the session begins it anew.
+Rule 3: what is not on the tape yet (an accepted message, a partial answer) is held in memory and
+    lost with a restart; then the tape has it, or the session produces it again.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from channels.web.notices import Notice, NoticeStore
 from channels.web.page_messages import MessageJson, messages_json, pending_message_json
 
 ERASURE_CHECK_SECONDS = 5.0
-"""How often it is looked whether something was erased from a conversation that is shown."""
+"""Seconds between two checks whether something was erased from an open conversation."""
 
 
 class ConversationRegistry:
-    """All conversations that something is held of.
+    """The conversations that are in use or hold state.
 
     Args:
-        site: As for ``Room``.
-        notices: As for ``Room``.
+        site: The web backend.
+        notices: Stores notices.
     """
 
     def __init__(self, site: WebBackend, notices: NoticeStore) -> None:
@@ -44,7 +44,7 @@ class ConversationRegistry:
 
     @contextmanager
     def acquire(self, session: str) -> Iterator[WebConversation]:
-        """Give a conversation's room for the block; it is given up when nothing is held in it."""
+        """Yield a conversation; drop it after the block if it is idle and nobody else uses it."""
         room = self._rooms.get(session)
         if room is None:
             room = self._rooms[session] = WebConversation(session, self._site, self._notices)
@@ -59,7 +59,7 @@ class ConversationRegistry:
                     del self._rooms[session]
 
     async def watch_erasures(self) -> None:
-        """Take back what was erased, from wherever that was done, until cancelled."""
+        """Reload pages after erasures, which any process may cause, until cancelled."""
         while True:
             await anyio.sleep(ERASURE_CHECK_SECONDS)
             for session in list(self._rooms):
@@ -68,28 +68,29 @@ class ConversationRegistry:
                 with self.acquire(session) as room:
                     try:
                         await room.retract_erased()
-                    except Exception as error:  # noqa: BLE001 (the next look finds it)
+                    except Exception as error:  # noqa: BLE001 (the next check retries)
                         logger.info("what was erased is looked for later: %s", type(error).__name__)
 
 
 logger = logging.getLogger(__name__)
 
 PAGE_SIZE = 50
-"""Lines that a page gets at first, and with each wish for older ones."""
+"""Messages that a page gets at first, and with each request for older ones."""
 
 _LOOKED_THROUGH = 200
-"""Newest lines among which a page's last one, or an answer that comes again, is looked for."""
+"""The newest messages among which a page's last one, or a repeated answer, is searched."""
 
 _MOST_KNOWN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class PagePosition:
-    """What a page has.
+    """The messages that a page already shows.
 
     Attributes:
-        after: The position of its last line; 0 where it has none.
-        erasure_version: The transcript's when it got them: of another one it gets all anew.
+        after: The position of its last message; 0 if it has none.
+        erasure_version: The transcript's version when the page got them; if it has changed, the
+            page is reset.
     """
 
     after: int = 0
@@ -97,12 +98,12 @@ class PagePosition:
 
 
 class WebConversation:
-    """Shows one conversation in all pages that are open on it.
+    """Display one conversation on all pages that are open on it.
 
     Args:
-        session: Its key.
-        site: Reads what was said, and makes it HTML.
-        notices: What is on no tape.
+        session: The session's key.
+        site: Reads the transcript and renders HTML.
+        notices: Stores answers that are not on the tape.
     """
 
     def __init__(self, session: str, site: WebBackend, notices: NoticeStore) -> None:
@@ -121,30 +122,30 @@ class WebConversation:
 
     @property
     def idle(self) -> bool:
-        """True where nothing is lost with this object."""
+        """Whether this object may be dropped without losing state."""
         running = self._partial is not None or self._activity is not None
         return not (self._tabs or self._pending or running)
 
     def has_message(self, message: str) -> bool:
-        """Say whether a message was accepted, as far as is known here."""
+        """Return whether a message is known to be accepted."""
         return message in self._pending or message in self._known
 
     # Pages.
 
     @contextmanager
     def detach_on_exit(self, tab: PageQueue) -> Iterator[None]:
-        """Let a page go at the end of the block; ``enter`` lets it in."""
+        """Detach a page at the end of the block; ``attach`` attaches it."""
         try:
             yield
         finally:
             self._tabs.discard(tab)
 
     async def attach(self, tab: PageQueue, seen: PagePosition) -> None:
-        """Send a page what it lacks, and from now on all that comes.
+        """Send a page what it lacks, and from now on everything new.
 
         Args:
             tab: The page's queue.
-            seen: What it has.
+            seen: What the page already shows.
         """
         async with self._lock:
             await self._take_back()
@@ -153,10 +154,10 @@ class WebConversation:
             lines, reset = await self._behind(after)
             older = len(lines) >= PAGE_SIZE
             begin = lines[0].position if older else 0
-            # What the tape got since the step above comes to all pages, with the next one.
+            # Messages that reached the tape since ``_advance`` go to all pages with the next one.
             lines = [line for line in lines if line.position <= (self._position or 0)]
             rows = await self._rows(lines, begin if reset else after)
-            # From here on nothing is awaited: no frame is missed, and none comes twice.
+            # No await from here on, so that the page misses no frame and gets none twice.
             pending = self._pending.values()
             tab.put(lines_frame(rows, pending, reset=reset, older=older, mark=self._mark))
             for kind, frame in (
@@ -168,47 +169,47 @@ class WebConversation:
             self._tabs.add(tab)
 
     async def send_older(self, tab: PageQueue, before: int) -> None:
-        """Send a page the lines before a position."""
+        """Send a page the messages before a position."""
         lines = await self._site.transcript.newest(self.session, PAGE_SIZE, before)
         more = len(lines) == PAGE_SIZE
         rows = await self._rows(lines, lines[0].position if more else 0, before)
         tab.put(encode({"type": "older", "lines": rows, "more": more}))
 
-    # What comes.
+    # Incoming events.
 
     def show_accepted(self, inbound: Inbound) -> None:
-        """Show a message that is durable, until the tape shows it."""
+        """Display a durable message until it is on the tape."""
         if inbound.pressed_message_id is None and not self.has_message(inbound.id):
             row = pending_message_json(inbound)
             self._pending[inbound.id] = encode(row)
             self._send(lines_frame([row]))
 
     async def refresh(self) -> None:
-        """Send what the tape has by now, if a page is open."""
+        """Send new messages of the tape, if a page is open."""
         if self._tabs:
             async with self._lock:
                 await self._advance()
 
     async def retract_erased(self) -> None:
-        """Take back what was erased, if a page is open."""
+        """Reset open pages if something was erased."""
         if self._tabs:
             async with self._lock:
                 await self._take_back()
 
     async def show_activity(self, activity: Activity) -> None:
-        """Show what the bot is doing."""
+        """Display the bot's activity."""
         if activity.state == "idle":
             self._partial = None
         frame = encode({"type": "activity", "state": activity.state, "detail": activity.detail})
         self._activity = frame if activity.state != "idle" else None
         if activity.state != "tool":
-            # The message that is being answered is on the tape by now.
+            # By now the message that is being answered is on the tape.
             await self.refresh()
         for tab in self._tabs:
             tab.put_latest("activity", frame)
 
     async def show_partial(self, partial: Partial) -> None:
-        """Show an answer so far."""
+        """Display a partial answer."""
         nothing_yet = self._partial is None and not partial.text
         if partial.stream == self._answered or nothing_yet:
             return
@@ -226,10 +227,10 @@ class WebConversation:
             tab.put_latest("partial", frame)
 
     async def show_answer(self, answer: Answer) -> None:
-        """Show an answer; when this returns it is on the tape, or kept as a notice.
+        """Display an answer; return once it is on the tape or stored as a notice.
 
         Raises:
-            BusError: The notice could not be kept.
+            BusError: The notice could not be stored.
         """
         async with self._lock:
             self._answered = answer.id
@@ -244,10 +245,10 @@ class WebConversation:
             if not await self._on_tape(answer):
                 await self._keep(answer)
 
-    # Inside; under the lock.
+    # Called under the lock.
 
     async def _advance(self) -> None:
-        """Read what the tape has behind the last line that is known, and send it to all pages."""
+        """Read new messages from the tape and send them to all pages."""
         transcript = self._site.transcript
         first = self._position is None
         if self._position is None:
@@ -263,7 +264,7 @@ class WebConversation:
             self._send(lines_frame(rows))
 
     async def _behind(self, after: int) -> tuple[list[TranscriptMessage], bool]:
-        """Return the lines behind a page's last one; the newest and True where it is to begin anew."""
+        """Return the messages after a page's last and False, or the newest and True to reset it."""
         newest = await self._site.transcript.newest(self.session, PAGE_SIZE)
         known = newest
         if after > 0 and newest and newest[0].position > after:
@@ -276,13 +277,13 @@ class WebConversation:
         if answer.id in self._known:
             return True
         if answer.stream is None:
-            # No turn's; it was never on its way to a tape.
+            # Not an answer of a turn, so it never reaches a tape.
             return False
         lines = await self._site.transcript.newest(self.session, _LOOKED_THROUGH)
         return any(line.id == answer.id for line in lines)
 
     async def _show_again(self, answer: str) -> None:
-        """Send an answer's line anew: its files, which another process made, were not here with its words."""
+        """Send an answer's message again, since files made by another process were missing."""
         lines = await self._site.transcript.newest(self.session, PAGE_SIZE)
         found = [line for line in lines if line.id == answer]
         if found:
@@ -303,7 +304,7 @@ class WebConversation:
             self._send(lines_frame(rows))
 
     async def _take_back(self) -> None:
-        """Let pages begin anew once something was erased: they may show what the tape does not say any more."""
+        """Reset pages once something was erased, since they may still show it."""
         mark = await self._site.transcript.erasure_version(self.session)
         if mark == self._mark or self._mark is None or not self._tabs:
             self._mark = mark
@@ -317,7 +318,7 @@ class WebConversation:
     async def _rows(
         self, lines: Sequence[TranscriptMessage], first: int, before: int | None = None
     ) -> list[MessageJson]:
-        """Return lines, with the notices that came from a position on, up to another."""
+        """Return messages as JSON, with the notices from position ``first`` up to ``before``."""
         notices = [
             one
             for one in await self._notices.load(self.session)
@@ -326,7 +327,7 @@ class WebConversation:
         return await messages_json(self._site, lines, notices)
 
     def _note(self, line: TranscriptMessage) -> None:
-        # Not its words: they may have to be forgotten.
+        # The id only: the text may have to be erased.
         self._known[line.id] = None
         if len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
@@ -337,14 +338,18 @@ class WebConversation:
 
 
 MAX_QUEUED_FRAMES = 64
-"""Frames that one page may have waiting."""
+"""The most frames that may wait for one page."""
 
 MAX_QUEUED_CHARACTERS = 16_000_000
-"""Characters of them beyond which none is added: lines are long at times, and a page is free to ask for many."""
+"""No frame is added above this many queued characters, since single frames can be long."""
 
 
 class PageQueue:
-    """One page's queue. Frames are texts, encoded once for all pages."""
+    """The outgoing frames of one page, as JSON text that is encoded once for all pages.
+
+    Attributes:
+        overflowed: Set once a frame was dropped because the page is too slow.
+    """
 
     def __init__(self) -> None:
         self._frames: deque[str] = deque()
@@ -354,7 +359,7 @@ class PageQueue:
         self.overflowed = anyio.Event()
 
     def put(self, frame: str) -> None:
-        """Add a frame; returns at once."""
+        """Queue a frame without waiting; set ``overflowed`` if the queue is full."""
         if len(self._frames) >= MAX_QUEUED_FRAMES or self._characters >= MAX_QUEUED_CHARACTERS:
             self.overflowed.set()
             return
@@ -363,17 +368,17 @@ class PageQueue:
         self._filled.set()
 
     def put_latest(self, kind: str, frame: str) -> None:
-        """Add a frame that takes the place of an earlier one of its kind; returns at once."""
+        """Queue a frame without waiting; it replaces a waiting one of the same kind."""
         self._newest.pop(kind, None)
         self._newest[kind] = frame
         self._filled.set()
 
     def drop(self, kind: str) -> None:
-        """Forget the frame of a kind, if it waits."""
+        """Drop the waiting frame of a kind."""
         self._newest.pop(kind, None)
 
     async def get(self) -> str:
-        """Return the next frame, waiting for it."""
+        """Wait for the next frame and return it."""
         while not self._frames and not self._newest:
             self._filled = anyio.Event()
             await self._filled.wait()

@@ -1,8 +1,9 @@
-"""Takes what the bus has for the channel to its rooms and its desk.
+"""Dispatch outbound messages to web conversations and remote commands.
 
-Rule 1: within a conversation everything is shown in order; conversations do not wait for each other.
-Rule 2: an answer is reported once it is on the tape or kept as a notice, whether or not a page is open,
-    once for each time it comes.
+Rule 1: within a conversation everything is displayed in order; conversations do not wait for each
+    other.
+Rule 2: each time an answer comes, it is reported once it is on the tape or stored as a notice,
+    whether or not a page is open.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _LONGEST_RETRY = 60.0
 
 
 class WebDispatcher:
-    """Shows everything that a channel's port brings, until cancelled.
+    """Deliver everything that the channel's port yields.
 
     Args:
-        port: The channel's two ends.
+        port: The channel's access to the bus.
         rooms: The conversations.
-        desk: Takes the answers to commands given from elsewhere.
-        lanes: A lane for each conversation.
+        desk: Receives the answers to remote commands.
+        lanes: Run each conversation's work in order.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class WebDispatcher:
         newest = self._partials.pop(session)
         with self._rooms.acquire(session) as room:
             await room.show_partial(newest)
-        # More often than this nobody reads it.
+        # A pause, since more frequent updates are not readable.
         await anyio.sleep(_BETWEEN_PARTIALS)
 
     async def _show(self, session: str, outbound: Outbound) -> None:
@@ -80,7 +81,7 @@ class WebDispatcher:
                 await self._port.report(report)
 
     async def _insist(self, room: WebConversation, answer: Answer) -> None:
-        """Try until an answer can be shown: until then it is not delivered."""
+        """Retry until an answer can be displayed; it is not reported before."""
         pause = _FIRST_RETRY
         while True:
             try:

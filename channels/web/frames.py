@@ -1,7 +1,7 @@
-"""What pages and the channel say to each other, as JSON. Pure.
+"""The JSON frames between pages and the channel.
 
-Rule 1: a page's frame is refused where it is not exactly one of these; it never breaks anything.
-Rule 2: HTML is only what the site made of an answer; all else is text.
+Rule 1: a page's frame that is not exactly one of these is rejected without side effects.
+Rule 2: HTML is only what the backend rendered from an answer; everything else is text.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from channels.base import MenuCommand
 from channels.text import clean_text
 
 MAX_MESSAGE_CHARACTERS = 32_000
-"""Characters of a message."""
+"""The most characters of a message."""
 
 MAX_FILES = 10
-"""Files of a message."""
+"""The most files of a message."""
 
 _Id = Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{8,64}$")]
 
@@ -30,12 +30,12 @@ class _Frame(BaseModel):
 
 
 class SayFrame(_Frame):
-    """A message; repeated with the same id until it is accepted or refused.
+    """A message; the page repeats it with the same id until it is accepted or refused.
 
     Attributes:
-        id: Of the message, made by the page.
-        text: The person's words.
-        files: Ids of uploads.
+        id: The message's id, chosen by the page.
+        text: The user's text.
+        files: The ids of uploaded files.
     """
 
     type: Literal["say"]
@@ -45,12 +45,12 @@ class SayFrame(_Frame):
 
 
 class PressFrame(_Frame):
-    """A button that was pressed: its command, given below an answer.
+    """A press of a button below an answer.
 
     Attributes:
-        id: Of the message that this is.
-        command: The button's.
-        message: Id of the answer.
+        id: The id of this message, chosen by the page.
+        command: The button's command.
+        message: The id of the answer.
     """
 
     type: Literal["press"]
@@ -60,10 +60,10 @@ class PressFrame(_Frame):
 
 
 class OlderFrame(_Frame):
-    """A wish for older lines.
+    """A request for older messages.
 
     Attributes:
-        before: The position of the oldest that is shown.
+        before: The position of the oldest message that the page shows.
     """
 
     type: Literal["older"]
@@ -73,16 +73,16 @@ class OlderFrame(_Frame):
 PageFrame = SayFrame | PressFrame | OlderFrame
 
 _WORDS = frozenset({"text", "command", "message"})
-"""Of a frame, what comes to the tape."""
+"""The fields of a frame that reach the tape."""
 
 _FRAMES: TypeAdapter[PageFrame] = TypeAdapter(Annotated[PageFrame, Field(discriminator="type")])
 
 
 class InvalidFrame(Exception):
-    """A page said what is none of these.
+    """A page sent something that is not a valid frame; the text is for the user.
 
     Attributes:
-        id: The message's, where that could be read.
+        id: The message's id, if it could be read.
     """
 
     def __init__(self, why: str, message: str | None = None) -> None:
@@ -91,10 +91,10 @@ class InvalidFrame(Exception):
 
 
 def read_frame(text: str) -> PageFrame:
-    """Return what a page says.
+    """Parse a page's frame.
 
     Raises:
-        BadFrame: It cannot be understood; its text is for the person.
+        InvalidFrame: It is invalid; the error's text is for the user.
     """
     try:
         raw = json.loads(text)
@@ -121,18 +121,18 @@ def read_frame(text: str) -> PageFrame:
 
 
 def _writable(key: str, value: object) -> object:
-    """Return what comes to the tape without control characters and what cannot be written."""
+    """Return a value that reaches the tape without control characters and surrogates."""
     return clean_text(value) if key in _WORDS and isinstance(value, str) else value
 
 
 def frame_text(frame: SayFrame | PressFrame) -> str:
-    """Return what a person said."""
+    """Return the text of a message, or a button's command."""
     return (frame.text if isinstance(frame, SayFrame) else frame.command).strip()
 
 
 def encode(frame: dict[str, Any] | str | bool) -> str:
-    """Return a frame as a page reads it."""
-    # What a model wrote may hold what UTF-8 has no bytes for; as an escape it can be sent.
+    """Return a frame as JSON."""
+    # ASCII only: lone surrogates of a model cannot be encoded in UTF-8, but can be escaped.
     return json.dumps(frame, separators=(",", ":"))
 
 
@@ -144,14 +144,14 @@ def lines_frame(
     older: bool = False,
     mark: str | None = None,
 ) -> str:
-    """Return a frame of lines, as a page reads it.
+    """Return a frame of messages as JSON.
 
     Args:
-        rows: The lines.
-        pending: Encoded ones behind them, that are on no tape yet.
-        reset: The page forgets all that it has.
-        older: There are lines before them.
-        mark: The transcript's, where the page is told of it.
+        rows: The messages.
+        pending: Encoded messages after them that are not on the tape yet.
+        reset: Whether the page must drop all that it shows.
+        older: Whether there are messages before these.
+        mark: The transcript's erasure version, if the page needs it.
     """
     body = ",".join([*map(encode, rows), *pending])
     begin = f'{{"type":"lines","reset":{encode(reset)},"older":{encode(older)},'
@@ -177,5 +177,5 @@ def welcome_frame(
 
 
 def buttons_json(buttons: tuple[Button, ...]) -> list[dict[str, str]]:
-    """Return buttons as pages read them."""
+    """Return buttons as JSON objects."""
     return [{"label": one.label, "command": one.command} for one in buttons]

@@ -1,9 +1,9 @@
-"""What people say on a page, on its way to the bus.
+"""Authorize and publish messages that pages send.
 
-Rule 1: ``Access`` is asked for every message before anything of it is fetched or kept.
-Rule 2: a message is accepted once it is on the bus; one that is said again with its id is accepted, and not
-    taken a second time.
-Rule 3: within a conversation everything stays in order, but what stops a turn waits for no file.
+Rule 1: every message is authorized before anything of it is fetched or stored.
+Rule 2: a message is accepted once it is on the bus; a repeated id is accepted, but not published
+    twice.
+Rule 3: within a conversation everything stays in order, but ``/stop`` does not wait for files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from channels.web.uploads import UploadedFile, UploadStore
 logger = logging.getLogger(__name__)
 
 MAX_WAITING_MESSAGES = 100
-"""Messages of one visitor that may wait for their files."""
+"""The most messages of one user that may wait for their files."""
 
 NOT_ALLOWED_TEXT = "You may not use this bot any more; ask its owner to let you in."
 _GONE = "A file of this message is not there any more; please attach it again."
@@ -43,18 +43,18 @@ _BROKE = "Something inside tapebot went wrong; it is in the log. Please send it 
 
 
 class _Refused(Exception):
-    """A message that is not taken; its text is for the person."""
+    """A message was refused; the text is for the user."""
 
 
 class WebIntake:
-    """Takes what people say.
+    """Publish messages of pages.
 
     Args:
-        platform: Says who may, and takes files.
-        port: Where messages go.
-        rooms: Where they are shown.
-        uploads: Files that came before.
-        lanes: A lane for each conversation.
+        platform: The channel's context.
+        port: The channel's access to the bus.
+        rooms: The conversations, which display accepted messages.
+        uploads: Uploaded files.
+        lanes: Run each conversation's work in order.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class WebIntake:
         accepted: Callable[[str, bool], None],
         refused: Callable[[str, str], None],
     ) -> None:
-        """Take what somebody says; returns at once.
+        """Submit a message for publishing without waiting.
 
         Args:
-            visitor: Who.
-            frame: What.
-            accepted: Called with its id, and whether it was known, once it is on the bus.
-            refused: Called with its id and why, where it is not taken.
+            visitor: The logged-in user.
+            frame: The message or button press.
+            accepted: Called with the id, and whether it was known already, once it is on the bus.
+            refused: Called with the id and the reason, if it is refused.
         """
         session = visitor.address.session
         if self._waiting[session] >= MAX_WAITING_MESSAGES:

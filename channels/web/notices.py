@@ -1,8 +1,7 @@
-"""Notices: what a chat is told that is on no tape, such as who wants to be linked with whom.
+"""Store notices: answers that are on no tape, such as a request to link two identities.
 
-The newest of a chat are kept, a small file each in a folder of the chat's, so that somebody who opens the
-page later is told, too. No file is written a second time: one with words that were to be forgotten is taken
-away behind our back, and nothing may bring it back.
+The newest notices of a chat are stored, one small file each, for pages that are opened later. No
+file is written twice: erasure may delete a file at any time, and nothing may restore it.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from channels.private_files import write_private
 logger = logging.getLogger(__name__)
 
 MAX_NOTICES = 20
-"""Notices of a chat."""
+"""The most notices of a chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice, as it is kept.
+    """A stored notice.
 
     Attributes:
-        id: The answer's.
-        position: That of the line before it; 0 where there was none.
+        id: The answer's id.
+        position: The position of the message before it; 0 if there is none.
         text: Markdown.
-        at: When it came, ISO 8601.
+        at: The time of the answer, ISO 8601.
         buttons: Labels and commands.
         files: Names and paths.
     """
@@ -50,10 +49,10 @@ _NOTICE = TypeAdapter(Notice)
 
 
 class NoticeStore:
-    """Keeps notices.
+    """Store notices in a directory per chat.
 
     Args:
-        folder: The chats' folders'; made, open to its owner only, with the first.
+        folder: The parent directory; created at the first write, with access for its owner only.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,7 +64,7 @@ class NoticeStore:
         return sorted(kept.values(), key=lambda one: one.at)
 
     async def add(self, session: str, notice: Notice) -> bool:
-        """Keep a notice; when this returns it is durable. False where it is known already.
+        """Store a notice durably; return False if it is stored already.
 
         Raises:
             BusError: It could not be written.

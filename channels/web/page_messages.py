@@ -1,4 +1,4 @@
-"""Messages as pages show them."""
+"""Encode transcript messages and notices as JSON for pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MessageJson = dict[str, Any]
 
 
 def pending_message_json(inbound: Inbound) -> MessageJson:
-    """Return a message that is accepted and not on the tape yet: it has no position."""
+    """Return an accepted message that is not on the tape yet, and so has no position."""
     return {
         "position": 0,
         "id": inbound.id,
@@ -37,10 +37,10 @@ def pending_message_json(inbound: Inbound) -> MessageJson:
 async def messages_json(
     site: WebBackend, lines: Sequence[TranscriptMessage], notices: Sequence[Notice]
 ) -> list[MessageJson]:
-    """Return lines and notices in the order in which they are shown."""
+    """Return messages and notices as JSON, in display order."""
     made = [*[await _line(one) for one in lines], *[await _notice(one) for one in notices]]
     texts = [row["text"] if row["author"] != "person" else None for row in made]
-    # Long answers take milliseconds each.
+    # In a thread, since rendering a long answer takes milliseconds.
     shown = await anyio.to_thread.run_sync(_rendered, site, texts)
     for row, html in zip(made, shown, strict=True):
         row["html"] = html
@@ -89,14 +89,14 @@ async def _notice(notice: Notice) -> MessageJson:
 
 
 def notice_files(notice: Notice) -> tuple[OutgoingFile, ...]:
-    """Return the files that go out with a notice."""
+    """Return the files of a notice."""
     return tuple(OutgoingFile(name, Path(path)) for name, path in notice.files)
 
 
 async def _files(
     files: Sequence[OutgoingFile], text: str, place: dict[str, str]
 ) -> tuple[list[MessageJson], str]:
-    """Return files as pages show them, and the text with a word on those that are gone."""
+    """Return existing files as JSON, and the text with a note about each missing file."""
     shown: list[MessageJson] = []
     for number, file in enumerate(files):
         size = await file_size(file)

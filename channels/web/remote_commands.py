@@ -1,8 +1,8 @@
-"""Commands given in a conversation by somebody who looks at it from elsewhere (``bot.bus.Desk``).
+"""Run commands in a conversation for a user of another page (``bot.bus.RemoteCommands``).
 
-Rule 1: the answer to a command goes to an address of its own, made for it alone; whoever waits there gets
-    it. Where nobody waits any more (a restart, a time-out), it is on the tape and shown nowhere.
-Rule 2: an answer is reported once for each time it comes.
+Rule 1: the answer to a command goes to an address made for it alone, where its caller waits. If
+    nobody waits any more (a restart, a timeout), it is on the tape and displayed nowhere.
+Rule 2: an answer is reported each time it comes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ logger = logging.getLogger(__name__)
 
 _CHAT = "desk."
 _COMMAND = re.compile(r"/[a-z][a-z0-9_]*(?:@\w+)?(?:\s.*)?", re.IGNORECASE | re.DOTALL)
-"""As ``bot.agent.commands.parser`` reads one."""
+"""The syntax of ``bot.agent.commands.parser``."""
 
 
 class _Waiting:
-    """Somebody who waits for an answer."""
+    """A caller that waits for an answer."""
 
     def __init__(self) -> None:
         self.came = anyio.Event()
@@ -44,10 +44,10 @@ class _Waiting:
 
 
 class WebRemoteCommands:
-    """Gives commands through the channel's port.
+    """Run commands through the channel's port.
 
     Args:
-        port: The channel's two ends.
+        port: The channel's access to the bus.
     """
 
     def __init__(self, port: ChannelPort) -> None:
@@ -56,7 +56,7 @@ class WebRemoteCommands:
 
     @staticmethod
     def is_for_remote(outbound: Outbound) -> bool:
-        """Say whether something is for a desk, and for no conversation of the channel's."""
+        """Return whether an outbound is for a remote caller rather than for a conversation."""
         elsewhere = isinstance(outbound, Answer) and outbound.of is not None
         return elsewhere or outbound.address.chat_id.startswith(_CHAT)
 
@@ -70,14 +70,14 @@ class WebRemoteCommands:
         pressed: str | None = None,
         within: float = 30.0,
     ) -> Answer:
-        """Give a command, and return its answer; see ``bot.bus.Desk``."""
-        # As of what is said on a page: no control characters come to the tape.
+        """Run a command and return its answer; see ``bot.bus.RemoteCommands``."""
+        # As with messages of pages, no control characters reach the tape.
         text = clean_text(text).strip()
         if not _COMMAND.fullmatch(text):
             raise InvalidInbound(
                 "only commands can be given here, such as /memory; /help lists them"
             )
-        # It names the message as well: nobody else's is called so.
+        # Also the inbound's id, as it is unique.
         place = f"{_CHAT}{secrets.token_hex(16)}"
         waiting = self._waiting[place] = _Waiting()
         inbound = Inbound(
@@ -102,7 +102,7 @@ class WebRemoteCommands:
         return waiting.answer
 
     async def deliver(self, outbound: Outbound) -> None:
-        """Give an answer to whoever waits for it, and report it."""
+        """Pass an answer to its caller, if one still waits, and report it."""
         if not isinstance(outbound, Answer):
             return
         waiting = self._waiting.get(outbound.address.chat_id)

@@ -1,7 +1,8 @@
-"""The chat's routes: its socket, what is uploaded, and what is downloaded.
+"""The chat's routes: WebSocket, uploads and downloads.
 
-Rule 1: everybody sees files of their own conversation alone.
-Rule 2: what people or the bot made is never run: it is saved, or shown as one of a few kinds of image.
+Rule 1: users can download files of their own conversation only.
+Rule 2: files never run in the browser: they are saved, or displayed if they are of certain image
+    types.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from channels.web.socket import SocketServer, is_same_origin
 from channels.web.uploads import UploadRefused, UploadStore
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Images that hold no programs."""
+"""Image types that cannot hold scripts."""
 
 _BOUND = {
     "X-Content-Type-Options": "nosniff",
@@ -36,10 +37,10 @@ _BOUND = {
     "Cache-Control": "private, no-store",
 }
 MAX_CONCURRENT_DOWNLOADS = 4
-"""Attachments of one visitor that are sent at once: each is held whole meanwhile."""
+"""The most attachments sent to one user at once, since each is held in memory."""
 
 CHUNK_BYTES = 64_000
-"""Bytes of an attachment that are sent together."""
+"""The most bytes of an attachment that are sent in one piece."""
 
 _NOBODY = "you are not logged in, or this page is of another site; open it anew"
 _NOT_THERE = "there is no such file in your chat, or it is not there any more"
@@ -54,10 +55,10 @@ def chat_routes(
     """Return the chat's routes.
 
     Args:
-        site: Knows who is logged in, and what was said.
-        sockets: Serve pages' connections.
-        uploads: Keeps what is uploaded.
-        notices: May have files, too.
+        site: Identifies the user, and reads the transcript and blobs.
+        sockets: Serves the WebSocket connections.
+        uploads: Stores uploads.
+        notices: Stores notices, which may have files.
     """
     router = APIRouter(prefix="/chat")
     downloads = _Downloads(site, notices)
@@ -106,7 +107,7 @@ def chat_routes(
 
 
 class UserSlots:
-    """Lets so much of one visitor's go on at once, and the rest of theirs wait."""
+    """Limit each user to ``MAX_CONCURRENT_DOWNLOADS``; further ones wait."""
 
     def __init__(self) -> None:
         self._of: dict[str, anyio.Semaphore] = {}
@@ -114,7 +115,7 @@ class UserSlots:
 
     @asynccontextmanager
     async def acquire(self, visitor: str) -> AsyncIterator[None]:
-        """Have a slot for the block."""
+        """Hold a slot for the block."""
         slots = self._of.setdefault(visitor, anyio.Semaphore(MAX_CONCURRENT_DOWNLOADS))
         self._users[visitor] += 1
         try:
@@ -127,7 +128,7 @@ class UserSlots:
 
 
 class _SlotResponse(Response):
-    """A response that is made when it is sent, within a slot of its visitor's."""
+    """A response that is created only when it is sent, while holding a slot."""
 
     def __init__(
         self, slot: AbstractAsyncContextManager[None], made: Callable[[], Awaitable[Response]]
@@ -137,13 +138,13 @@ class _SlotResponse(Response):
         self._made = made
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Create the response and send it."""
         async with self._slot:
             await (await self._made())(scope, receive, send)
 
 
 class _Downloads:
-    """Gives people the files of their conversation."""
+    """Serve the files of the user's own conversation."""
 
     def __init__(self, site: WebBackend, notices: NoticeStore) -> None:
         self._site = site
@@ -198,7 +199,7 @@ class _Downloads:
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
-    """Yield content in pieces: what is sent whole counts as sent while nobody took any of it."""
+    """Yield content in pieces, so that sending waits for the client to read them."""
     for at in range(0, len(data), CHUNK_BYTES):
         yield data[at : at + CHUNK_BYTES]
 

@@ -1,4 +1,4 @@
-"""One page's connection: what it says, what it is sent, and when it ends."""
+"""Serve a page's WebSocket connection: frames in both directions, login checks and limits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from channels.web.intake import WebIntake
 logger = logging.getLogger(__name__)
 
 MAX_PAGES_PER_USER = 8
-"""Pages of one visitor that may be open at once."""
+"""The most pages that one user may have open."""
 
 NOT_LOGGED_IN, WRONG_ORIGIN, TOO_SLOW, TOO_MANY, BROKEN = 4401, 4403, 4408, 4429, 1011
-"""Codes with which connections are closed. A page comes back by itself but for the first two."""
+"""Close codes. A page reconnects after all but the first two."""
 
 LOGIN_CHECK_SECONDS = 10.0
-"""How often it is asked whether the login of an open page still counts."""
+"""Seconds between two checks that an open page is still logged in."""
 
 SEND_TIMEOUT_SECONDS = 60.0
-"""The most that a page may take to take in what it is sent: one that is gone takes nothing for good."""
+"""Seconds that sending one frame may take; a page that is gone would block it forever."""
 
 _CLOSE_SECONDS = 2.0
 _LOGGED_OUT = "You are not logged in any more. Log in to go on."
@@ -40,15 +40,15 @@ _LOGGED_OUT = "You are not logged in any more. Log in to go on."
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """What connections share.
+    """What all connections share.
 
     Attributes:
-        site: Knows who is logged in.
-        conversations: What is shown.
-        intake: Takes what is said.
-        commands: For completion.
-        most_bytes: The most that a file may have.
-        check_seconds: How often a login is looked at.
+        site: Identifies users.
+        conversations: The conversations.
+        intake: Publishes messages.
+        commands: The commands, for completion.
+        most_bytes: The most bytes of a file.
+        check_seconds: Seconds between two login checks.
     """
 
     site: WebBackend
@@ -60,10 +60,10 @@ class ConnectionContext:
 
 
 class SocketServer:
-    """Serves pages' connections.
+    """Serve the WebSocket connections of pages.
 
     Args:
-        lobby: What they share.
+        lobby: What all connections share.
     """
 
     def __init__(self, lobby: ConnectionContext) -> None:
@@ -71,13 +71,13 @@ class SocketServer:
         self._open: Counter[str] = Counter()
 
     async def serve(self, socket: WebSocket, seen: PagePosition) -> None:
-        """Serve a connection until one of both ends it.
+        """Serve a connection until either side closes it.
 
         Args:
-            socket: Not accepted yet.
-            seen: What the page has.
+            socket: The connection, not accepted yet.
+            seen: What the page already shows.
         """
-        # Codes reach a page only on a connection that was accepted.
+        # A close code reaches a page only if the connection was accepted.
         await socket.accept()
         if not is_same_origin(socket):
             await socket.close(WRONG_ORIGIN, "this page is of another site")
@@ -100,7 +100,7 @@ class SocketServer:
 
     @contextmanager
     def _counted(self, visitor: str) -> Iterator[bool]:
-        """Count a connection; False where there are too many."""
+        """Count a connection; yield False if the user has too many."""
         self._open[visitor] += 1
         try:
             yield self._open[visitor] <= MAX_PAGES_PER_USER
@@ -110,14 +110,14 @@ class SocketServer:
 
 
 class PageConnection:
-    """One page that is served.
+    """One page's connection.
 
     Args:
-        lobby: What all share.
-        socket: Its connection.
-        visitor: Whose it is.
-        room: What it shows.
-        tab: What waits for it.
+        lobby: What all connections share.
+        socket: The connection.
+        visitor: The logged-in user.
+        room: The conversation.
+        tab: The page's queue of frames.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class PageConnection:
         self._tab = tab
 
     async def run(self, seen: PagePosition) -> int:
-        """Serve it; return the code to close it with."""
+        """Serve the connection; return the close code."""
         self._tab.put(
             encode(welcome_frame(self._visitor, self._lobby.commands, self._lobby.most_bytes))
         )
@@ -151,7 +151,7 @@ class PageConnection:
                     tasks.start_soon(until_end, part)
                 await self._room.attach(self._tab, seen)
                 await until_end(self._listen)
-        except Exception:  # one page's trouble is no other's
+        except Exception:  # one page's failure must not affect others
             logger.exception("a page's connection broke down")
             return BROKEN
         return ended[0]
@@ -172,14 +172,14 @@ class PageConnection:
         return TOO_SLOW
 
     async def _look_after(self) -> int:
-        """Return once the login does not count any more."""
+        """Return once the user is logged out."""
         while True:
             await anyio.sleep(self._lobby.check_seconds)
             if not await self._counts():
                 return NOT_LOGGED_IN
 
     async def _counts(self) -> bool:
-        """Ask whether the login counts, and as what; tell the page where it does not."""
+        """Check the login and update the user; notify the page if it has ended."""
         visitor = await self._lobby.site.user(self._socket)
         if visitor is not None and visitor.id == self._visitor.id:
             self._visitor = visitor
@@ -193,13 +193,13 @@ class PageConnection:
             message = await self._socket.receive()
             if message["type"] == "websocket.disconnect":
                 return 1000
-            # What came at once is given without a pause: however much that is, others have theirs.
+            # Buffered frames arrive without a pause; let other tasks run between them.
             await anyio.lowlevel.checkpoint()
             if not await self._heard(message.get("text")):
                 return NOT_LOGGED_IN
 
     async def _heard(self, text: str | None) -> bool:
-        """Act on a frame; False where the login has ended."""
+        """Handle a frame; return False if the login has ended."""
         try:
             frame = read_frame(text or "")
         except InvalidFrame as error:
@@ -221,7 +221,7 @@ class PageConnection:
 
 
 def is_same_origin(connection: HTTPConnection) -> bool:
-    """Say whether a browser's request comes from a page of the host that it asks; programs say nothing."""
+    """Return whether a request's Origin matches its Host; True without Origin (not a browser)."""
     origin = connection.headers.get("origin")
     if origin is None:
         return True
@@ -233,7 +233,7 @@ def is_same_origin(connection: HTTPConnection) -> bool:
 
 
 async def _close(socket: WebSocket, code: int) -> None:
-    # A page that does not read would hold its connection for good.
+    # Closing would block forever if the page does not read.
     with anyio.move_on_after(_CLOSE_SECONDS):
         try:
             await socket.close(code)

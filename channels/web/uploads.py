@@ -1,8 +1,8 @@
-"""Files that a page brings before the message that they belong to.
+"""Store files that a page uploads before the message that they belong to.
 
-Rule 1: they lie in the channel's folder until they are ten minutes old, also after they were taken: a
-    message whose acceptance was lost is said again with them.
-Rule 2: whoever brought a file is the only one who can send it.
+Rule 1: uploads stay until they are ten minutes old, even after publishing: a page that missed the
+    acceptance sends the message again with them.
+Rule 2: only the user who uploaded a file can send it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from channels.web.frames import MAX_FILES
 logger = logging.getLogger(__name__)
 
 UPLOAD_LIFETIME_SECONDS = 600
-"""How long an upload is kept."""
+"""Seconds for which an upload is stored."""
 
 MAX_CONCURRENT_UPLOADS = 4
-"""Uploads of one visitor that may run at once."""
+"""The most uploads of one user that may run at once."""
 
 _PORTION = 1_000_000
 _LONGEST_NAME = 200
@@ -48,10 +48,10 @@ Kind = Literal["image", "audio", "video", "document"]
 
 
 class UploadRefused(Exception):
-    """An upload that is not taken.
+    """An upload was refused.
 
     Attributes:
-        status: The response's.
+        status: The HTTP status of the response.
     """
 
     def __init__(self, status: int, why: str) -> None:
@@ -61,13 +61,13 @@ class UploadRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """A file that waits for its message.
+    """An uploaded file.
 
     Attributes:
-        id: Names it to the page.
-        name: As the person's machine calls it.
+        id: The id by which the page refers to it.
+        name: The file's name on the user's machine.
         kind: As in ``Attachment``.
-        mime: Its media type by the browser.
+        mime: The media type that the browser stated.
         size: Bytes.
     """
 
@@ -82,11 +82,11 @@ _UPLOAD = TypeAdapter(UploadedFile)
 
 
 class UploadStore:
-    """Keeps uploads.
+    """Store uploads in a directory per user.
 
     Args:
-        folder: Theirs; made, open to its owner only, with the first.
-        most_bytes: The most that one may have.
+        folder: The parent directory; created at the first upload, with access for its owner only.
+        most_bytes: The most bytes of one file.
     """
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
@@ -98,11 +98,11 @@ class UploadStore:
     async def save(
         self, visitor: str, name: str, mime: str, chunks: AsyncIterable[bytes]
     ) -> UploadedFile:
-        """Keep a file; what is not whole is not kept.
+        """Store a file; a partial file is removed.
 
         Raises:
-            UploadRefused: It is too large, or one too many.
-            OSError: The disk refused.
+            UploadRefused: The file is empty or too large, or there are too many.
+            OSError: It could not be written.
         """
         with self._running_one(visitor):
             folder = self._of(visitor)
@@ -122,23 +122,23 @@ class UploadStore:
         return made
 
     async def find(self, visitor: str, upload: str) -> UploadedFile | None:
-        """Return a visitor's upload; None where there is none of this id any more."""
+        """Return a user's upload; None if there is none with this id."""
         if not _ID.fullmatch(upload):
             return None
         return await anyio.to_thread.run_sync(_read, self._of(visitor) / upload)
 
     def remote_file(self, visitor: str, upload: UploadedFile) -> RemoteFile:
-        """Return an upload as what the media desk takes."""
+        """Return an upload as a file for the ``AttachmentReceiver``."""
         path = self._of(visitor) / upload.id
         fetch = partial(self._fetch, path)
         return RemoteFile(upload.kind, upload.name, upload.mime, upload.size, fetch)
 
     def mark_taken(self, upload: UploadedFile) -> None:
-        """Learn that an upload's message is accepted: it counts no longer."""
+        """Record that an upload's message was accepted, so that it no longer counts as waiting."""
         self._taken.add(upload.id)
 
     async def remove_expired(self) -> None:
-        """Remove what is too old."""
+        """Remove expired uploads."""
         gone = await anyio.to_thread.run_sync(self._sweep, time.time() - UPLOAD_LIFETIME_SECONDS)
         self._taken.difference_update(gone)
 
@@ -227,7 +227,7 @@ def _read(path: Path) -> UploadedFile | None:
 
 
 def _name(name: str) -> str:
-    """Return a file's own name, whatever a browser says of where it lies."""
+    """Return a file's name without directories."""
     last = clean_text(name).replace("\\", "/").rpartition("/")[2].strip()
     return " ".join(last.split())[:_LONGEST_NAME] or "file"
 

@@ -1,1 +1,1 @@
-"""PostgreSQL, which many processes share: connections, migrations, wake-ups and leases."""
+"""PostgreSQL shared by processes: connections, migrations, wake-ups, leases, health checks."""

@@ -1,8 +1,8 @@
-"""A pool of connections, and work on it that outlives a restart of the server.
+"""A connection pool whose operations are retried while the server is unreachable.
 
-Rule 1: what is given to ``transact`` and ``fetch`` may be done twice: an answer that was lost on its way
-    leaves open whether the work was done. Keys and expected versions make it the same.
-Rule 2: an attempt is never cut in the middle by a cancellation; it is bounded in time instead.
+Rule 1: work given to ``transact`` and ``fetch`` may run twice: if the reply is lost, it is unknown
+    whether the work was done. Keys and expected versions make a repetition harmless.
+Rule 2: cancellation never interrupts an attempt, which is bounded in time instead.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Row = tuple[Any, ...]
 Connection = AsyncConnection[Row]
 
 PATIENCE = 30.0
-"""Seconds for which work is tried again while the server cannot be reached."""
+"""Seconds for which an operation is retried while the server is unreachable."""
 
 UNLIMITED = """
 select set_config(name, '0', %s) from pg_catalog.pg_settings where name = any (array[
     'statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
     'idle_in_transaction_session_timeout'])
 """
-"""Lifts the limits that a server may set, for what takes long; true where only for a transaction."""
+"""Lifts the server's timeouts for long work; pass true to do so for the transaction only."""
 
 _NAME = "tapebot"
 _ATTEMPT = 10.0
 _QUEUE = 2.0
 _CLOSING = 5.0
-# A peer that is gone without a word is noticed after this many seconds, also under load.
+# Seconds after which a silently lost peer is noticed, also under load.
 _SILENCE = 10
 
 _SOON = (
@@ -49,7 +49,7 @@ _SOON = (
     errors.CannotConnectNow,
     errors.CrashShutdown,
     errors.DeadlockDetected,
-    # The server became a standby: who connects anew finds the one that took its place.
+    # The server became a standby: a new connection finds the new primary.
     errors.ReadOnlySqlTransaction,
     errors.SerializationFailure,
     errors.TooManyConnections,
@@ -61,11 +61,11 @@ class Database:
 
     Args:
         url: ``postgresql://user:password@host:port/name``, as libpq takes it.
-        connections: How many it opens at most.
-        patience: Seconds for which an operation is tried again.
+        connections: The most connections in the pool.
+        patience: Seconds for which an operation is retried.
 
     Raises:
-        SettingsError: The address is none.
+        SettingsError: The address is invalid.
     """
 
     def __init__(self, url: str, *, connections: int = 8, patience: float = PATIENCE) -> None:
@@ -79,13 +79,13 @@ class Database:
             timeout=_QUEUE,
             open=False,
             name="tapebot",
-            # Tried again by whoever needs one, who says so.
+            # Callers retry and report it themselves.
             reconnect_timeout=_ATTEMPT,
         )
 
     @property
     def display_address(self) -> str:
-        """Where it is, without user and password."""
+        """The database's address without user and password."""
         known = self._parameters
         return (
             f"{known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
@@ -95,7 +95,7 @@ class Database:
         """Connect.
 
         Raises:
-            DatabaseUnavailable: The server cannot be reached, or does not let us in.
+            DatabaseUnavailable: The server cannot be reached, or refuses the login.
         """
         await self._pool.open(wait=False)
         try:
@@ -103,13 +103,13 @@ class Database:
         except BaseException as error:
             await self.close()
             if isinstance(error, DatabaseUnavailable):
-                # A pool only says that it waited; this says for what.
+                # A pool error says only that it waited; this connection's error says why.
                 async with self.dedicated_connection():
                     pass
             raise
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         with anyio.CancelScope(shield=True):
             await self._pool.close(timeout=_CLOSING)
 
@@ -124,14 +124,14 @@ class Database:
         """Run one statement by itself; return its rows.
 
         Args:
-            sql: With ``%s`` for each value.
-            values: As psycopg takes them.
-            seconds: How long one attempt may take.
-            patience: Seconds for which it is tried again; by default the database's own.
+            sql: The statement, with ``%s`` for each value.
+            values: Values as psycopg takes them.
+            seconds: The most seconds for one attempt.
+            patience: Seconds for which it is retried; by default the database's own.
 
         Raises:
             DatabaseUnavailable: The server could not be reached for the whole patience.
-            psycopg.Error: It refused the statement.
+            psycopg.Error: The server refused the statement.
         """
 
         async def work(connection: Connection) -> list[Row]:
@@ -146,12 +146,12 @@ class Database:
         """Run work in a transaction; it may be run again from its beginning.
 
         Args:
-            work: What is to be done.
-            seconds: How long one attempt may take.
+            work: Runs statements on the connection that it is given.
+            seconds: The most seconds for one attempt.
 
         Raises:
             DatabaseUnavailable: The server could not be reached for the whole patience.
-            psycopg.Error: It refused a statement.
+            psycopg.Error: The server refused a statement.
         """
 
         async def whole(connection: Connection) -> T:
@@ -162,7 +162,7 @@ class Database:
 
     @asynccontextmanager
     async def dedicated_connection(self) -> AsyncIterator[Connection]:
-        """Open a connection beside the pool, for one that listens or works for long.
+        """Open a connection outside the pool, for listening or long work.
 
         Raises:
             DatabaseUnavailable: The server cannot be reached.
@@ -184,7 +184,7 @@ class Database:
                 await connection.close()
 
     def statistics(self) -> dict[str, int]:
-        """Return a snapshot of the pool, in psycopg's words."""
+        """Return psycopg's statistics of the pool."""
         return dict(self._pool.get_stats())
 
     async def _attempts(
@@ -222,7 +222,7 @@ class Database:
             except BaseException as error:
                 spoiled = (TimeoutError, errors.ReadOnlySqlTransaction)
                 if not isinstance(error, Exception) or isinstance(error, spoiled):
-                    # Whatever it was in the middle of is given up with it.
+                    # Closing the connection aborts the statement in progress.
                     await connection.close()
                 raise
             finally:
@@ -237,11 +237,11 @@ class Database:
 
 
 def connection_parameters(url: str) -> dict[str, Any]:
-    """Return libpq's parameters of an address, with ours for lost peers.
+    """Return the libpq parameters of an address, with our defaults for lost peers.
 
     Raises:
-        SettingsError: It is no address of a database. What was given is not repeated, nor is what libpq
-            says of it: a part of the password may be in it.
+        SettingsError: The address is invalid. The text repeats neither it nor libpq's message,
+            which may contain a part of the password.
     """
     try:
         given: dict[str, Any] | None = conninfo.conninfo_to_dict(url)
@@ -256,7 +256,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
     ours: dict[str, Any] = {
         "application_name": _NAME,
         "connect_timeout": 5,
-        # Of several hosts the one that may be written to; a standby is of no use.
+        # Of several hosts, use the primary: a standby cannot be written to.
         "target_session_attrs": "read-write",
         "keepalives_idle": _SILENCE,
         "keepalives_interval": 2,
@@ -264,16 +264,16 @@ def connection_parameters(url: str) -> dict[str, Any]:
         "tcp_user_timeout": _SILENCE * 1000,
     }
     whole = {**ours, **{key: value for key, value in given.items() if value is not None}}
-    # Whatever the environment says.
+    # Whatever the environment says (PGCLIENTENCODING).
     whole["client_encoding"] = "utf8"
     if not str(whole["application_name"]).startswith(_NAME):
-        # By its name others see that it is in use.
+        # The name shows administrators that tapebot uses the database.
         whole["application_name"] = f"{_NAME} {whole['application_name']}"
     return whole
 
 
 def _is_torn(url: str, given: dict[str, Any]) -> bool:
-    """Say whether a password with characters of an address ended up in other parts of it."""
+    """Return whether unescaped characters of a password ended up in other parts of the address."""
     ports = str(given.get("port") or "").split(",")
     authority, _, rest = url.partition("://")[2].partition("?")[0].partition("/")
     return (
@@ -282,12 +282,12 @@ def _is_torn(url: str, given: dict[str, Any]) -> bool:
 
 
 def is_transient(error: Exception) -> bool:
-    """Say whether an error may pass by itself: the server restarts, or the network is cut."""
+    """Return whether an error may pass by itself: a restarting server, a broken connection."""
     if isinstance(error, PoolClosed):
         return False
     if isinstance(error, (*_SOON, PoolTimeout, TimeoutError)):
         return True
     if isinstance(error, psycopg.OperationalError):
-        # Without a code it is libpq's own: the connection broke, or was never there.
+        # An error without SQLSTATE is libpq's own: the connection broke or failed.
         return error.sqlstate is None or error.sqlstate.startswith("08")
     return isinstance(error, psycopg.InterfaceError)

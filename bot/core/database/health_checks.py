@@ -1,4 +1,4 @@
-"""The database and its leases as health checks and metrics; see ``bot.core.telemetry.monitoring``."""
+"""Health check and metrics of the database and leases, for ``bot.core.telemetry.monitoring``."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from bot.core.telemetry.instruments import MetricSample
 from bot.core.telemetry.metrics import LEASES_HELD, LEASES_LOST
 
 _ONCE = 0.001
-"""Seconds of patience in which nothing is tried twice; none at all would be without end."""
+"""Seconds of patience that allow a single attempt; 0 would mean no limit."""
 
 
 def database_check(database: Database) -> Callable[[], Awaitable[str | None]]:
-    """Return a check: the database answers now, and is of this version.
+    """Return a health check: the database answers, and its schema is of this version.
 
-    It raises what ``bot.core.database.migrations.check`` does.
+    It raises the errors of ``bot.core.database.migrations.check_schema_version``.
     """
     known = len(load_migrations())
     agreed = False
 
     async def ask() -> str | None:
         nonlocal agreed
-        # What was compared once need only be counted: a step that was run is not changed.
+        # After one full comparison counting suffices: applied migrations never change.
         if agreed:
-            # Once: whoever wants to know asks again.
+            # No retry: the check runs again anyway.
             [[done]] = await database.fetch(
                 "select count(*) from tapebot.migration", patience=_ONCE
             )
-            # A newer version migrates first, and adds only what this one can ignore.
+            # A newer version migrates first, and adds only what this version can ignore.
             agreed = done >= known
         if not agreed:
             await check_schema_version(database)
@@ -41,7 +41,7 @@ def database_check(database: Database) -> Callable[[], Awaitable[str | None]]:
 
 
 def lease_samples(leases: Leases) -> Callable[[], Awaitable[list[MetricSample]]]:
-    """Return what asks for the metrics of a process's leases."""
+    """Return a function that returns the metrics of a process's leases."""
 
     async def ask() -> list[MetricSample]:
         return [

@@ -1,8 +1,9 @@
-"""Leases: what only one process may do at a time, such as asking Telegram for a bot's updates.
+"""Leases for work that only one process may do at a time, such as polling a Telegram bot.
 
-A holder renews its lease five times within its time. One that could not, whether the network was cut or is
-silent, gives up by its own clock before anybody else can take it, whatever it waits for meanwhile. One whose
-process was stopped notices before it does anything else; what it had sent by then is fenced by the epoch.
+A holder renews its lease about five times before it ends. A holder that cannot renew, because the
+network is cut or silent, gives up by its own clock before another process can take the lease,
+whatever it is waiting for. A process that was suspended notices as soon as it runs again; what it
+had sent by then is fenced by the epoch.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from bot.core.errors import DatabaseUnavailable
 logger = logging.getLogger(__name__)
 
 SECONDS = 30.0
-"""How long a lease holds without being renewed."""
+"""Seconds after which a lease ends unless it is renewed."""
 
 _EARLY = 1 / 12
-"""Part of its time by which a holder gives up before the lease ends: its job needs some to end."""
+"""Fraction of the lease time by which a holder gives up early, so that its job can end in time."""
 
 
 @dataclass(slots=True)
@@ -36,10 +37,10 @@ class Leases:
     """The leases of one process.
 
     Args:
-        database: Where they are kept.
-        wakeups: Tell of leases that were given up.
+        database: The database that stores them.
+        wakeups: Notifications of released leases.
         holder: Names this process to people.
-        seconds: How long a lease holds without being renewed.
+        seconds: Seconds after which a lease ends unless it is renewed.
     """
 
     def __init__(
@@ -54,18 +55,18 @@ class Leases:
 
     @property
     def names(self) -> list[str]:
-        """What this process holds."""
+        """The names of the leases that this process holds, sorted."""
         return sorted(self._held)
 
     async def hold(self, name: str, job: Callable[[int], Awaitable[None]]) -> bool:
-        """Wait for a lease, then do a job that is cancelled when the lease is lost.
+        """Wait for a lease, then run a job, which is cancelled if the lease is lost.
 
         Args:
-            name: The lease's.
-            job: Given the epoch.
+            name: The lease's name.
+            job: Called with the lease's epoch.
 
         Returns:
-            True where the job ended by itself; False where the lease was lost, and may be waited for
+            True if the job ended by itself; False if the lease was lost, and may be waited for
             again.
         """
         held = await self._taken(name)
@@ -83,7 +84,7 @@ class Leases:
                 await self._give(name, held.epoch)
 
     async def run(self) -> None:
-        """Renew what is held, until cancelled."""
+        """Renew the held leases until cancelled."""
         while True:
             await anyio.sleep(self._seconds / 6)
             asked = anyio.current_time()
@@ -112,7 +113,7 @@ class Leases:
                 one.scope.cancel()
 
     def _ends(self, asked: float) -> float:
-        """Return when what was asked for at that time ends by the local clock."""
+        """Return when a lease requested at that time ends by the local clock."""
         return asked + self._seconds * (1 - _EARLY)
 
     async def _taken(self, name: str) -> _Held:
@@ -127,7 +128,7 @@ class Leases:
                 logger.warning("the lease %s could not be asked for: %s", name, error)
                 rows = []
             if rows and rows[0][0] is not None:
-                # The loop itself ends the job then: who asks for a renewal may wait for long.
+                # The deadline ends the job even if a renewal request hangs.
                 return _Held(rows[0][0], anyio.CancelScope(deadline=self._ends(asked)))
             await self._wakeups.wait(event, self._seconds / 6)
 

@@ -1,7 +1,8 @@
-"""The database's tables, and the steps that lead to them from every released version.
+"""Schema migrations of the database, from every released version.
 
-Steps are files ``NNNN_what.sql`` beside this module, run in order, each once; what they make lies in the schema
-``tapebot``. A step that was released is never changed: its digest is kept, and compared.
+Migrations are files ``NNNN_what.sql`` in the ``migrations`` folder beside this module, applied in
+order, each once; their objects are in the schema ``tapebot``. A released migration never changes:
+its digest is stored and compared.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from bot.core.errors import DatabaseOutdated, DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 
-# Any number, the same in all processes: of two that migrate at once one waits.
+# An arbitrary lock id, the same in all processes, so that only one migrates at a time.
 _LOCK = 7_245_861_305
 _LONG = 3600.0
 _OLDEST = 150_000
 
 _WANTS_PGMQ = "-- wants pgmq"
-"""How a step begins that stands on the queues of pgmq."""
+"""First line of a migration that needs pgmq."""
 
 _BOOKS = """
 create schema if not exists tapebot;
@@ -40,12 +41,12 @@ create table if not exists tapebot.migration (
 
 @dataclass(frozen=True, slots=True)
 class SchemaMigration:
-    """One step of the schema.
+    """One migration.
 
     Attributes:
-        number: Its place, from 1.
-        name: Its file's name.
-        sql: What it does.
+        number: The position, from 1.
+        name: The file's name.
+        sql: The statements.
     """
 
     number: int
@@ -54,12 +55,12 @@ class SchemaMigration:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what it does."""
+        """SHA-256 of the statements."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
 def load_migrations() -> list[SchemaMigration]:
-    """Return all steps that this version knows, in order."""
+    """Return all migrations of this version, in order."""
     folder = files("bot.core.database").joinpath("migrations")
     found = sorted(one.name for one in folder.iterdir() if one.name.endswith(".sql"))
     return [
@@ -71,17 +72,17 @@ def load_migrations() -> list[SchemaMigration]:
 
 
 async def migrate(database: Database, upto: int | None = None) -> list[str]:
-    """Bring the database to this version; return the names of the steps that were run.
+    """Apply all pending migrations; return their names.
 
-    All of it is one transaction: after a kill it was run or not. Two that migrate at once do no harm.
+    They run in one transaction, so a kill leaves all or none applied. Concurrent calls are safe.
 
     Args:
-        database: Open.
-        upto: The last step to run; by default all are.
+        database: The open database.
+        upto: The last migration to apply; by default all are.
 
     Raises:
-        DatabaseOutdated: It is of a newer version, or of one that was changed.
-        DatabaseUnavailable: It cannot be reached, or does not allow it.
+        DatabaseOutdated: The schema is newer, or from a modified version.
+        DatabaseUnavailable: The database cannot be reached, or refused.
     """
 
     async def work(connection: Connection) -> list[str]:
@@ -118,11 +119,11 @@ async def migrate(database: Database, upto: int | None = None) -> list[str]:
 
 
 async def pending_migrations(database: Database) -> list[str]:
-    """Return the names of the steps that were not run yet.
+    """Return the names of migrations that were not applied yet.
 
     Raises:
-        DatabaseOutdated: The database is of a newer version, or of one that was changed.
-        DatabaseUnavailable: It cannot be reached, or does not let us look.
+        DatabaseOutdated: The schema is newer, or from a modified version.
+        DatabaseUnavailable: The database cannot be reached, or refuses to be read.
     """
 
     async def work(connection: Connection) -> dict[int, str]:
@@ -142,11 +143,11 @@ async def pending_migrations(database: Database) -> list[str]:
 
 
 async def check_schema_version(database: Database) -> None:
-    """See that the database is of this version.
+    """Check that the database's schema is of this version.
 
     Raises:
         DatabaseOutdated: It is not; the text says what to do.
-        DatabaseUnavailable: It cannot be reached.
+        DatabaseUnavailable: The database cannot be reached.
     """
     if waiting := await pending_migrations(database):
         raise DatabaseOutdated(
@@ -156,10 +157,10 @@ async def check_schema_version(database: Database) -> None:
 
 
 async def _see_server(connection: Connection, place: str) -> None:
-    """See that what is kept fits into the database.
+    """Check the server's version and the database's encoding.
 
     Raises:
-        DatabaseUnavailable: It does not.
+        DatabaseUnavailable: One of them is not supported.
     """
     if connection.info.server_version < _OLDEST:
         raise DatabaseUnavailable(f"the server of {place} is older than PostgreSQL 15: upgrade it")
@@ -182,7 +183,7 @@ async def _applied(connection: Connection) -> dict[int, str]:
 
 
 async def _install_pgmq(connection: Connection) -> None:
-    """Make pgmq's tables and functions from the SQL that its package carries, unless they are there."""
+    """Install pgmq's tables and functions from its package's SQL, unless they exist."""
     cursor = await connection.execute("select to_regproc('pgmq.read_grouped_head')")
     row = await cursor.fetchone()
     if row is None or row[0] is None:

@@ -1,7 +1,7 @@
-"""Wake-ups: what another process tells of by ``tell(topic)`` in SQL.
+"""Wake-ups between processes, over PostgreSQL's LISTEN/NOTIFY.
 
-A wake-up is a hint: it may be lost, and comes after the commit. Whoever waits for one looks by itself
-every so often, too.
+SQL sends one with ``tell(topic)``. A wake-up is a hint that arrives after the commit and may be
+lost, so waiters also poll.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from bot.core.errors import DatabaseUnavailable
 logger = logging.getLogger(__name__)
 
 POLL = 0.25
-"""Seconds after which whoever waits looks by itself."""
+"""Seconds after which a waiter polls by itself."""
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 
 
 class Wakeups:
-    """Listens on a connection of its own: one of a pooler that is shared by transactions hears nothing.
+    """Listens on a dedicated connection: behind a transaction pooler LISTEN receives nothing.
 
     Args:
-        database: Where it is told.
+        database: The database that sends the notifications.
     """
 
     def __init__(self, database: Database) -> None:
@@ -36,22 +36,22 @@ class Wakeups:
         self.listening = False
 
     def event(self, topic: str) -> anyio.Event:
-        """Return what is set when a topic is next told of. Ask for it first, then look, then wait."""
+        """Return an event that the topic's next wake-up sets; get it, then query, then wait."""
         return self._events.setdefault(topic, anyio.Event())
 
     async def wait(self, event: anyio.Event, seconds: float = POLL) -> None:
-        """Wait for it, no longer than that."""
+        """Wait for an event, at most for some seconds."""
         with anyio.move_on_after(seconds):
             await event.wait()
 
     def tell(self, topic: str) -> None:
-        """Wake whoever waits for a topic in this process."""
+        """Wake the waiters of a topic in this process."""
         event = self._events.pop(topic, None)
         if event is not None:
             event.set()
 
     async def run(self) -> None:
-        """Listen until cancelled; a lost connection is made anew."""
+        """Listen until cancelled; reconnect after a lost connection."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -70,6 +70,6 @@ class Wakeups:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _tell_all(self) -> None:
-        """Whatever was told while nobody listened may concern anybody."""
+        """Wake all waiters: notifications may have been lost while nobody listened."""
         for topic in list(self._events):
             self.tell(topic)

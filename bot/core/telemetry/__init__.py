@@ -1,1 +1,1 @@
-"""What the program says about itself to those who run it."""
+"""Telemetry: logs, metrics, traces, health checks, watchdog and crash records."""

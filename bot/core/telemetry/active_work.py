@@ -1,10 +1,10 @@
-"""What is being worked on, and for which messages; kept in a file that outlives the process.
+"""Record which messages are being handled, so that a crash can be attributed to them.
 
-Rule 1: the file is written anew whenever work with messages begins or ends. It is not synced: what a process wrote
-    outlives its death, and a power loss is no message's fault.
-Rule 2: it is evidence only beside a sign that the process died by what it did itself: the stack that
-    ``faulthandler`` writes at a crash in C, or the mark that this process had nearly used up the memory. A kill from
-    outside leaves no such sign.
+Rule 1: the file is rewritten whenever work with messages begins or ends. It is not synced: the file
+    outlives the process, and a power loss is no message's fault.
+Rule 2: it is evidence only together with a sign that the process caused its own death: the stack
+    that ``faulthandler`` writes at a crash in C, or the mark that memory was nearly used up. A kill
+    from outside leaves no such sign.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 WORK = "work.json"
-"""The file in the home folder that says what is worked on."""
+"""File in the home folder with the current work."""
 
 CRASH = "crash.log"
-"""The file in the home folder that has the stack of a crash in C."""
+"""File in the home folder with the stack of a crash in C."""
 
 LOW_MEMORY = "memory.low"
-"""The file in the home folder that is there while the process has nearly used up the memory."""
+"""File in the home folder that exists while the process has nearly used up memory."""
 
 _LONGEST_STACK = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActiveWork:
-    """What a task does, and for which messages.
+    """A task's work.
 
     Attributes:
         session: The session's key.
-        messages: Gives the platform ids of the messages; none where it is for the session itself.
+        messages: Returns the platform ids of the messages; none for work on the session itself.
     """
 
     session: str
@@ -49,11 +49,11 @@ class ActiveWork:
 
 @dataclass(frozen=True, slots=True)
 class CrashRecord:
-    """How the process before died, and what it was doing.
+    """How the previous process died, and its work at that time.
 
     Attributes:
-        at: When it was last seen to begin or end something, in seconds since 1970.
-        work: Sessions with the platform ids of messages; none where it was for the session itself.
+        at: When work last began or ended, in seconds since 1970.
+        work: Sessions with the platform ids of messages; none for work on the session itself.
     """
 
     at: float
@@ -66,7 +66,7 @@ _descriptor = -1
 
 
 def current_work() -> ActiveWork | None:
-    """Return what this task works on."""
+    """Return this task's work; None without any."""
     return _current.get()
 
 
@@ -74,12 +74,12 @@ def current_work() -> ActiveWork | None:
 def track_work(
     session: str, messages: Callable[[], Sequence[str]], *, waits: bool = False
 ) -> Iterator[None]:
-    """Note what this task, and what it starts, works on from here.
+    """Record the work of this task, and of the tasks that it starts.
 
     Args:
         session: The session's key.
-        messages: Gives the platform ids of the messages; none where it is for the session itself.
-        waits: It mostly waits for something to do: a crash meanwhile says nothing of it.
+        messages: Returns the platform ids of the messages; none for work on the session itself.
+        waits: Whether the task mostly waits, so that a crash meanwhile is not its fault.
     """
     work = ActiveWork(session, messages)
     token = _current.set(work)
@@ -97,7 +97,7 @@ def track_work(
 
 @contextmanager
 def record_work(folder: Path) -> Iterator[None]:
-    """Keep what is worked on in a folder meanwhile, and the stack of a crash."""
+    """Record current work and crash stacks in a folder, while the context is open."""
     global _descriptor  # noqa: PLW0603 (there is one for the process, like the handler of crashes)
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     opened: list[int] = []
@@ -123,9 +123,9 @@ def record_work(folder: Path) -> Iterator[None]:
 
 
 def take_crash_record(folder: Path) -> CrashRecord | None:
-    """Return how the process before died by what it did; None where it did not, or nothing is known.
+    """Return how the previous process caused its own death; None if it did not.
 
-    Nothing of it is left in the folder.
+    The record is removed.
     """
     try:
         crash = (folder / CRASH).read_text("utf-8", "replace")[:_LONGEST_STACK].strip()
@@ -170,6 +170,6 @@ def _write() -> None:
         return
     work = [[one.session, list(one.messages())] for one in _in_work]
     line = json.dumps({"at": time.time(), "work": work}) + "\n"
-    # A full disk must not end what is worked on; without a record there is no evidence.
+    # A full disk must not stop the work; without a record there is no evidence.
     with suppress(OSError):
         os.pwrite(_descriptor, line.encode("utf-8", "backslashreplace"), 0)

@@ -1,7 +1,7 @@
-"""Health checks: asked when somebody wants to know, in time, and no more than once a second.
+"""Health checks: run on request, with a timeout, at most once a second.
 
-A check runs in a task of its own, so that one that cannot even be cancelled has failed by its time all
-the same; while it hangs it is not asked again.
+Each check runs in a task of its own, so that even one that cannot be cancelled has failed at its
+timeout; while it hangs it is not run again.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from bot.core.telemetry.metrics import CHECK_FAILURES
 from bot.core.telemetry.redaction import redact
 
 SECONDS = 2.0
-"""What a check may take."""
+"""The default timeout of a check in seconds."""
 
 FRESH = 1.0
-"""Seconds for which an answer counts: asking often wears nothing."""
+"""Seconds for which a result is reused, so that frequent requests cost nothing."""
 
 CheckFunction = Callable[[], Awaitable[str | None]]
-"""Says why something is not well; None where it is."""
+"""Returns why something is unhealthy; None if it is healthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheckResult:
-    """What a check came to.
+    """The result of a check.
 
     Attributes:
-        check: Its name.
-        reason: Why it is not well; None where it is.
+        check: The check's name.
+        reason: Why it failed; None if it passed.
     """
 
     check: str
@@ -40,13 +40,13 @@ class HealthCheckResult:
 
 
 class HealthCheck:
-    """One check.
+    """One health check.
 
     Args:
-        name: For people.
-        ask: The question.
-        alive: It is of the process itself: a new one would be better.
-        seconds: What it may take.
+        name: The check's name, for people.
+        ask: The check.
+        alive: Whether it checks the process itself, so that a restart would help.
+        seconds: The timeout.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class HealthCheck:
         self._running: anyio.Event | None = None
 
     async def result(self, tasks: TaskGroup) -> HealthCheckResult:
-        """Return what it comes to, by its time.
+        """Return the result, at the timeout at the latest.
 
         Args:
-            tasks: Own it where it hangs.
+            tasks: Runs the check.
         """
         now = anyio.current_time()
         if self._running is None:
@@ -89,7 +89,7 @@ class HealthCheck:
             with anyio.move_on_after(self._seconds):
                 reason = await self._ask()
         except Exception as error:  # noqa: BLE001 (a check that raises has failed, whatever it raises)
-            # A foreign error's words are not ours to show.
+            # Show only the type of a third-party error: its text may hold secrets.
             reason = str(error) if isinstance(error, TapebotError) else type(error).__name__
         finally:
             if reason is not None:

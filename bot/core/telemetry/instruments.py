@@ -1,7 +1,7 @@
-"""What is counted, and the switch that makes it count.
+"""Metric instruments, and the switch that enables them.
 
-Rule 1: while nothing is switched on an instrument does nothing, and nothing is imported.
-Rule 2: labels are few: past an instrument's bound all that is new is counted as ``other``.
+Rule 1: until metrics are enabled an instrument does nothing, and nothing is imported.
+Rule 2: labels are few: beyond an instrument's limit every new label is counted as ``other``.
 Rule 3: no label is anybody's text, name or chat.
 """
 
@@ -20,13 +20,13 @@ _instruments: list[Counter | Histogram] = []
 
 
 class _Registered:
-    """The registry that is switched on, if one is."""
+    """The registry while metrics are enabled."""
 
     registry: CollectorRegistry | None = None
 
 
 class _Children:
-    """Finds an instrument's part for some labels, and bounds how many there are."""
+    """An instrument's series by label, bounded in number."""
 
     def __init__(self, labels: Sequence[str], most: int) -> None:
         self.names = tuple(labels)
@@ -49,13 +49,13 @@ class _Children:
 
 
 class Counter:
-    """Something that only grows.
+    """A value that only grows.
 
     Args:
-        name: By Prometheus' conventions, with ``_total``.
-        text: What it counts, for people.
-        labels: Their names.
-        most: Series that it may have.
+        name: The metric's name by Prometheus' conventions, with ``_total``.
+        text: The metric's description.
+        labels: The names of its labels.
+        most: The most series.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Counter:
         _instruments.append(self)
 
     def add(self, amount: float, *labels: str) -> None:
-        """Count so much more."""
+        """Increase the counter."""
         if self._on:
             self._children.find(labels).inc(amount)
 
@@ -82,19 +82,19 @@ class Counter:
 
         self._children.bind(Real(self.name, self._text, self._children.names, registry=registry))
         if not self._children.names:
-            # One without labels shows a zero before it first counts.
+            # Without labels it shows a zero before the first count.
             self._children.find(())
 
 
 class Histogram:
-    """How long something takes, in seconds.
+    """Durations in seconds.
 
     Args:
-        name: By Prometheus' conventions, with ``_seconds``.
-        text: What it measures, for people.
-        labels: Their names.
+        name: The metric's name by Prometheus' conventions, with ``_seconds``.
+        text: The metric's description.
+        labels: The names of its labels.
         bounds: Upper bounds of its buckets.
-        most: Series that it may have, buckets not counted.
+        most: The most series, not counting buckets.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class Histogram:
         _instruments.append(self)
 
     def observe(self, seconds: float, *labels: str) -> None:
-        """Take in one that took so long."""
+        """Record a duration."""
         if self._on:
             self._children.find(labels).observe(seconds)
 
     def bind(self, registry: CollectorRegistry | None) -> None:
-        """Measure into a registry, or nowhere."""
+        """Record into a registry, or nowhere."""
         self._on = registry is not None
         if registry is None:
             self._children.bind(None)
@@ -133,13 +133,13 @@ class Histogram:
 
 
 class SampledMetric(NamedTuple):
-    """A value that has to be asked for; see ``bot.core.telemetry.sampling``.
+    """A metric whose value must be queried; see ``bot.core.telemetry.sampling``.
 
     Attributes:
-        name: By Prometheus' conventions.
-        text: What it is, for people.
-        labels: Their names.
-        kind: ``counter`` for what only grows while a process lives.
+        name: The metric's name by Prometheus' conventions.
+        text: The metric's description.
+        labels: The names of its labels.
+        kind: ``counter`` for a value that only grows while a process lives.
     """
 
     name: str
@@ -149,7 +149,7 @@ class SampledMetric(NamedTuple):
 
 
 class MetricSample(NamedTuple):
-    """One value of a ``Sampled``."""
+    """One value of a ``SampledMetric``."""
 
     metric: SampledMetric
     value: float
@@ -157,15 +157,15 @@ class MetricSample(NamedTuple):
 
 
 def metrics_enabled() -> bool:
-    """Say whether anything counts."""
+    """Return whether metrics are enabled."""
     return _Registered.registry is not None
 
 
 def enable_metrics() -> CollectorRegistry:
-    """Have every instrument count, from now on; return where they do.
+    """Enable every instrument; return the registry.
 
     Raises:
-        SettingsError: The package for it is missing.
+        SettingsError: The package is missing.
     """
     if _Registered.registry is not None:
         return _Registered.registry
@@ -176,7 +176,7 @@ def enable_metrics() -> CollectorRegistry:
             "TAPEBOT_OPERATE_LISTEN needs packages that are not installed: "
             "pip install 'tapebot[operate]'"
         ) from error
-    # When each series was made doubles them, and nobody asks.
+    # ``_created`` series would double the number of series.
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = prometheus_client.CollectorRegistry()
     prometheus_client.ProcessCollector(registry=registry)
@@ -189,7 +189,7 @@ def enable_metrics() -> CollectorRegistry:
 
 
 def disable_metrics() -> None:
-    """Have nothing count any more, and forget what was counted."""
+    """Disable every instrument, and drop the counts."""
     _Registered.registry = None
     for instrument in _instruments:
         instrument.bind(None)

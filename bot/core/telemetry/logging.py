@@ -1,8 +1,8 @@
-"""Logging: one file in the home folder, warnings on stderr, secrets in neither.
+"""Logging to a file in the home folder, with warnings on stderr and secrets removed.
 
-Records are handed to a thread, so that a slow disk never holds the event loop up. Everything that
-is written passes through ``Redactor`` as the finished line, so a secret is removed whether it came
-in the message, in an argument, in a traceback or from a library.
+A thread writes the records, so that a slow disk never blocks the event loop. Every finished line
+passes through ``Redactor``, so that a secret is removed whether it came from the message, an
+argument, a traceback or a library.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _OLD_FILES = 2  # beside the current one
 _WAITING = 10_000  # records; a burst beyond it is dropped and counted
 _OWN = ("bot", "channels")
 _BRING_OWN_HANDLERS = ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router")
-# What would move a terminal's cursor or colour it; a newline is indented instead.
+# Control characters, which could steer a terminal; newlines are indented instead.
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "\ufffd")
 _CONTROLS[ord("\t")] = "\t"
 _CONTROLS[ord("\n")] = "\n    "
 
 
 class _LineFormatter(logging.Formatter):
-    """Makes the line, takes the secrets out, and lets no text pass for another record."""
+    """Formats a line, removes secrets, and keeps text from imitating another record."""
 
     def __init__(self, fmt: str, redact: Redactor) -> None:
         super().__init__(fmt, datefmt="%Y-%m-%dT%H:%M:%S")
@@ -45,7 +45,7 @@ class _LineFormatter(logging.Formatter):
 
 
 class _RedactingFilter(logging.Filter):
-    """Takes the secrets out of a record itself, for loggers whose own handlers also write it."""
+    """Removes secrets from a record itself, for loggers with handlers of their own."""
 
     def __init__(self, redact: Redactor) -> None:
         super().__init__()
@@ -55,13 +55,13 @@ class _RedactingFilter(logging.Filter):
         record.msg = self._redact(record.getMessage())
         record.args = None
         if record.exc_info:
-            # Formatters use this text in the place of the exception.
+            # Formatters use this text instead of the exception.
             record.exc_text = self._redact(logging.Formatter().formatException(record.exc_info))
         return True
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
-    """A file that only its owner can read; a refused write is told once, on stderr."""
+    """A log file readable by its owner only; a failed write is reported once, on stderr."""
 
     _told = False
 
@@ -80,7 +80,7 @@ class _LogFile(logging.handlers.RotatingFileHandler):
 
 
 class _Stderr(logging.Handler):
-    """A line on standard error as it is then, for a prompt may have taken it over."""
+    """Writes a line to the current ``sys.stderr``, which a prompt may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         first, _, rest = self.format(record).partition("\n")
@@ -88,7 +88,7 @@ class _Stderr(logging.Handler):
 
 
 class _Pipe(logging.handlers.QueueHandler):
-    """Hands records to the writing thread and never waits for it."""
+    """Hands records to the writing thread without waiting for it."""
 
     _dropped = 0
 
@@ -112,27 +112,27 @@ class _Writer(logging.handlers.QueueListener):
         self._waiting = waiting
 
     def enqueue_sentinel(self) -> None:
-        # The inherited one does not wait, and fails where the queue is full.
+        # The inherited method does not wait, and fails if the queue is full.
         self._waiting.put(None)
 
 
 def configure_logging(
     home: Path, level: str, secrets: Iterable[str] = (), *, to_stderr: bool = True
 ) -> Callable[[], None]:
-    """Send the program's records to ``home/logs/tapebot.log``, and warnings to stderr as well.
+    """Log to ``home/logs/tapebot.log``, and warnings also to stderr.
 
-    The file is rotated at 5 MB and two old ones are kept. Libraries are heard from warnings on. A
-    file that cannot be written is told on stderr once and breaks nothing.
+    The file is rotated at 5 MB and two old ones are kept. Libraries log from warnings on. A file
+    that cannot be written is reported once on stderr.
 
     Args:
-        home: The home folder; made, for its owner alone, where it is missing.
+        home: The home folder; created for its owner alone if missing.
         level: The lowest level of tapebot's own records, e.g. ``info``.
         secrets: Values that must never be written.
-        to_stderr: Warnings go there, too; not where a person types at a terminal.
+        to_stderr: Whether warnings also go to stderr; not while a person types at a terminal.
 
     Returns:
-        What writes all that waits, closes the file and puts the loggers back; it runs at exit, and
-        calling it again does nothing.
+        A function that flushes and closes the log and restores the loggers; it also runs at exit,
+        and repeated calls do nothing.
     """
     redact = Redactor(secrets)
     file, short = _handlers(home, redact)
@@ -152,7 +152,7 @@ def configure_logging(
         undo.clear()
         writer.stop()
         for handler in (pipe, *handlers):
-            with suppress(OSError):  # a full disk was told of when it was met
+            with suppress(OSError):  # a full disk was reported at the failed write
                 handler.close()
 
     atexit.register(stop)
@@ -160,7 +160,7 @@ def configure_logging(
 
 
 def _handlers(home: Path, redact: Redactor) -> tuple[logging.Handler, logging.Handler]:
-    with suppress(OSError):  # the file's first write meets the same error and tells it
+    with suppress(OSError):  # the first write fails with the same error and reports it
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = _LogFile(
         home / "logs" / "tapebot.log", maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, delay=True
@@ -173,14 +173,14 @@ def _handlers(home: Path, redact: Redactor) -> tuple[logging.Handler, logging.Ha
 
 
 def _install(pipe: logging.Handler, level: str) -> Callable[[], None]:
-    """Attach the handler, set the levels, and return what undoes both."""
+    """Attach the handler and set the levels; return a function that undoes both."""
     levels = {logging.getLogger(): logging.WARNING}
     levels |= {
         logging.getLogger(name): logging.getLevelNamesMapping()[level.upper()] for name in _OWN
     }
-    # Its retries are told by whoever retries, with the reason.
+    # Callers that retry log it themselves, with the reason.
     levels[logging.getLogger("stamina")] = logging.ERROR
-    # Several lines a second while a database is gone, of which whoever needs it tells.
+    # It logs several lines a second while a database is gone; callers log that themselves.
     levels[logging.getLogger("psycopg.pool")] = logging.ERROR
     before = {logger: logger.level for logger in levels}
     for logger, threshold in levels.items():
@@ -198,7 +198,7 @@ def _install(pipe: logging.Handler, level: str) -> Callable[[], None]:
 
 
 def _guard(redacting: logging.Filter) -> Callable[[], None]:
-    """Put the filter on loggers that bring their own handlers, and return what undoes it."""
+    """Add the filter to loggers with handlers of their own; return a function that undoes it."""
     loggers = [logging.getLogger(name) for name in _BRING_OWN_HANDLERS]
     for logger in loggers:
         logger.addFilter(redacting)
@@ -211,6 +211,6 @@ def _guard(redacting: logging.Filter) -> Callable[[], None]:
 
 
 def _complain(line: str) -> None:
-    with suppress(OSError, ValueError, AttributeError):  # stderr is closed: nobody is left to tell
+    with suppress(OSError, ValueError, AttributeError):  # stderr may be closed or missing
         sys.stderr.write(line + "\n")
         sys.stderr.flush()

@@ -1,6 +1,6 @@
-"""Everything that is counted, by name; ``docs`` and dashboards go by this page.
+"""All metrics by name; the documentation and dashboards follow this module.
 
-Counting costs next to nothing while ``instruments.switch_on`` was not called.
+They cost next to nothing until ``instruments.enable_metrics`` is called.
 """
 
 from __future__ import annotations
@@ -152,22 +152,22 @@ SAMPLE_FAILURES = Counter(
 
 
 class ConsolidationBacklog:
-    """Since when sessions are due for consolidation; keys are never shown."""
+    """When sessions became due for consolidation; session keys are never exported."""
 
     def __init__(self) -> None:
         self._due: dict[str, tuple[float, int]] = {}
 
     def mark_due(self, session: str, messages: int) -> None:
-        """A session is due, with so many messages; it counts from when it first was."""
+        """Record that a session is due, with its number of messages; the first time counts."""
         since, _ = self._due.get(session, (time.monotonic(), 0))
         self._due[session] = (since, messages)
 
     def mark_done(self, session: str) -> None:
-        """A session is due no more, or no longer here."""
+        """Record that a session is no longer due, or no longer held here."""
         self._due.pop(session, None)
 
     async def metric_samples(self) -> list[MetricSample]:
-        """Return how it stands."""
+        """Return the backlog as metrics."""
         oldest = min((since for since, _ in self._due.values()), default=None)
         return [
             MetricSample(CONSOLIDATION_DUE, len(self._due)),
@@ -177,15 +177,15 @@ class ConsolidationBacklog:
 
 
 CONSOLIDATION_BACKLOG = ConsolidationBacklog()
-"""Of the sessions of this process."""
+"""The backlog of this process's sessions."""
 
 
 def count_error(where: str, error: BaseException) -> None:
-    """Count a failure by its kind, and a late writer's as such.
+    """Count an error by type; writes and acknowledgements after a lost session also as fenced.
 
     Args:
-        where: ``session``, ``turn``, ``model``, ``consolidation``.
-        error: Of a group each one counts.
+        where: ``session``, ``turn``, ``model`` or ``consolidation``.
+        error: The error; each member of an exception group counts.
     """
     for one in _leaves(error):
         ERRORS.add(1, where, type(one).__name__)
@@ -194,7 +194,7 @@ def count_error(where: str, error: BaseException) -> None:
 
 
 def outcome_of(error: BaseException | None) -> str:
-    """Return a label for how something ended: ``ok``, an error of ours by name, or ``failed``."""
+    """Return an outcome label: ``ok``, a TapebotError's class name, ``cancelled`` or ``failed``."""
     if error is None:
         return "ok"
     if isinstance(error, TapebotError):

@@ -1,4 +1,4 @@
-"""What whoever operates the program asks of it: metrics, whether it lives, whether it can work."""
+"""Serve metrics, liveness and readiness over HTTP."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _INFO = SampledMetric("tapebot_info", "Which tapebot this is.", ("version", "rol
 
 
 class MonitoringServer:
-    """Registers what can be asked, and answers over HTTP while it runs.
+    """Collects health checks and metric sources, and serves them while it runs.
 
-    From when it is made until ``run`` ends, everything in ``bot.core.telemetry.metrics`` counts.
+    Metrics are enabled from its construction until ``run`` ends.
 
     Args:
-        role: What this process is: ``gateway``, ``worker`` or ``both``.
+        role: The process's role: ``gateway``, ``worker`` or ``both``.
 
     Raises:
-        SettingsError: The packages for it are missing.
+        SettingsError: The packages are missing.
     """
 
     def __init__(self, role: str = "both") -> None:
@@ -52,41 +52,42 @@ class MonitoringServer:
         self.sample("program", about)
         self.sample("consolidation", CONSOLIDATION_BACKLOG.metric_samples)
 
-    # What can be asked.
+    # Registration.
 
     def check(
         self, name: str, ask: CheckFunction, *, alive: bool = False, seconds: float = SECONDS
     ) -> None:
-        """Add a check: part of ``/readyz``, and with ``alive`` of ``/healthz``, too.
+        """Add a health check to ``/readyz``, and with ``alive`` to ``/healthz``, too.
 
         Args:
-            name: One of few, for people and as a label.
-            ask: Returns why something is not well, None where it is. What it raises is a reason as
-                well; of foreign errors only the kind is shown.
-            alive: A new process would help where this fails.
-            seconds: An answer later than this is a failure.
+            name: The check's name, for people and as a label.
+            ask: Returns why something is unhealthy, None if it is healthy. An exception is a
+                failure, too; of third-party errors only the type is shown.
+            alive: Whether a restart of the process would help if it fails.
+            seconds: The timeout.
         """
         self._checks.append(HealthCheck(name, ask, alive=alive, seconds=seconds))
 
     def sample(self, name: str, read: Read, *, every: float = EVERY) -> None:
-        """Add values that have to be asked for; before ``run``.
+        """Add a source of sampled metrics; call it before ``run``.
 
         Args:
-            name: One of few, for people and as a label.
-            read: Asks.
-            every: Seconds between two times.
+            name: The source's name, for people and as a label.
+            read: Returns the samples.
+            every: Seconds between two calls.
         """
         self._sampler.add(name, read, every)
 
     def set_unready(self, reason: str | None) -> None:
-        """Be ready for nothing, since it drains; or with None as far as the checks say so.
+        """Report the process as not ready, for this reason; with None the checks decide.
 
-        Until the first call it is starting. That tasks end while it drains is as it should be.
+        Until the first call it reports that it is starting. Critical tasks may end while it is
+        unready for another reason.
         """
         self._unready = reason
 
     async def run_critical(self, name: str, job: Callable[[], Awaitable[object]]) -> None:
-        """Run one of the program's own tasks; once it has ended, the process is not alive any more."""
+        """Run a task of the program; once it has ended, the process is reported as not alive."""
         self._ended[name] = None
         how = "by itself"
         try:
@@ -98,10 +99,10 @@ class MonitoringServer:
             if self._unready in {None, _STARTING}:
                 self._ended[name] = f"the {name} ended {how}"
 
-    # Answers.
+    # Serving.
 
     async def check_results(self, *, alive: bool) -> list[HealthCheckResult]:
-        """Ask all checks at once; with ``alive`` only those of the process itself."""
+        """Run all checks at once; with ``alive`` only those of the process itself."""
         tasks = self._tasks
         if tasks is None:
             return [HealthCheckResult("program", "it does not run")]
@@ -126,10 +127,10 @@ class MonitoringServer:
         *,
         task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Answer over HTTP until cancelled; ``tasks.start`` returns the address that does.
+        """Serve HTTP until cancelled; ``tasks.start`` returns the server's URL.
 
         Raises:
-            SettingsError: It cannot listen there; most often another program has the port.
+            SettingsError: It cannot listen there; most often another program uses the port.
         """
         from bot.core.telemetry.monitoring_http import application, bound_socket, serve
 

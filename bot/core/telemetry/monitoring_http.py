@@ -1,4 +1,4 @@
-"""The HTTP side of ``bot.core.telemetry.monitoring``: three paths, on the program's own event loop."""
+"""The HTTP routes of ``bot.core.telemetry.monitoring``: /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from bot.core.telemetry.health import HealthCheckResult
 
 _CONNECTIONS = 100
 _GRACE = 1
-"""Seconds that answers under way have at the end."""
+"""Seconds that running requests have at the end."""
 
 
 class HealthReporter(Protocol):
-    """Says how the program is."""
+    """Reports the results of health checks."""
 
     async def check_results(self, *, alive: bool) -> list[HealthCheckResult]:
-        """Ask all checks at once; with ``alive`` only those of the process itself."""
+        """Run all checks at once; with ``alive`` only those of the process itself."""
         ...
 
 
 def application(about: HealthReporter, registry: CollectorRegistry) -> Starlette:
-    """Return what answers ``/metrics``, ``/healthz`` and ``/readyz``."""
+    """Return the application with ``/metrics``, ``/healthz`` and ``/readyz``."""
 
     async def metrics(request: Request) -> Response:
         encoder, content_type = choose_encoder(request.headers.get("accept", ""))
@@ -61,10 +61,10 @@ def _shown(findings: list[HealthCheckResult]) -> Response:
 
 @contextmanager
 def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
-    """Bind a socket, and close it at the end.
+    """Bind a listening socket, and close it at the end.
 
     Raises:
-        SettingsError: It cannot be; most often another program has the port.
+        SettingsError: It cannot be bound; most often another program uses the port.
     """
     try:
         bound = serving.bind(host, port, waiting=_CONNECTIONS)
@@ -78,7 +78,7 @@ def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
 
 
 async def serve(app: Starlette, bound: socket.socket, task_status: TaskStatus[str]) -> None:
-    """Serve until cancelled; what is being answered then has a second more."""
+    """Serve until cancelled; running requests then have one more second."""
     config = serving.server_config(
         app, grace=_GRACE, http="h11", ws="none", limit_concurrency=_CONNECTIONS
     )

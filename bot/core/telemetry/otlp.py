@@ -1,8 +1,8 @@
-"""Sending spans to a collector: OTLP over HTTP, set up by OpenTelemetry's own variables.
+"""Export spans to a collector by OTLP over HTTP, configured by OpenTelemetry's variables.
 
-On where ``OTEL_EXPORTER_OTLP_ENDPOINT`` (or ``OTEL_EXPORTER_OTLP_TRACES_ENDPOINT``) is set. Spans are sent
-by a thread, in batches; what a collector does not take in time is dropped, and neither it nor a
-collector that hangs keeps the program from its work or from its end.
+It is enabled if ``OTEL_EXPORTER_OTLP_ENDPOINT`` or ``OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`` is set. A
+thread sends spans in batches; what a collector does not accept in time is dropped, and a hanging
+collector delays neither the program's work nor its end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KINDS = {
 
 
 def export_enabled() -> bool:
-    """Say whether the environment asks for traces."""
+    """Return whether the environment enables traces."""
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if os.environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
@@ -52,11 +52,11 @@ def export_enabled() -> bool:
 
 @asynccontextmanager
 async def export_traces(role: str = "", *, seconds: float = _FLUSH) -> AsyncIterator[None]:
-    """Trace while this is open, if the environment asks for it; at the end send what is left.
+    """Export spans while the context is open, if the environment enables it; flush at the end.
 
     Args:
-        role: What this process is, for the collector.
-        seconds: How long the end may take.
+        role: The process's role, sent to the collector.
+        seconds: The most seconds for the flush.
     """
     if not export_enabled():
         yield
@@ -64,7 +64,7 @@ async def export_traces(role: str = "", *, seconds: float = _FLUSH) -> AsyncIter
     try:
         provider = await anyio.to_thread.run_sync(_provider, role)
     except ImportError:
-        # The variable may be meant for other programs of the machine.
+        # The variable may be meant for other programs on this machine.
         logger.warning("nothing is traced: for that, pip install 'tapebot[operate]'")
         yield
         return
@@ -95,20 +95,20 @@ def _provider(role: str) -> TracerProvider:
         about["tapebot.role"] = role
     if not os.environ.get("OTEL_SERVICE_NAME", "").strip():
         about["service.name"] = "tapebot"
-    # At an exit by another way than ours nobody waits for a collector.
+    # An exit that bypasses this module must not wait for a collector.
     provider = TracerProvider(resource=Resource.create(about), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
 
 
 async def _shut(provider: TracerProvider, seconds: float) -> None:
-    """Send what is left, within a bound: the thread ends with the process at the latest."""
+    """Flush within a time limit; the daemon thread ends with the process at the latest."""
     done = anyio.Event()
     token = anyio.lowlevel.current_token()
 
     def shut() -> None:
         provider.shutdown()
-        # The loop may be gone by now.
+        # The event loop may be closed by now.
         with suppress(RuntimeError):
             anyio.from_thread.run_sync(done.set, token=token)
 
@@ -120,7 +120,7 @@ async def _shut(provider: TracerProvider, seconds: float) -> None:
 
 
 class _Span:
-    """A span of OpenTelemetry's."""
+    """An OpenTelemetry span."""
 
     def __init__(self, inner: OtelSpan) -> None:
         self._inner = inner
@@ -132,7 +132,7 @@ class _Span:
     def fail(self, kind: str) -> None:
         from opentelemetry.trace import StatusCode
 
-        # The error's own words may be somebody's text.
+        # Not the error's message, which may contain somebody's text.
         self._inner.set_attribute("error.type", kind)
         self._inner.set_status(StatusCode.ERROR)
 
@@ -141,7 +141,7 @@ class _Span:
 
 
 class _Tracer:
-    """See ``bot.core.telemetry.tracing.Tracer``."""
+    """Creates OpenTelemetry spans; see ``bot.core.telemetry.tracing.Tracer``."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("tapebot")
@@ -188,7 +188,7 @@ def _kind(name: str) -> SpanKind:
 
 
 def _context(parent: str | None) -> Context | None:
-    """Return the context that a place in a trace is; None, which is the current one, where it is none."""
+    """Return the context of a ``traceparent``; None, the current context, if it is invalid."""
     found = _PARENT.fullmatch(parent) if parent is not None else None
     if found is None:
         return None

@@ -1,9 +1,9 @@
-"""Taking secrets out of text.
+"""Remove secrets from text. Pure.
 
-Rule 1: a known value is removed wherever it stands, however it was quoted on its way.
-Rule 2: what looks like a credential is removed without being known.
-Rule 3: the time taken grows with the text's length and not faster, whatever the text holds.
-Rule 4: redacting what was redacted changes nothing.
+Rule 1: a known value is removed wherever it stands, in every common quoting.
+Rule 2: what looks like a credential is removed even if it is unknown.
+Rule 3: the time is linear in the text's length, whatever the text contains.
+Rule 4: redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
 MARK = "[redacted]"
-"""Stands in the place of a secret."""
+"""Replaces a secret."""
 
-_SHORTEST = 4  # a shorter value is a part of ordinary words, and taking it out hides them only
+_SHORTEST = 4  # a shorter value is part of ordinary words
 
-# Each looks for a literal that starts a credential, so a text without one costs a single scan.
+# Each starts with a literal, so that a text without credentials costs a single scan.
 _PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -31,13 +31,13 @@ _PATTERNS = tuple(
             )
             (?!\[redacted\])
             (?: (?<=")(?:[^"\n\\]|\\(?!"))+ | (?<=')(?:[^'\n\\]|\\(?!'))+ | [^\s"'\\&,;)}\]]+ )""",
-        # Bearer credentials that no header's name stands before.
+        # Bearer credentials without a header name.
         r"(?i)\b(bearer\s{1,8})[\w.~+/=:-]{8,}",
         # A URL's user and password.
         r"""(?<=://)()[^\s/?#"'<>\\]+(?=@)""",
-        # Telegram bots' tokens; in a URL they follow "bot" at once.
+        # Telegram bot tokens; in a URL they follow "bot" directly.
         r"(?<!\d)()\d{8,10}:[\w-]{35,}",
-        # Keys by the prefix that their provider gives them.
+        # Keys by their provider's prefix.
         r"(?<![A-Za-z0-9])()sk-[\w-]{4,}",
         r"(?<![A-Za-z0-9])()(?:AIza|xai-|gsk_|hf_|ghp_|github_pat_|xox[abprs]-)[\w-]{16,}",
         # Three long parts between dots: JSON web tokens and the like.
@@ -47,10 +47,10 @@ _PATTERNS = tuple(
 
 
 class Redactor:
-    """Removes the given values, and what looks like a credential, from texts.
+    """Removes given values, and what looks like a credential, from texts.
 
     Args:
-        secrets: Values that must never be shown; those under four characters are not looked for.
+        secrets: Values that must never be shown; values under four characters are ignored.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -60,12 +60,12 @@ class Redactor:
                 forms |= {secret, quote(secret), quote(secret, safe=""), quote_plus(secret)}
                 forms |= {repr(secret)[1:-1], json.dumps(secret)[1:-1]}
                 forms.add(json.dumps(secret, ensure_ascii=False)[1:-1])
-        # The longest first: a secret may hold another.
+        # The longest first: a secret may contain another.
         longest = sorted(forms, key=lambda form: (-len(form), form))
         self._known = re.compile("|".join(map(re.escape, longest))) if longest else None
 
     def __call__(self, text: str) -> str:
-        """Return the text with ``[redacted]`` in the place of each secret."""
+        """Return the text with each secret replaced by ``[redacted]``."""
         if self._known is not None:
             text = self._known.sub(MARK, text)
         for pattern in _PATTERNS:
@@ -74,4 +74,4 @@ class Redactor:
 
 
 redact = Redactor()
-"""Removes what looks like a credential; ``Redactor`` removes known values too."""
+"""Removes what looks like a credential; a ``Redactor`` with secrets also removes known values."""

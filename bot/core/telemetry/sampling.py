@@ -1,6 +1,7 @@
-"""Values that have to be asked for, asked for in the background: a scrape waits for no query.
+"""Query metric values in the background, so that a scrape runs no query.
 
-What cannot be had is left out of a scrape, so that nobody takes an old value for a present one.
+Values that cannot be read are left out of a scrape, so that nobody takes an old value for a current
+one.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVERY = 5.0
-"""Seconds between two times of asking."""
+"""Seconds between two queries of a source."""
 
 _PATIENCE = 4.0
 
 Read = Callable[[], Awaitable[Iterable[MetricSample]]]
-"""Asks for some values."""
+"""Returns the samples of a source."""
 
 
 @dataclass(slots=True)
@@ -40,29 +41,29 @@ class _Source:
 
 
 class Sampler:
-    """Asks, and remembers until the next time; a Prometheus collector."""
+    """Queries sources and keeps their values until the next query; a Prometheus collector."""
 
     def __init__(self) -> None:
         self._sources: list[_Source] = []
 
     def add(self, name: str, read: Read, every: float = EVERY) -> None:
-        """Ask for these from ``run`` on.
+        """Add a source; it is queried once ``run`` starts.
 
         Args:
-            name: For people.
-            read: Asks; one that takes over four seconds has failed.
-            every: Seconds.
+            name: The source's name, for people and as a label.
+            read: Returns the samples; it fails after four seconds.
+            every: Seconds between two queries.
         """
         self._sources.append(_Source(name, read, every))
 
     async def run(self) -> None:
-        """Ask until cancelled; one source that hangs holds up no other."""
+        """Query the sources until cancelled; a source that hangs delays no other."""
         async with anyio.create_task_group() as tasks:
             for source in self._sources:
                 tasks.start_soon(self._follow, source)
 
     def collect(self) -> Iterable[Metric]:
-        """Return what is known and not old; called by a scrape."""
+        """Return the current values for a scrape, without outdated ones."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         families: dict[SampledMetric, CounterMetricFamily | GaugeMetricFamily] = {}

@@ -1,8 +1,9 @@
-"""Spans: what happened for one message, over all processes that had it in hand.
+"""Tracing: spans of the work for one message, across processes.
 
-Nothing is done, and nothing imported, while no ``Tracer`` is in place; ``exporting`` puts one there. The
-text of a trace's place (``traceparent`` of https://www.w3.org/TR/trace-context/) travels with messages
-and answers on the bus; it never stands on a tape. Attributes hold no text, name or chat of anybody.
+Until ``set_tracer`` installs a ``Tracer`` nothing happens and nothing is imported;
+``otlp.export_traces`` installs one. A span's ``traceparent`` (https://www.w3.org/TR/trace-context/)
+travels with messages and answers on the bus and is never on a tape. Attributes contain nobody's
+text, name or chat.
 """
 
 from __future__ import annotations
@@ -12,47 +13,47 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, Protocol
 
 Value = str | int | float | bool
-"""An attribute's."""
+"""A span attribute's value."""
 
 _NOTED = 10_000
 
 
 class Span(Protocol):
-    """One piece of work in a trace."""
+    """One operation in a trace."""
 
     def set(self, **attributes: Value) -> None:
-        """Say more about it."""
+        """Set attributes."""
         ...
 
     def fail(self, kind: str) -> None:
-        """Say that it failed, by the kind of error."""
+        """Mark it as failed, with the type of error."""
         ...
 
     def end(self) -> None:
-        """Say that it is over, where it was begun by ``begin``."""
+        """End a span that ``start_span`` started."""
         ...
 
 
 class Tracer(Protocol):
-    """Makes spans."""
+    """Creates spans."""
 
     def span(
         self, name: str, parent: str | None, attributes: dict[str, Value]
     ) -> AbstractContextManager[Span]:
-        """Return a span that is the current one in its ``with`` block; see ``span`` below."""
+        """Return a span that is current in its ``with`` block; see ``span`` below."""
         ...
 
     def start_span(self, name: str, parent: str | None, attributes: dict[str, Value]) -> Span:
-        """Return a span that is never the current one; see ``begin`` below."""
+        """Return a span that is never the current one; see ``start_span`` below."""
         ...
 
     def traceparent(self) -> str | None:
-        """Return the place of the current span."""
+        """Return the ``traceparent`` of the current span."""
         ...
 
 
 class _Nothing:
-    """The span that does nothing."""
+    """A span that does nothing."""
 
     def set(self, **attributes: Value) -> None:
         pass
@@ -65,55 +66,55 @@ class _Nothing:
 
 
 class _Tracing:
-    """What is switched on."""
+    """The installed tracer, and the saved traceparents."""
 
     tracer: Tracer | None = None
     noted: ClassVar[OrderedDict[tuple[str, str], str]] = OrderedDict()
 
 
 NOOP_SPAN: Span = _Nothing()
-"""Stands for a span where there is none."""
+"""The span while no tracer is installed."""
 
 _NOTHING_HERE = nullcontext(NOOP_SPAN)
 
 
 def set_tracer(tracer: Tracer | None) -> None:
-    """Make spans from now on, or none any more."""
+    """Install a tracer, or with None disable tracing."""
     _Tracing.tracer = tracer
     _Tracing.noted.clear()
 
 
 def tracing_enabled() -> bool:
-    """Say whether spans are made."""
+    """Return whether a tracer is installed."""
     return _Tracing.tracer is not None
 
 
 def span(name: str, parent: str | None = None, **attributes: Value) -> AbstractContextManager[Span]:
-    """Return a span around a ``with`` block; an exception ends it as failed, by its kind.
+    """Return a span for a ``with`` block; an exception marks it as failed, with its type.
 
     Args:
-        name: What is done, one of few.
-        parent: The place in a trace under which it stands; by default the current span's.
-        attributes: What it is done to, with which bounds.
+        name: The operation, one of few names.
+        parent: The ``traceparent`` of the parent span; by default the current span's.
+        attributes: The span's attributes.
     """
     tracer = _Tracing.tracer
     return _NOTHING_HERE if tracer is None else tracer.span(name, parent, attributes)
 
 
 def start_span(name: str, parent: str | None = None, **attributes: Value) -> Span:
-    """Return a span that ends elsewhere than it began: ``Span.end`` must be called."""
+    """Start a span that ends elsewhere: ``Span.end`` must be called."""
     tracer = _Tracing.tracer
     return NOOP_SPAN if tracer is None else tracer.start_span(name, parent, attributes)
 
 
 def current_traceparent() -> str | None:
-    """Return the place of the current span, for whoever goes on with it; None where there is none."""
+    """Return the current span's ``traceparent``, to continue the trace; None without a span."""
     tracer = _Tracing.tracer
     return None if tracer is None else tracer.traceparent()
 
 
 def save_traceparent(session: str, about: str, traceparent: str | None) -> None:
-    """Keep the place of what a message or a turn was traced as, for ``noted``."""
+    """Save the ``traceparent`` of a message or turn, for ``find_traceparent``."""
     if traceparent is None or _Tracing.tracer is None:
         return
     noted = _Tracing.noted
@@ -124,6 +125,6 @@ def save_traceparent(session: str, about: str, traceparent: str | None) -> None:
 
 
 def find_traceparent(session: str, *about: str | None) -> str | None:
-    """Return the place that was noted for the first of these messages or turns that has one."""
+    """Return the ``traceparent`` saved for the first of these messages or turns that has one."""
     found = (_Tracing.noted.get((session, one)) for one in about if one is not None)
     return next((place for place in found if place is not None), None)

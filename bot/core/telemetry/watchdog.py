@@ -1,15 +1,16 @@
-"""Notices when the event loop does not turn, says where it stands, and lets the process be stopped.
+"""Detect a blocked event loop, log where it is blocked, and let the process be stopped.
 
-Rule 1: a task on the loop gives a sign of life every second; a thread looks for it.
-Rule 2: only time counts in which this process could run. What stopped the whole process (SIGSTOP, a
-    suspended or starved machine) stopped the thread as well, and used no processor.
-Rule 3: C code such as ``re`` may hold the interpreter's lock without end, and then no thread runs; but it runs
-    signal handlers. A timer of the processor time used sends such a signal: its handler tells what the loop
-    was doing, and lets the threads run.
-Rule 4: while this process has nearly used up the memory there is a mark in the home folder: the kernel may kill it
-    at any moment, and says so to nobody.
-Rule 5: what is stopped meanwhile ends, since nothing on the loop can stop it, and so does what stands for long:
-    whoever started the process starts it again. The record of what it was doing stays behind.
+Rule 1: a task on the loop beats every second; a thread checks it.
+Rule 2: only time in which this process could run counts. What stopped the whole process (SIGSTOP, a
+    suspended or starved machine) stopped the thread as well, and used no processor time.
+Rule 3: C code such as ``re`` may hold the interpreter's lock without end, and then no thread runs;
+    but it runs signal handlers. A timer of processor time sends such a signal: its handler records
+    what the loop was doing, and lets the threads run.
+Rule 4: while this process has nearly used up memory there is a mark in the home folder: the kernel
+    may kill it at any moment, without notice.
+Rule 5: a blocked process ends when it is asked to stop, since nothing on the loop can stop it, and
+    it ends by itself when it is blocked for long: its supervisor starts it again. The record of its
+    work stays behind.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ _KILOBYTE = 1_024
 
 
 def memory_is_low(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> bool:
-    """Say whether it holds nine tenths of its group's limit, or half of a machine of which hardly any is left.
+    """Return whether this process has nearly used up memory.
 
-    Where the system does not tell, it is not.
+    That is, it uses nine tenths of its control group's limit, or half of a machine that has hardly
+    any left. If the system reports nothing, memory is not low.
 
     Args:
-        proc: Where the kernel tells of processes and memory.
-        groups: Where it tells of control groups.
+        proc: The proc file system.
+        groups: The cgroup file system.
     """
     held = _lines(proc / "self" / "status").get("VmRSS", 0)
     limit = _limit(proc, groups)
@@ -59,7 +61,7 @@ def memory_is_low(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgrou
 
 
 def _lines(path: Path) -> dict[str, int]:
-    """Return the figures of a file of lines such as ``VmRSS:  12 kB``, in bytes."""
+    """Return the values of a file with lines such as ``VmRSS:  12 kB``, in bytes."""
     found: dict[str, int] = {}
     with suppress(OSError):
         for line in path.read_text("ascii", "replace").splitlines():
@@ -71,7 +73,7 @@ def _lines(path: Path) -> dict[str, int]:
 
 
 def _limit(proc: Path, groups: Path) -> int:
-    """Return the limit of the process's group in bytes, of either version; 0 where there is none."""
+    """Return the memory limit of the process's cgroup (v1 or v2) in bytes; 0 without one."""
     own = ""
     with suppress(OSError):
         for line in (proc / "self" / "cgroup").read_text("utf-8", "replace").splitlines():
@@ -92,21 +94,21 @@ def _limit(proc: Path, groups: Path) -> int:
 logger = logging.getLogger(__name__)
 
 STALLED = 5.0
-"""Seconds without a turn of the loop that are a hang, and in which a process that hangs may still stop cleanly."""
+"""Seconds without a beat after which the loop counts as blocked."""
 
 ENDED = 60.0
-"""Seconds without a turn of the loop after which the process ends by itself."""
+"""Seconds without a beat after which the process ends by itself."""
 
 RECORD = "hang.json"
-"""The file in the home folder that says what a process that hangs is doing."""
+"""File in the home folder with the work of a blocked process."""
 
 _BEAT = 1.0
 _LOOK = 0.25
 _LATE = 1.0
-"""Seconds between two looks of the thread beyond which only the processor time that was used counts."""
+"""Seconds between two checks beyond which only used processor time counts."""
 
 _PROCESSOR = 2.0
-"""Seconds of processor time without a sign of life after which the signal is sent."""
+"""Seconds of processor time without a beat after which the signal is sent."""
 
 _YIELDED = 0.05
 _LOGGED = 2.0
@@ -117,10 +119,10 @@ class Watchdog:
     """Watches the event loop of the main thread.
 
     Args:
-        folder: Where the record of a hang is written; None writes none.
-        stalled: Seconds without a turn that are a hang.
+        folder: The folder for the record of a hang; None writes none.
+        stalled: Seconds without a beat after which the loop counts as blocked.
         ended: Seconds after which the process ends by itself.
-        low_memory: Says whether the process has nearly used up the memory.
+        low_memory: Returns whether the process has nearly used up memory.
     """
 
     def __init__(
@@ -145,7 +147,7 @@ class Watchdog:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Watch the loop meanwhile."""
+        """Watch the loop while the context is open."""
         self._loop_thread = threading.current_thread()
         with ExitStack() as stack:
             if self._folder is not None:
@@ -168,9 +170,9 @@ class Watchdog:
                     signal.signal(signal.SIGVTALRM, before)
 
     def handle_signals(self, *signals: signal.Signals) -> None:
-        """Hear of signals that asyncio handles, too, which it does only when the loop turns.
+        """Notice signals for asyncio even while the loop is blocked.
 
-        asyncio learns of them through its wake-up descriptor; the handler itself does nothing.
+        asyncio gets them through its wake-up descriptor; the handler only notes the stop.
         """
         for one in signals:
             signal.signal(one, self._on_stop)
@@ -192,7 +194,7 @@ class Watchdog:
                 signal.setitimer(signal.ITIMER_VIRTUAL, _PROCESSOR, _BEAT)
             await anyio.sleep(_BEAT)
 
-    # In signal handlers, which interrupt whatever the loop's thread does.
+    # In signal handlers, which interrupt the loop's thread.
 
     def _on_processor(self, _: int, __: FrameType | None) -> None:
         self._doing = self._beats, current_work()
@@ -255,7 +257,7 @@ class Watchdog:
                 self._stack(),
             )
             if self._loop_thread is threading.main_thread():
-                # In code that waits, too, the handler tells what for.
+                # The timer does not run while code waits: send the signal to learn its work.
                 signal.pthread_kill(self._loop_thread.ident or 0, signal.SIGVTALRM)
         if not self._recorded and self._doing is not None and self._doing[0] == self._beats:
             self._recorded = True
@@ -271,7 +273,7 @@ class Watchdog:
             return
         messages = list(work.messages())
         logger.error("it works for session %s, messages %s", work.session, messages or "(none)")
-        # Not synced: what a process wrote outlives it, and a power loss is no message's fault.
+        # Not synced: the file outlives the process, and a power loss is no message's fault.
         line = json.dumps({"session": work.session, "messages": messages, "at": time.time()})
         try:
             descriptor = os.open(self._record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -300,7 +302,7 @@ class Watchdog:
 
 
 def _flush_log(seconds: float) -> None:
-    """Give the thread that writes the log time for what waits."""
+    """Give the logging thread time to write what is queued."""
     until = time.monotonic() + seconds
     waiting = [
         one.queue

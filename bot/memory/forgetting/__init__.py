@@ -1,1 +1,1 @@
-"""What goes where a person wants something forgotten: found, told, and replaced by tombstones."""
+"""Permanent erasure on request: find what repeats a text or fact, ask, and write tombstones."""

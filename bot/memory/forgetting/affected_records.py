@@ -1,4 +1,4 @@
-"""How much of what the memory bus holds a request to forget is about. Pure."""
+"""Count the compartment records of the memory bus that an erasure changes. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.memory.forgetting.bus_scrubber import BusScrubber
 AffectedRecordKind = Literal["value", "belief", "notes"]
 
 AffectedRecordKey = tuple[str, AffectedRecordKind, str]
-"""A tape, what the record is, and its key or id there."""
+"""Tape, kind of record, and the record's key or id on that tape."""
 
 _KINDS: tuple[tuple[str, AffectedRecordKind, str, tuple[str, ...]], ...] = (
     ("references", "value", "key", ("key", "value")),
@@ -19,17 +19,17 @@ _KINDS: tuple[tuple[str, AffectedRecordKind, str, tuple[str, ...]], ...] = (
     ("problems", "notes", "id", ("name", "summary")),
     ("working", "notes", "problem", ()),
 )
-"""Where records are, what they are, what names them, and what of them is words; of none all is."""
+"""Field of the compartments, kind, field with the id, and fields with text; empty means all fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffectedRecordCounts:
-    """How many records of the memory bus lose words.
+    """Number of records of the memory bus that lose text.
 
     Attributes:
-        values: Shared values, each once for all its versions.
+        values: Shared values; all versions of one value count once.
         beliefs: Conclusions, heuristics, policies and summaries.
-        notes: Problems, each with its working set.
+        notes: Problems; each counts once, together with its working set.
     """
 
     values: int = 0
@@ -38,27 +38,27 @@ class AffectedRecordCounts:
 
     @classmethod
     def count(cls, records: Collection[AffectedRecordKey]) -> AffectedRecordCounts:
-        """Count records."""
+        """Count records by kind."""
         kinds = [kind for _, kind, _ in records]
         return cls(kinds.count("value"), kinds.count("belief"), kinds.count("notes"))
 
     @classmethod
     def from_json(cls, record: object) -> AffectedRecordCounts:
-        """Return what JSON tells; nothing where it tells of none."""
+        """Parse ``as_json`` output; return zeros for anything else."""
         if not isinstance(record, list) or [type(one) for one in record] != [int, int, int]:
             return cls()
         return cls(*record)
 
     def __bool__(self) -> bool:
-        """Say whether there are any."""
+        """Return whether any count is above zero."""
         return bool(self.values or self.beliefs or self.notes)
 
     def as_json(self) -> list[int]:
-        """Return it as JSON."""
+        """Return the counts as a JSON list: values, beliefs, notes."""
         return [self.values, self.beliefs, self.notes]
 
     def descriptions(self) -> list[str]:
-        """Return it in words, a part for each kind."""
+        """Return one phrase for each kind that has records."""
         counted = (
             (self.values, "a shared value", f"{self.values} shared values"),
             (self.beliefs, "a belief", f"{self.beliefs} beliefs"),
@@ -73,12 +73,12 @@ NO_AFFECTED_RECORDS = AffectedRecordCounts()
 def find_affected_records(
     tape: str, data: dict[str, Any], scrubber: BusScrubber
 ) -> Iterator[tuple[AffectedRecordKey, dict[str, Any]]]:
-    """Yield the records that lose words, each with what it is now: evidence that goes is no words.
+    """Yield each record that loses text, with its present content; lost evidence does not count.
 
     Args:
-        tape: That holds them.
-        data: Of a change, or a whole state of the compartments.
-        scrubber: Of the tape.
+        tape: The tape that holds the records.
+        data: The data of a change, or a whole state of the compartments.
+        scrubber: The scrubber of that tape.
     """
     fresh = scrubber.scrub_records(data)
     for field, kind, name, words in _KINDS:

@@ -1,10 +1,10 @@
-"""Erased words in the records of the memory bus. Pure.
+"""Remove erased text from the memory bus's records. Pure.
 
-Rule 1: a record keeps its id, its dates, its versions and its causes; what of it holds the words goes.
-Rule 2: a record goes by what it says itself, whatever stands beside it in its entry: so the changes on a
-    tape and the whole states after them still agree.
-Rule 3: a belief that rests on nothing that is left goes like a fact; a shared value of which the source is
-    erased is marked as stale.
+Rule 1: a record keeps its id, dates, versions and causes; only its fields with erased text are cleared.
+Rule 2: each record is scrubbed by its own content alone, not by its entry's: so the changes on a tape
+    still agree with the snapshots after them.
+Rule 3: a belief without remaining evidence is erased like a fact; a shared value whose source is erased is
+    marked as stale.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _LINKS = frozenset(
     | {"requested", "restores"}
 )
 _FORM = frozenset({"text", "if", "then", "a", "d", "why"})
-"""Keys of what a belief says, and of an item of a working set: nobody's words."""
+"""Keys in a belief's content and in a working set's items that are structure, not text."""
 
 _NO_WORDS = frozenset({"confidence", "fact"})
 
 
 @dataclass(frozen=True, slots=True)
 class BusScrubber:
-    """Scrubs what the compartments of one tape hold.
+    """Remove erased text from the compartments of one tape.
 
     Attributes:
-        scrubber: Knows the words.
-        facts: Numbers of the tape's facts that are erased.
-        entries: Tapes and ids of entries that are erased.
-        patterns: Ids of the tape's beliefs that are erased.
-        texts: What the erased facts said, folded: an item that says just that goes with them.
+        scrubber: Finds and replaces the erased text.
+        facts: Numbers of the tape's erased facts.
+        entries: Tapes and ids of erased entries.
+        patterns: Ids of the tape's erased beliefs.
+        texts: Texts of the erased facts, normalized and padded; an item equal to one of them is removed.
     """
 
     scrubber: Scrubber
@@ -52,7 +52,7 @@ class BusScrubber:
     texts: Collection[str] = ()
 
     def scrub_change(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the data of a change without what is erased; its whole state is left."""
+        """Return a change's data without erased text; leave its ``state`` as it is."""
         fresh = {**data, **self.scrub_records(data)}
         for key, value in data.items():
             if key in _LINKS or key in _RECORDS:
@@ -64,17 +64,17 @@ class BusScrubber:
         return fresh
 
     def scrub_state(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Return a whole state of the compartments without what is erased."""
+        """Return a whole state of the compartments without erased text."""
         fresh = {**state, **self.scrub_records(state)}
         if isinstance(versions := state.get("versions"), dict):
             fresh["versions"] = self._versions(versions, state)
         if fresh.get("references") != state.get("references"):
-            # Keys that lost their words may have become the same: the newest stands last, and counts.
+            # Scrubbed keys may have become equal: the newest must come last, for the last one counts.
             fresh["references"].sort(key=lambda one: one.get("entry", 0))
         return fresh
 
     def scrub_records(self, data: dict[str, Any]) -> dict[str, list[Any]]:
-        """Return the records of a change, or of a whole state, without what is erased."""
+        """Return the records of a change or a whole state without erased text."""
         scrubs = (
             self.scrub_problem,
             self.scrub_working_set,
@@ -88,7 +88,7 @@ class BusScrubber:
         }
 
     def scrub_problem(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a problem: a name that holds the words is its id."""
+        """Return a problem without erased text; an erased name is replaced by a mark and the id."""
         name, summary = record.get("name"), record.get("summary")
         wording = self.scrubber.scrub_texts([str(name or ""), str(summary or "")])
         if wording is None:
@@ -101,7 +101,7 @@ class BusScrubber:
         return fresh
 
     def scrub_working_set(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a working set without items that hold the words; drafts of that kind are empty."""
+        """Return a working set without the items that hold erased text; drafts become empty."""
         fresh = {**record}
         for field in WORKING_FIELDS:
             held = record.get(field)
@@ -122,7 +122,10 @@ class BusScrubber:
         return fresh
 
     def scrub_reference(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a version of a shared value: what holds the words has none; of a list, items go."""
+        """Return a shared value's version without erased text.
+
+        A matching key or value clears the value; a list of strings loses its matching items only.
+        """
         key, value, source = (record.get(name) for name in ("key", "value", "source"))
         fresh = {**record}
         if isinstance(key, str) and self.scrubber.scrub_texts([key]) is not None:
@@ -140,7 +143,7 @@ class BusScrubber:
         return fresh
 
     def scrub_belief(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a belief: one that holds the words, or rests on nothing any more, says nothing."""
+        """Return a belief without erased evidence; clear it if it matches or has no evidence left."""
         evidence = record.get("evidence")
         rests_on = evidence if isinstance(evidence, list) else []
         left = [one for one in rests_on if not self._is_gone(one)]
@@ -153,7 +156,7 @@ class BusScrubber:
         return fresh
 
     def _versions(self, versions: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """Return which entry records which version, keys named as their records are."""
+        """Return the map of versions to entries, under the keys of the scrubbed records."""
         known = {
             one["key"]: self.scrub_reference(one)["key"]
             for one in state.get("references") or ()
@@ -200,11 +203,11 @@ class BusScrubber:
 
 
 def find_baseless_beliefs(compartments: Compartments, scrubber: BusScrubber) -> frozenset[str]:
-    """Return the ids of all beliefs that go: by their words, or since nothing is left that they rest on.
+    """Return the ids of all beliefs to erase, by their text or because no evidence of them remains.
 
     Args:
-        compartments: As they are now.
-        scrubber: Of their tape; the beliefs that it knows of do not count.
+        compartments: The present compartments of a tape.
+        scrubber: The scrubber of that tape; its ``patterns`` are ignored.
     """
     gone: frozenset[str] = frozenset()
     while True:
@@ -220,12 +223,12 @@ def find_baseless_beliefs(compartments: Compartments, scrubber: BusScrubber) -> 
 
 
 def _nameless(record: dict[str, Any]) -> str:
-    # The same for all versions of a key, also where a kill left some of them as they were.
+    # Equal for all versions of a key, even if a kill interrupted the erasure between two of them.
     return f"{ERASED_TEXT} {record.get('created')}"
 
 
 def _told(item: Any) -> Iterator[str]:
-    """Yield all texts of an item, without the names that its form has."""
+    """Yield all texts of an item, without its structural keys."""
     if not isinstance(item, dict):
         yield from texts_in_value(item)
         return

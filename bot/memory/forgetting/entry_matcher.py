@@ -1,13 +1,13 @@
-"""What of some tapes a request to forget is about. Pure.
+"""Match tape entries, facts and compartment records against an erasure query. Pure.
 
-Rule 1: a fact goes with what it took the place of, with what took its place and repeats it, and with the
-    messages that it rests on.
-Rule 2: a person's message goes with its edits, and with the turns that answered it: what was called,
-    what came back, what was said.
-Rule 3: by words, every fact and every message of a person goes that holds all of them, and every record of
-    the memory bus.
-Rule 4: entries are shown in the order of their tape; where something found late bears on what came
-    before, all are shown once more.
+Rule 1: erasing a fact erases the facts it replaced, its successors that repeat it, and the messages that
+    are its evidence.
+Rule 2: erasing a person's message erases its edits and the turns that answered it: tool calls, results
+    and replies.
+Rule 3: a query by words matches every fact, every message of a person and every record of the memory bus
+    that holds all of them.
+Rule 4: entries are passed in the order of their tape; if a late match affects earlier entries, the
+    caller makes another pass.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bot.memory.turn_fold import COMMAND
 from bot.tape.entries import TapeEntry
 
 EntryLocation = tuple[str, int]
-"""A tape, and the id of an entry there."""
+"""Tape name and entry id."""
 
 _TURNS = frozenset({TURN_START, TURN_END, LOOP_STEP})
 _SHOWN = 5
@@ -50,55 +50,56 @@ _SHORTEST_LINE, _LONGEST_LINE = 12, 300
 
 @dataclass(frozen=True, slots=True)
 class ErasureRights:
-    """What of a tape a person may have erased.
+    """What a person may erase from a tape.
 
     Attributes:
-        everything: It is their own chat, or they own the bot.
-        identities: Their identities, as ``telegram:42``; none where it is not one person who asks.
+        everything: The person asks in their own chat or owns the bot.
+        identities: The person's identities, such as ``telegram:42``; empty if several people ask.
     """
 
     everything: bool
     identities: frozenset[str] = frozenset()
 
     def may_erase_fact(self, fact: Fact) -> bool:
-        """Say whether they may have a fact erased: all of it rests on their own words."""
+        """Return whether the person may erase a fact: all its evidence is their own messages."""
         own = [identity_at(one.tape, one.sender) in self.identities for one in fact.evidence]
         return self.everything or (bool(own) and all(own))
 
     def may_erase_message(self, tape: str, entry: TapeEntry) -> bool:
-        """Say whether they may have a message on a tape erased."""
+        """Return whether the person may erase a message on a tape."""
         return self.everything or identity_at(tape, sender_id(entry)) in self.identities
 
 
 @dataclass(slots=True)
 class ErasureMatcher:
-    """Finds what is to go, tape by tape.
+    """Collect what a query erases, entry by entry and tape by tape.
 
     Attributes:
-        query: What was asked for.
-        rights: Of whoever asked.
-        home: The tape on which the facts' numbers count.
-        facts: Facts that go, by their scope's tape and their number.
-        evidence: Entries that go since facts rest on them.
-        messages: Entries of people's words that go.
-        inbound: Platform ids of those, by tape.
-        turns: Turns that answered them, by tape.
-        uncounted: Those of them that asked for it, or are erased already.
-        blobs: Files that came with them.
-        matcher: What they say, and the facts.
-        lines: The same line by line, as it was written; short ones say nothing.
-        listed_messages: The first of the messages.
-        affected_records: Records of the memory bus that hold all the words, by their ids.
-        repeated: Other entries that hold all the words.
-        not_permitted: Facts and messages that are somebody else's.
-        redactions: Messages that lose only the words about what goes, by what is left of each.
-        unredactable: Those that were to, and go whole: no word tells the two apart.
-        keeps_something: Something that holds all the words is kept.
-        kept_fact_texts: Texts of facts that stay and rest on the same messages.
-        needs_another_pass: Something was found that may bear on entries shown before.
-        request_message_ids: Platform ids of the messages that asked for it, on the tape of ``asked``.
-        request_location: The entry that asked for it, a command or a tool's call.
-        request_turn: Its turn.
+        query: What to erase and what to keep of it.
+        rights: What the person who asks may erase.
+        home: Tape of the scope whose fact numbers the query uses.
+        facts: Facts to erase, by scope tape and number.
+        evidence: Entries to erase as evidence of erased facts, or as messages that an edit replaced.
+        messages: Entries to erase: people's messages and commands, and what answers them.
+        inbound: Platform ids of the erased messages, by tape.
+        turns: Turns that answered the erased messages, by tape.
+        uncounted: Erased messages that made the request or were erased before.
+        blobs: Files attached to the erased messages.
+        matcher: Words and passages of the erased facts and messages.
+        lines: Lines of these texts as written, without short ones.
+        listed_messages: The first erased messages, for display.
+        affected_records: Records of the memory bus that hold all the words of the query.
+        repeated: Other entries that hold all the words of the query.
+        not_permitted: Matching facts and messages that the person may not erase.
+        redactions: Messages that lose only some words, with the text that remains.
+        unredactable: Messages that should lose only some words but are erased whole: no word separates
+            what to erase from what to keep.
+        keeps_something: The person keeps something that holds all the words of the query.
+        kept_fact_texts: Texts of facts that stay and cite the same messages as erased ones.
+        needs_another_pass: A match may affect entries that were passed before.
+        request_message_ids: Platform ids of the messages that made the request, on its tape.
+        request_location: The entry that made the request: a command or a tool call.
+        request_turn: The turn of that entry.
     """
 
     query: ErasureQuery
@@ -130,7 +131,7 @@ class ErasureMatcher:
     _cutter: MessageRedactor | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Make what knows records that hold the words."""
+        """Build the scrubber that finds compartment records with the words of the query."""
         wanted = (
             self.query if self.rights.everything and not self.kept.keeps_records else ErasureQuery()
         )
@@ -139,12 +140,12 @@ class ErasureMatcher:
 
     @property
     def kept(self) -> KeptContent:
-        """What is kept of what was found."""
+        """What the person keeps of the matches."""
         return self.query.kept
 
     @property
     def redactor(self) -> MessageRedactor:
-        """What cuts the words about the facts that go out of messages; made once all facts are chosen."""
+        """Redactor of messages that stay in part; first read after all facts are chosen."""
         if self._cutter is None:
             gone = tuple(fact.text for fact in self.facts.values() if fact.text)
             self._cutter = MessageRedactor(gone, self.kept_fact_texts, self.query.text_matcher())
@@ -152,19 +153,19 @@ class ErasureMatcher:
 
     @property
     def message_count(self) -> int:
-        """How many messages are still to go, but for those that asked for it."""
+        """Number of entries to erase, without ``uncounted``."""
         return len(self.messages - self.uncounted)
 
     def loses_command(self, entry: TapeEntry) -> bool:
-        """Say whether a command holds all the words, and so loses them."""
+        """Return whether a command holds all the words of the query, and so is scrubbed."""
         return self.rights.everything and self.query.matches(entry_texts(entry))
 
     def choose_facts(self, scope: str, facts: Mapping[int, Fact]) -> None:
-        """Choose among the facts of a scope.
+        """Choose the facts of a scope that the query erases.
 
         Args:
-            scope: Its tape.
-            facts: All that were ever there, by number.
+            scope: Tape of the scope.
+            facts: All facts the scope ever had, by number.
         """
         chosen: set[int] = set()
         if scope == self.home:
@@ -189,7 +190,7 @@ class ErasureMatcher:
                 self.not_permitted.add((scope, number))
 
     def _keep(self, kept: set[int], going: set[int], facts: Mapping[int, Fact]) -> None:
-        """Keep facts of the home scope; know what those say that rest on the same messages."""
+        """Keep facts of the home scope; collect the texts that stay and cite the same messages."""
         self.keeps_something = self.keeps_something or any(
             self.query.matches([facts[one].text]) for one in kept
         )
@@ -204,7 +205,7 @@ class ErasureMatcher:
         )
 
     def add_fact(self, scope: str, fact: Fact) -> None:
-        """Take a fact that goes, with what it rests on."""
+        """Erase a fact together with its evidence."""
         self.facts[scope, fact.id] = fact
         for text in (fact.text, *(one.quote for one in fact.evidence)):
             self.matcher.add_text(text, passage=True)
@@ -212,12 +213,12 @@ class ErasureMatcher:
         self._rests_on(fact.evidence)
 
     def match_entry(self, tape: str, entry: TapeEntry, origins: Sequence[str] = ()) -> None:
-        """Look at an entry.
+        """Match one entry and record whether it is erased.
 
         Args:
-            tape: That holds it.
+            tape: The tape that holds the entry.
             entry: The entry.
-            origins: The tapes that it was copied from, where this one is a fork.
+            origins: The tapes that the entry was copied from, if the tape is a fork.
         """
         if entry.kind == "event" and entry.name == FACTS_EVENT:
             self._record(tape, entry)
@@ -236,14 +237,14 @@ class ErasureMatcher:
                 self._take(tape, entry)
 
     def _follows(self, tape: str, entry: TapeEntry) -> bool:
-        """Say whether an entry answers one that goes, where the tape knows of no turns."""
+        """Return whether an entry answers an erased one on a tape that records no turns."""
         if is_persons_entry(entry):
             self._after = ""
         answers = entry.kind in ("message", "tool_call", "tool_result")
         return answers and self._after == tape and "turn" not in entry.meta
 
     def _repeats(self, tape: str, entry: TapeEntry) -> bool:
-        """Say whether an entry that is no person's message holds all the words asked for."""
+        """Return whether an entry other than a person's message holds all the words of the query."""
         if (
             not self.query.searches_words
             or (tape, entry.id) == self.request_location
@@ -270,7 +271,7 @@ class ErasureMatcher:
         return entry.kind == "message" and self.query.matches(message_texts(entry))
 
     def _is_kept(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
-        """Say whether a message stays, if it does without the words about what goes."""
+        """Return whether a message stays, redacted if it is evidence of an erased fact."""
         place = (tape, entry.id)
         asking = (
             tape == self.request_location[0]
@@ -295,13 +296,13 @@ class ErasureMatcher:
         return True
 
     def _is_spared(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
-        """Say whether a message does not go whole: it was kept, or is none of those that were picked."""
+        """Return whether a message is not erased whole: the person kept it or did not pick it."""
         places = {(one, entry.id) for one in (tape, *origins)}
         if not places.isdisjoint(self.kept.erased_messages):
             return False
         if not places.isdisjoint(self.kept.messages):
             return True
-        # An edit of what goes whole goes with it.
+        # An edit is erased with the message that it edits.
         inbound = self.inbound.get(tape, ())
         chained = entry.meta.get("inbound") in inbound or entry.meta.get("edits") in inbound
         chained = chained or (tape, replaced_entry_id(entry) or 0) in self.messages
@@ -361,7 +362,7 @@ class ErasureMatcher:
                 self.turns.setdefault(tape, set()).add(turn)
 
     def _record(self, tape: str, entry: TapeEntry) -> None:
-        """Take in what the facts that go rested on, also what is not kept of it since."""
+        """Add the evidence of erased facts, also evidence that their later versions dropped."""
         for operation in entry.data.get("ops", ()):
             if not isinstance(operation, dict):
                 continue
@@ -373,13 +374,13 @@ class ErasureMatcher:
                         self._rests_on(evidence_list_from_json(operation.get("cites")))
 
     def _hold(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> None:
-        """Take in what the memory bus holds; a copy on a fork is nothing more."""
+        """Add the matching compartment records; skip copies on a fork."""
         if entry.name != BUS_EVENT or origins or not self.query.searches_words:
             return
         for record, data in find_affected_records(tape, entry.data, self._bus):
             self.affected_records.add(record)
             if tape == WORKSPACE_SCOPE:
-                # Everybody has been shown it: on their tapes it is known by what it says.
+                # Every session's prompt showed it: on other tapes only its text identifies it.
                 key = [one for one in (str(data.get("key")),) if self.query.matches([one])]
                 for text in (*key, *texts_in_value(data.get("value", data.get("content")))):
                     self.matcher.add_text(text, passage=True)
@@ -392,17 +393,17 @@ class ErasureMatcher:
 
 
 def is_persons_entry(entry: TapeEntry) -> bool:
-    """Say whether an entry holds a person's own words: a message, or a command."""
+    """Return whether an entry holds a person's own words: a user message or a command."""
     if entry.kind == "message":
         return entry.payload.get("role") == "user"
     return entry.kind == "event" and entry.name == COMMAND
 
 
 def message_texts(entry: TapeEntry) -> list[str]:
-    """Return what a message says, with what it quotes and what its files say."""
+    """Return the texts of a message or command, with its quotation and its attachments."""
     if is_erased(entry):
         return []
-    # Of a command the first word is its form: no word of the person's own.
+    # A command's first word is the subcommand, not the person's own text.
     command = str(entry.data.get("arguments") or "").partition(" ")[2]
     found = [str(entry.payload.get("content") or command)]
     if isinstance(quote := entry.meta.get("quote"), str):

@@ -1,7 +1,7 @@
-"""Looks through all tapes that a person's memory rests on for what they want forgotten.
+"""Collect what an erasure would remove, from every tape that a person's memory cites.
 
-Tapes are read from end to end, a piece at a time, and looked at in a thread: nobody else waits, and of
-a tape no more is in memory than a piece and what is to go.
+Tapes are read from end to end in batches and matched in a thread: the event loop stays free, and only
+one batch and the matches are in memory.
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class ErasurePreview:
-    """What was found.
+    """The result of a search: what an erasure would remove, and the plan that removes it.
 
     Attributes:
-        plan: What stands in the place of what.
-        sources: The tapes, each as far as it was read.
-        facts: Facts of the home scope that would go, by number.
-        ended: Numbers of those that only repeat what goes, and are believed no more.
-        facts_of_same_message: Numbers of those that do not hold the words asked for, but rest on a message that does.
-        listed_messages: The first messages that would go.
-        message_locations: Where each of these is.
-        message_count: How many there are.
-        affected_records: How many records of the memory bus lose words.
-        repeated: How many other entries hold all the words asked for.
-        not_permitted_count: How many facts and messages are somebody else's.
-        blobs: Files that came with the messages.
-        lines: What people said and what was believed, as it was written.
-        redacted_texts: What is left of the messages that lose only some of their words.
-        unredactable_count: How many messages were to lose only some of their words, and go whole.
-        facts_without_evidence: Facts that stay, and that nothing is left of which they rest on.
+        plan: The replacement of each entry.
+        sources: The tapes that the erasure goes through.
+        facts: Facts of the home scope that would be erased, by number.
+        ended: Numbers of ended facts that are erased only because they repeat the erased text.
+        facts_of_same_message: Numbers of erased facts without the words of the query, which cite a
+            message that holds them.
+        listed_messages: The first messages that would be erased.
+        message_locations: Tape and id of each listed message.
+        message_count: Number of messages that would be erased.
+        affected_records: Numbers of records of the memory bus that lose text.
+        repeated: Number of other entries that hold all the words of the query.
+        not_permitted_count: Number of matching facts and messages that the person may not erase.
+        blobs: Files attached to the erased messages.
+        lines: Lines of the erased messages and facts as written.
+        redacted_texts: Remaining texts of the messages that lose only some words.
+        unredactable_count: Number of messages that should lose only some words but are erased whole.
+        facts_without_evidence: Facts that stay although all their evidence is erased.
     """
 
     plan: ErasurePlan
@@ -85,7 +86,7 @@ class ErasurePreview:
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing was found but the request."""
+        """Whether nothing was found except the request itself."""
         believed = any(fact.text for fact in self.plan.facts.values())
         return not (
             believed
@@ -98,12 +99,12 @@ class ErasurePreview:
 
 @dataclass(slots=True)
 class CandidateCollector:
-    """Looks for what a person wants forgotten.
+    """Search the tapes for what a person wants erased.
 
     Attributes:
-        memory: Of the session in which they ask.
-        rights: Theirs.
-        owner: They own the bot: what everybody reads goes, too.
+        memory: Memory of the session in which the person asks.
+        rights: What the person may erase.
+        owner: The person owns the bot, so the workspace's facts and records are searched, too.
     """
 
     memory: LongTermMemory
@@ -113,18 +114,18 @@ class CandidateCollector:
 
     @property
     def store(self) -> TapeStore:
-        """Where the tapes are."""
+        """The store of the session's tape."""
         return self.memory.tape.store
 
     async def collect(
         self, wanted: ErasureQuery, asked: TapeEntry | None = None, asking: Iterable[str] = ()
     ) -> ErasurePreview:
-        """Find what would go; nothing is changed.
+        """Find what would be erased, without changing anything.
 
         Args:
-            wanted: What is asked for.
-            asked: The entry of the session's tape that asks for it, a command or a tool's call.
-            asking: Platform ids of the messages that led to it.
+            wanted: The query.
+            asked: The entry of the session's tape that made the request: a command or a tool call.
+            asking: Platform ids of the messages that led to the request.
 
         Raises:
             TapeError: A tape cannot be read.
@@ -142,14 +143,14 @@ class CandidateCollector:
         await self._find(finding, sources)
         if self._is_everybodys(finding):
             names = {one.name for one in sources}
-            # Who is who, and who is logged in, is told by ids and names alone, and goes by them.
+            # The tapes of identities and logins hold ids and names only, no text to erase.
             names |= {IDENTITIES_TAPE, LOGINS_TAPE}
             others = [one for one in await self.store.list_tapes() if one not in names]
             sources += [SourceTape(one, own=False) for one in others]
         return await self._plan(finding, sources, scopes)
 
     def _is_everybodys(self, finding: ErasureMatcher) -> bool:
-        """Say whether something goes that everybody reads, and that is on all tapes then."""
+        """Return whether a workspace fact or record is erased: every tape may repeat these."""
         if any(one[0] == WORKSPACE_SCOPE for one in (*finding.facts, *finding.affected_records)):
             return True
         scrubber = BusScrubber(Scrubber(finding.matcher, finding.query))
@@ -170,7 +171,7 @@ class CandidateCollector:
         home = self.memory.home
         found: dict[str, Mapping[int, Fact]] = {home.name: dict(home.fold.facts)}
         for identity in self._identities():
-            # What was believed before they were joined is there as it was, and comes back if they part.
+            # Each identity's own scope keeps its facts from before the link; unlinking restores them.
             before = self.memory.scopes.identity_scope(identity)
             await before.open()
             found.setdefault(before.name, dict(before.fold.facts))
@@ -185,7 +186,7 @@ class CandidateCollector:
     def _choose_shared(
         self, finding: ErasureMatcher, scopes: dict[str, Mapping[int, Fact]]
     ) -> None:
-        """Choose the copies of chosen facts that everybody reads, and those of joined identities."""
+        """Choose the copies of chosen facts in the workspace and in linked identities' scopes."""
         texts = {
             pad_words(normalize_for_match(one.text)) for one in finding.facts.values() if one.text
         }
@@ -196,11 +197,11 @@ class CandidateCollector:
                     finding.add_fact(scope, fact)
 
     def _identities(self) -> tuple[str, ...]:
-        """Return all identities of the person whose memory it is."""
+        """Return all identities of the person that the home scope belongs to."""
         return self.memory.scopes.identities(self.memory.home.name)
 
     async def _sources(self, facts: Mapping[int, Fact]) -> list[SourceTape]:
-        """Return the tapes, the one with the facts first: it says what they rested on."""
+        """Return the tapes to search, the home scope first: its records name the facts' evidence."""
         home, session = self.memory.home.name, self.memory.tape.name
         names = [home, session]
         names += [one.tape for fact in facts.values() for one in fact.evidence]
@@ -211,7 +212,7 @@ class CandidateCollector:
             theirs = PERSON_SCOPE_PREFIX + identity
             begins = f"{channel_of(identity)}:"
             others = [one for one in known if one.startswith(begins) and not is_shared_scope(one)]
-            # A chat that was not used since they were joined is of the scope that it had.
+            # A chat that was not used since the identities were linked still names its old scope.
             names += [one for one in others if await self._home_on(one) in (home, theirs)]
             names.append(theirs)
         wanted = set(names) & set(known)
@@ -221,7 +222,7 @@ class CandidateCollector:
         return [SourceTape(one, self._origins(one)) for one in ordered]
 
     async def _follow_forks(self, known: list[str], wanted: set[str]) -> None:
-        """Add the forks of the tapes, and theirs."""
+        """Add the forks of the tapes, and the forks of those."""
         for tape in known:
             try:
                 anchors = await self.store.list_anchors(tape)
@@ -247,7 +248,7 @@ class CandidateCollector:
         return tuple(found)
 
     async def _home_on(self, tape: str) -> str | None:
-        """Return the scope that a session's facts belong to, as its newest entries say."""
+        """Return the scope of a session's facts, from its newest entry that names one."""
         try:
             async with aclosing(self.store.read_back(tape)) as entries:
                 async for entry in entries:
@@ -352,14 +353,14 @@ async def visit_entries(
     first: int = 1,
     through: int | None = None,
 ) -> int:
-    """Look at each entry of a tape in a thread, oldest first; return the id of the last.
+    """Call a function in a thread with each entry of a tape, oldest first; return the last id.
 
     Args:
-        store: Where it is.
-        tape: Its name; one that is not there has no entries.
+        store: The store that holds the tape.
+        tape: Name of the tape; a missing tape counts as empty.
         look: Called with each entry.
-        first: The id to begin with.
-        through: The id to end with; by default the newest.
+        first: The first id.
+        through: The last id; by default the newest.
     """
     done = first - 1
     with suppress(TapeNotFound):

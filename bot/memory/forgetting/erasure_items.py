@@ -1,7 +1,7 @@
-"""What was found to be forgotten, piece by piece, so that a person can erase some of it. Pure.
+"""List what would be erased as numbered items, of which a person can pick some. Pure.
 
-Rule 1: pieces are known by numbers of facts and ids of messages, never by words.
-Rule 2: a fact that is kept stays believed; a message that is kept loses only the words about what goes.
+Rule 1: an item is identified by fact numbers or message ids, never by text.
+Rule 2: a kept fact stays active; a kept message loses only the words about what is erased.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from bot.memory.forgetting.erasure_query import KeptContent
 
 ErasureItemKind = Literal["fact", "facts", "message", "messages", "held"]
 MAX_LISTED_FACTS = 15
-"""Facts that are pieces of their own; all others are one."""
+"""Number of facts that are items of their own; all others share one item."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureItem:
-    """Something that may be erased or kept.
+    """One item that a person may erase or keep.
 
     Attributes:
-        kind: A fact or several, a message or all that are not listed, or what the memory bus holds.
-        facts: Numbers of facts.
-        location: Tape and id of a message.
+        kind: ``fact``, ``facts`` (the rest), ``message``, ``messages`` (all unlisted ones), or ``held``
+            (records of the memory bus).
+        facts: Numbers of the facts, for the first two kinds.
+        location: Tape and id, for ``message``.
     """
 
     kind: ErasureItemKind
@@ -33,12 +34,12 @@ class ErasureItem:
     location: tuple[str, int] = ("", 0)
 
     def as_json(self) -> list[Any]:
-        """Return it as JSON."""
+        """Return the item as JSON."""
         return [self.kind, list(self.facts), list(self.location)]
 
     @classmethod
     def from_json(cls, record: object) -> ErasureItem | None:
-        """Return the piece that JSON holds; None where it holds none."""
+        """Parse ``as_json`` output; return None for anything else."""
         match record:
             case [told, [*facts], [str(tape), int(entry)]]:
                 kind: ErasureItemKind | None = next(
@@ -50,7 +51,7 @@ class ErasureItem:
 
 
 def list_items(survey: ErasurePreview) -> list[ErasureItem]:
-    """Return what would go, each fact and each message that is shown by itself."""
+    """Return the items of a preview, in the order in which they are shown."""
     numbers = [fact.id for fact in survey.facts]
     found = [ErasureItem("fact", (one,)) for one in numbers[:MAX_LISTED_FACTS]]
     if more := tuple(numbers[MAX_LISTED_FACTS:]):
@@ -64,7 +65,7 @@ def list_items(survey: ErasurePreview) -> list[ErasureItem]:
 
 
 def items_to_keep(pieces: Sequence[ErasureItem], picked: Collection[int]) -> KeptContent:
-    """Return what is kept where only the pieces of these numbers, from 1, are erased."""
+    """Return what is kept if only the items with the picked numbers, from 1, are erased."""
     going = [one for number, one in enumerate(pieces, 1) if number in picked]
     kept = [one for number, one in enumerate(pieces, 1) if number not in picked]
     if not kept:
@@ -79,7 +80,13 @@ def items_to_keep(pieces: Sequence[ErasureItem], picked: Collection[int]) -> Kep
 
 
 def count_messages(pieces: Sequence[ErasureItem], said: int, picked: Collection[int]) -> int:
-    """Return how many messages the picked pieces are, of so many in all."""
+    """Return the number of messages in the picked items.
+
+    Args:
+        pieces: All items.
+        said: Number of messages in all items.
+        picked: Numbers of the picked items, from 1.
+    """
     listed = sum(one.kind == "message" for one in pieces)
     going = [one.kind for number, one in enumerate(pieces, 1) if number in picked]
     return going.count("message") + (said - listed) * going.count("messages")

@@ -1,4 +1,4 @@
-"""What a person is told of what would be forgotten, and of what was. Pure."""
+"""Format the confirmation of an erasure, its buttons, and its result. Pure."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ NOTHING_FOUND_TEXT = "Nothing that I may erase holds this."
 _MOST_LISTED = 10
 _EXCERPT = 120
 _BUTTONS = 4
-"""Of single pieces; others are given by their numbers."""
+"""Number of items that get a button; others are picked by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
-    """What was forgotten.
+    """What an erasure removed.
 
     Attributes:
-        facts: Numbers of facts.
-        messages: How many messages of people.
-        entry_count: How many other places repeated them.
-        refused: How many facts and messages are somebody else's, and stay.
-        affected_records: How many records of the memory bus lost words.
-        redacted_count: How many messages lost only some of their words.
+        facts: Numbers of the erased facts.
+        messages: Number of erased messages.
+        entry_count: Number of other entries that repeated them.
+        refused: Number of matching facts and messages that stay, since the person may not erase them.
+        affected_records: Numbers of records of the memory bus that lost text.
+        redacted_count: Number of messages that lost only some words.
     """
 
     facts: tuple[int, ...]
@@ -47,7 +47,7 @@ class ErasureResult:
     redacted_count: int = 0
 
     def description(self) -> str:
-        """Return it in words, without any that were erased."""
+        """Return the result as text, which never quotes what was erased."""
         facts, messages = _counted(len(self.facts), "fact"), _counted(self.messages, "message")
         words = (
             [f"words of {_counted(self.redacted_count, 'message')}"] if self.redacted_count else []
@@ -61,7 +61,7 @@ class ErasureResult:
 
 
 def confirmation_text(survey: ErasurePreview, timezone: tzinfo | None) -> str:
-    """Return what would be forgotten, as Markdown: numbered pieces, and what else goes with them."""
+    """Return the Markdown that asks for confirmation: numbered items and all other effects."""
     facts = {fact.id: fact for fact in survey.facts}
     pieces = enumerate(list_items(survey), 1)
     listed = [f"{number}. {_piece(one, survey, facts, timezone)}" for number, one in pieces]
@@ -114,7 +114,7 @@ def _fact(fact: Fact, more: str = "") -> str:
 
 
 def _beside(survey: ErasurePreview) -> Iterator[str]:
-    """Yield what becomes of what is beside the pieces: messages that stay in part, facts that stay."""
+    """Yield the effects beyond the items: redacted messages, and facts left without evidence."""
     if survey.redacted_texts:
         of = (
             "a message"
@@ -144,12 +144,12 @@ def _listed(texts: Sequence[str]) -> str:
 def confirmation_instructions(
     request: int, survey: ErasurePreview, picked: Sequence[int] = ()
 ) -> str:
-    """Return how a request is confirmed, and how some of it is: not every channel shows buttons."""
+    """Return how to confirm a request, or part of it, by command: some channels show no buttons."""
     numbers = "".join(f" {one}" for one in picked)
     told = f"Nothing is erased yet. To erase it for good, send `/memory forget yes {request}{numbers}`."
     pieces = list_items(survey)
     if not picked and len(pieces) > 1:
-        # What holds the words itself, and not what was merely said beside it.
+        # The example picks facts that match the query, not facts that only cite the same message.
         direct = [
             number
             for number, one in enumerate(pieces, 1)
@@ -166,7 +166,7 @@ def confirmation_instructions(
 def confirmation_buttons(
     request: int, survey: ErasurePreview, picked: Sequence[int] = ()
 ) -> Iterator[tuple[str, str]]:
-    """Yield labels and commands of the buttons that confirm a request, or some of it."""
+    """Yield label and command of each button that confirms a request, or part of it."""
     numbers = "".join(f" {one}" for one in picked)
     yield "Erase", f"/memory forget yes {request}{numbers}"
     pieces = 0 if picked else len(list_items(survey))

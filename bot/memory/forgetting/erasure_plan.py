@@ -1,7 +1,7 @@
-"""What stands in the place of each entry, and in which order entries go. Pure.
+"""Decide the replacement of each entry, and the order of an erasure. Pure.
 
-Rule 1: what repeats goes first, then what was said, then facts, the request to forget last: after a kill,
-    what is left still tells what else must go.
+Rule 1: repetitions are erased first, then messages, then facts, and the request last: after a kill, what
+    remains still identifies what else to erase.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from bot.memory.turn_fold import COMMAND, REPLY
 from bot.tape.entries import TapeEntry
 
 FORGET_REQUESTED_EVENT = "memory.forgetting"
-"""An event: what was shown of what would be forgotten, and to whom. It holds no words."""
+"""Event that records what a confirmation listed, and who asked. It holds ids and counts, no text."""
 
 FORGOTTEN_EVENT = "memory.forgotten"
-"""An event: what was forgotten: numbers of facts, and how much else. It holds no words."""
+"""Event that records the result of an erasure: fact numbers and counts, no text."""
 
 _TELLING = {
     "memory": frozenset({"add", "edit"}),
     "reference": frozenset({"set"}),
     "problem": frozenset({"new", "note"}),
 }
-"""Forms of commands by which a person has something kept."""
+"""Subcommands by which a person stores text."""
 
 _OF_TURNS = frozenset({REPLY, LOOP_STEP, "task.run"})
 
 
 class ErasurePhase(IntEnum):
-    """When an entry goes."""
+    """Phase of an erasure in which an entry is replaced, in this order."""
 
     REPEATED = 1
     SAID = 2
@@ -57,12 +57,12 @@ class ErasurePhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceTape:
-    """A tape that may hold what is to be forgotten.
+    """A tape that an erasure goes through.
 
     Attributes:
-        name: The tape's.
-        origins: The tapes that it is a fork of, each with the id of the last entry copied.
-        own: What people said on it may go; of others only what repeats it.
+        name: Name of the tape.
+        origins: The tapes that this one is a fork of, each with the id of the last copied entry.
+        own: The person's memory cites the tape; on other tapes only repetitions are erased.
     """
 
     name: str
@@ -70,19 +70,19 @@ class SourceTape:
     own: bool = True
 
     def origins_of(self, entry: int) -> list[str]:
-        """Return the tapes that an entry was copied from."""
+        """Return the tapes that the entry with this id was copied from."""
         return [name for name, last in self.origins if entry <= last]
 
 
 @dataclass(slots=True)
 class RetainedContent:
-    """Takes what stays out of what a repetition is known by.
+    """Remove the words of everything that stays from the matcher of repetitions.
 
     Attributes:
-        finding: What goes.
-        wording: What is left.
-        erased: Entries of which nothing is or will be left.
-        folds: Facts and compartments of the tapes, as they are now.
+        finding: What is erased.
+        wording: The matcher, narrowed to words that only erased texts hold.
+        erased: Entries that are or will be tombstones.
+        folds: Present facts and compartments, by tape.
     """
 
     finding: ErasureMatcher
@@ -91,7 +91,7 @@ class RetainedContent:
     folds: dict[str, FactFold] = field(default_factory=dict)
 
     def retain_entry(self, source: SourceTape, entry: TapeEntry) -> None:
-        """Look at an entry: what a person told, and stays, keeps its words from going elsewhere."""
+        """Process an entry: the words of a person's message that stays are not erased elsewhere."""
         place = (source.name, entry.id)
         if source.own and entry.kind == "event" and entry.name in CHAIN_EVENTS:
             self.folds.setdefault(source.name, FactFold()).apply(entry)
@@ -107,7 +107,7 @@ class RetainedContent:
             self.wording.remove_text(f"{one.name}\n{one.text or ''}")
 
     def retain_facts(self, scope: str, facts: Iterable[Fact]) -> list[str]:
-        """Keep the words of what is believed and stays; return those texts."""
+        """Keep the words of the facts of a scope that stay; return their texts."""
         kept = [
             one.text
             for one in facts
@@ -120,7 +120,7 @@ class RetainedContent:
         return kept
 
     def release_ended_facts(self, scope: str, facts: Iterable[Fact]) -> None:
-        """Let go what is no longer believed and repeats what goes."""
+        """Erase ended facts of a scope that repeat erased text."""
         for one in facts:
             said = (one.text, *(e.quote for e in one.evidence))
             over = one.status not in ("active", "pending") and self.finding.rights.may_erase_fact(
@@ -136,22 +136,22 @@ class RetainedContent:
 
 @dataclass(frozen=True, slots=True)
 class ErasurePlan:
-    """Says of each entry what stands in its place.
+    """Map each entry to its replacement.
 
     Attributes:
-        facts: Facts that go, by scope and number.
-        messages: Entries of people's words that go.
-        turns: Turns that answered them, by tape.
-        matcher: By which a repetition is known.
-        erased: All entries of which nothing is or will be left.
-        blank: Numbers of facts of which nothing is left, by tape.
-        patterns: Ids of beliefs that go, by tape.
-        query: Words of which each entry loses all that it holds.
+        facts: Facts to erase, by scope and number.
+        messages: Entries to erase: people's messages and commands, and what answers them.
+        turns: Turns that answered these messages, by tape.
+        matcher: Matches repetitions of the erased text.
+        query: The words of the request; an entry that holds all of them loses each.
         kept: Texts of facts that stay.
-        cuts: Messages that lose only the words about what goes, by what is left of each.
-        cutter: Cuts these words out of what quotes them; None where nothing is cut.
-        held: Records of the memory bus go; else these stay as they are.
-        request: The entry that asked for it.
+        cuts: Messages that lose only some words, with the text that remains.
+        cutter: Redacts quotations of these messages; None if there are none.
+        held: Scrub the records of the memory bus; if False, they stay as they are.
+        request: The entry that made the request.
+        erased: All entries that are or will be tombstones.
+        blank: Numbers of facts without text, by tape.
+        patterns: Ids of beliefs to erase, by tape.
     """
 
     facts: Mapping[EntryLocation, Fact]
@@ -171,13 +171,13 @@ class ErasurePlan:
     _made: dict[str, RecordScrubber] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make what scrubs."""
+        """Build the scrubber of entries."""
         object.__setattr__(self, "_scrubber", Scrubber(self.matcher, self.query, self.kept))
 
     def replacement(
         self, source: SourceTape, entry: TapeEntry
     ) -> tuple[ErasurePhase, TapeEntry] | None:
-        """Return what stands in an entry's place, and when it comes there; None where it stays."""
+        """Return the phase and the replacement of an entry; None if it stays as it is."""
         phase, fresh = self._replaced(source, entry)
         return None if fresh == entry else (phase, fresh)
 
@@ -186,7 +186,7 @@ class ErasurePlan:
         if place == self.request:
             return ErasurePhase.REQUESTED, tombstone(entry)
         if entry.name in CHAIN_EVENTS and entry.kind == "event":
-            # A whole state tells of facts, too, and so what else must go.
+            # A whole state holds facts, too, which identify what else to erase after a kill.
             believed = entry.name == FACTS_EVENT or "state" in entry.data
             phase = ErasurePhase.BELIEVED if believed else ErasurePhase.REPEATED
             return phase, self._records(source).scrub_entry(entry)
@@ -201,7 +201,7 @@ class ErasurePlan:
         return ErasurePhase.REPEATED, self._records(source).scrubber.scrub_entry(entry)
 
     def bus_scrubber(self, source: SourceTape) -> BusScrubber:
-        """Return what scrubs the records of the memory bus on a tape."""
+        """Return the scrubber of a tape's memory bus records."""
         texts = {
             pad_words(normalize_for_match(fact.text)) for fact in self.facts.values() if fact.text
         }
@@ -228,7 +228,7 @@ class ErasurePlan:
         return made
 
     def _numbers(self, source: SourceTape) -> set[int]:
-        """Return the numbers of the facts that go from the records on a tape."""
+        """Return the numbers of the facts to erase from a tape's records."""
         found = {number for scope, number in self.facts if scope == source.name}
         for origin, last in source.origins:
             found |= {
@@ -242,12 +242,12 @@ class ErasurePlan:
 def with_beliefs(
     plan: ErasurePlan, sources: Iterable[SourceTape], folds: Mapping[str, FactFold]
 ) -> tuple[ErasurePlan, set[AffectedRecordKey]]:
-    """Return a plan that knows which beliefs go, and the records that lose words as they are now.
+    """Return a plan that also erases baseless beliefs, and the present records that lose text.
 
     Args:
-        plan: Knows the rest.
-        sources: The tapes.
-        folds: What is on them now.
+        plan: The plan without beliefs.
+        sources: The tapes that the erasure goes through.
+        folds: Present facts and compartments, by tape.
     """
     blank = {
         tape: frozenset(one.id for one in fold.facts.values() if not one.text)
@@ -270,7 +270,7 @@ def with_beliefs(
 
 
 def is_turn_output(turns: Collection[str], entry: TapeEntry) -> bool:
-    """Say whether an entry is of one of these turns, which answered what goes, and is no person's."""
+    """Return whether an entry was produced in one of these turns, not written by a person."""
     if not turns or entry.meta.get("turn", entry.data.get("turn")) not in turns:
         return False
     if entry.kind == "event":
@@ -281,7 +281,7 @@ def is_turn_output(turns: Collection[str], entry: TapeEntry) -> bool:
 
 
 def _told_in(entry: TapeEntry) -> str:
-    """Return what a person told in a message, or had remembered by a command; empty for all else."""
+    """Return the text of a person's message or of a command that stores text; else an empty string."""
     if not is_persons_entry(entry):
         return ""
     if entry.kind == "message":
@@ -291,5 +291,5 @@ def _told_in(entry: TapeEntry) -> str:
 
 
 def _is_mere(step: TapeEntry) -> bool:
-    """Say whether a step's event holds nothing but links and numbers."""
+    """Return whether a step's event holds only links and numbers."""
     return "extra" not in step.data and "error" not in step.data

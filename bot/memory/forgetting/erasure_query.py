@@ -1,4 +1,4 @@
-"""What a person wants forgotten, as they ask for it. Pure."""
+"""Parse a request to forget into fact numbers, words and phrases, and match texts against it. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NUMBERS = re.compile(r"#?[1-9]\d{0,8}(?:[\s,]+#?[1-9]\d{0,8})*,?")
 
 @dataclass(frozen=True, slots=True)
 class KeptContent:
-    """What a person keeps of what was found.
+    """What a person keeps of the matches.
 
     Attributes:
         facts: Numbers of facts that stay.
-        messages: Tapes and ids of messages that do not go whole: of each go the words about what goes.
-        keeps_unlisted_messages: So it is for all messages that are not in ``gone``.
-        erased_messages: Tapes and ids of messages that go whole.
+        erased_messages: Tapes and ids of messages that are erased whole.
+        messages: Tapes and ids of messages that lose only the words about what is erased.
+        keeps_unlisted_messages: Treat all messages that are not in ``erased_messages`` like ``messages``.
         keeps_records: Records of the memory bus stay.
     """
 
@@ -41,17 +41,16 @@ class KeptContent:
 
 @dataclass(frozen=True, slots=True)
 class ErasureQuery:
-    """What is to be forgotten: facts by their numbers, or all that holds all of some words.
+    """What to erase: facts by number, or everything that holds all of some words.
 
     Attributes:
-        facts: Numbers.
-        words: Folded words, and runs of scripts without spaces.
-        phrases: Words that stand together, as ``joined`` gives them.
-        confirmed_facts: Numbers of facts that were shown to go: these with what they rest on, and no others of
-            their chain.
-        ended_facts: Numbers of facts that are believed no more and repeat it: each goes alone, without what
-            it rests on.
-        kept: What of it all is kept.
+        facts: Numbers of facts, erased with their dependent facts.
+        words: Normalized words, and runs of scripts without spaces.
+        phrases: Consecutive words, as returned by ``pad_words``.
+        confirmed_facts: Numbers of facts that the confirmation listed, erased with their evidence but
+            without other facts of their chain.
+        ended_facts: Numbers of ended facts that repeat erased text, erased without their evidence.
+        kept: What to keep of the matches.
     """
 
     facts: frozenset[int] = frozenset()
@@ -63,17 +62,17 @@ class ErasureQuery:
 
     @property
     def searches_words(self) -> bool:
-        """True where it goes by words."""
+        """Whether the query has words or phrases."""
         return bool(self.words or self.phrases)
 
     def matches(self, texts: Iterable[str]) -> bool:
-        """Say whether texts, taken together, hold all the words and phrases."""
+        """Return whether the texts together hold all the words and phrases."""
         if not self.searches_words:
             return False
         return any(self._in(plain) for plain in unescaped_variants("\n".join(texts)))
 
     def text_matcher(self) -> TextMatcher:
-        """Return each of the words and phrases by itself."""
+        """Return a matcher of any single word or phrase."""
         found = TextMatcher(
             {one for one in self.words if not is_unspaced(one)}, passages=set(self.phrases)
         )
@@ -81,7 +80,7 @@ class ErasureQuery:
         return found
 
     def _in(self, plain: str) -> bool:
-        # Nearly all texts end here: what they do not hold at all they do not hold as words.
+        # A cheap substring test rules out nearly all texts.
         if not all(word in plain for word in self.words):
             return False
         whole = pad_words(plain)
@@ -92,11 +91,11 @@ class ErasureQuery:
 
 
 def parse_query(text: str, *, numbers: bool = True) -> ErasureQuery | None:
-    """Return what a request asks for; None where it says nothing that could be looked for.
+    """Parse a request; return None if it holds no word to search for.
 
     Args:
         text: The request.
-        numbers: Numbers alone are those of facts; else they are words, as of a telephone number.
+        numbers: Read a text of numbers only as fact numbers; if False, as words, such as a phone number.
     """
     asked = text.strip()
     if numbers and _NUMBERS.fullmatch(asked):
@@ -113,7 +112,7 @@ def parse_query(text: str, *, numbers: bool = True) -> ErasureQuery | None:
 
 
 def _stands(phrase: str, whole: str) -> bool:
-    # In a script without spaces nothing shows where words end.
+    # A script without spaces has no word boundaries.
     return phrase in whole or (is_unspaced(phrase.strip()) and phrase.strip() in whole)
 
 

@@ -1,4 +1,4 @@
-"""The composition root: the only part of ``bot`` that sees channels."""
+"""The composition root: builds the program from the settings and runs it; alone sees channels."""
 
 from bot.runtime.app.build import App, make_judge, make_model, open_app
 from bot.runtime.app.serve import run, serve

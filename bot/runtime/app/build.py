@@ -1,4 +1,4 @@
-"""Builds the parts from the settings, and takes them down again."""
+"""Build the program's parts from the settings, and close them at the end."""
 
 from __future__ import annotations
 
@@ -70,21 +70,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A program that is set up.
+    """The program's parts, built and open.
 
     Attributes:
-        settings: What it was built from.
-        bus: Carries messages.
-        store: Holds tapes.
-        model: Answers.
-        services: What sessions share.
-        supervisor: Runs them.
-        access_control: Says who may use it.
-        attachments: Takes in what people send beside text.
-        vectors: Find messages by meaning; None where no model for it is set.
-        database_services: What it shares with other processes; None where it is the only one.
-        web: What it keeps for its site.
-        memory_files: Kept current for people to read; None where no folder for them is set.
+        settings: The settings that it was built from.
+        bus: Carries messages between channels and sessions.
+        store: Stores the tapes.
+        model: The language model, with its fallbacks and retries.
+        services: What session workers share.
+        supervisor: Runs session workers.
+        access_control: Decides who may use the bot.
+        attachments: Fetches, stores and reads files that people send.
+        vectors: Index for semantic search; None without an embedding model.
+        database_services: Connections, wake-ups and leases; None without a database.
+        web: Configuration and logins of the website.
+        memory_files: Readable copies of memory; None without a folder for them.
     """
 
     settings: Settings
@@ -103,13 +103,13 @@ class App:
 
 @asynccontextmanager
 async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIterator[App]:
-    """Build everything; close it again at the end.
+    """Build all parts of the program; close them at the end.
 
     Raises:
         TapeLocked: Another tapebot runs in this home folder.
         ModelUnavailable: The configured model cannot be used here.
         DatabaseUnavailable: The database cannot be reached.
-        DatabaseOutdated: It is of another version; the text says what to do.
+        DatabaseOutdated: The database has another schema version; the text says what to do.
     """
     clock = clock or SystemClock()
     home = _home(settings)
@@ -149,7 +149,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             blobs,
             max_bytes=settings.max_file_mb * 1_000_000,
             transcriber=transcriber,
-            # One document must leave room for the conversation about it.
+            # A document must leave room for the conversation about it.
             max_characters=min(MAX_CHARACTERS, services.agent.context_tokens),
         )
         supervisor = Supervisor(services)
@@ -182,10 +182,10 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
 
 @contextmanager
 def _alone_in(home: Path) -> Iterator[None]:
-    """Keep other processes that share the database out of this one's folder.
+    """Lock the home folder against other processes that share the database.
 
     Raises:
-        SettingsError: There is one in it.
+        SettingsError: Another process runs in it.
     """
     lock = FileLock(home / "process.lock", mode=PRIVATE_FILE)
     try:
@@ -261,7 +261,9 @@ def make_model(settings: Settings) -> Model:
 
 
 def make_judge(settings: Settings, model: Model) -> Model | None:
-    """Return what judges claims: as set, else the model itself; None where nobody can.
+    """Return the model that judges claims; None if no model can.
+
+    Unless it is set, this is the model itself.
 
     Raises:
         ModelUnavailable: A package or a file is missing.
@@ -318,7 +320,7 @@ def _vectors(
     folder = settings.home / "vectors"
     if embedder is None:
         if folder.is_dir():
-            # Nobody would erase from them what is erased from the tapes.
+            # Without an index, erasures would not reach these files.
             shutil.rmtree(folder)
         return None
     workspace = settings.workspace_id or ""
@@ -328,7 +330,7 @@ def _vectors(
 def make_memory_files(
     settings: Settings, store: TapeStore, scopes: ScopeRegistry, clock: Clock
 ) -> MemoryFolder | None:
-    """Return what keeps the files of memory; None where no folder for them is set."""
+    """Return the writer of readable memory files; None if no folder for them is set."""
     if settings.memory_files is None:
         return None
     zone = ZoneInfo(settings.timezone)
@@ -338,9 +340,9 @@ def make_memory_files(
 
 
 def _endpoint(settings: Settings, name: str) -> tuple[str | None, str | None]:
-    """Return the address and the key for another model than the one that answers.
+    """Return the API address and key for a model besides the main one.
 
-    Those that are set for that one hold for its own provider alone.
+    The main model's address and key apply only to models of the same provider.
     """
     provider, same = _provider(name), _provider(settings.model or "")
     if provider != same:
@@ -350,7 +352,7 @@ def _endpoint(settings: Settings, name: str) -> tuple[str | None, str | None]:
 
 
 def _provider(name: str) -> str:
-    # Of Ollama litellm has two names, by what is asked of it.
+    # litellm has two provider names for Ollama: one per API endpoint.
     return name.partition("/")[0].replace("ollama_chat", "ollama")
 
 
@@ -393,7 +395,7 @@ def _services(
         PROBLEM_TOOL,
         skill_tool(workspace.read_skill),
     ]
-    # What is not in view must be in a summary, so both shrink together.
+    # Messages outside the view must be in a summary, so both bounds shrink together.
     messages = -(-settings.memory_window // builder.budget_divisor)
     return SessionServices(
         bus=bus,

@@ -1,4 +1,4 @@
-"""Builds the channels that are set up, and runs them side by side."""
+"""Build the configured channels, and run them side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from channels import registry
 from channels.base import Channel, ChannelContext, GroupPolicy, MenuCommand
 
 if TYPE_CHECKING:
-    # Loaded only where a database, or a token, is set.
+    # Loaded only if a database or a token is set.
     from bot.core.database.leases import Leases
     from channels.discord.read_positions import ReadPositionStore
     from channels.discord.shards import ReserveIdentify
@@ -32,25 +32,26 @@ logger = logging.getLogger(__name__)
 Announce = Callable[[str], None]
 
 CONSOLE_LEASE = "channel/console"
-"""What a process that shares a database holds while its console is the one that shows."""
+"""The lease of the console: among processes that share a database, its holder shows it."""
 
 _FAREWELL = 10.0
-"""Seconds that answers on their way have when the program ends by itself."""
+"""Seconds to deliver pending answers when the program ends by itself."""
 
 _TELL_AFTER = 2.0
-"""Seconds after which whoever runs the program is told that another process has a channel."""
+"""Seconds of waiting for a channel's lease before the operator is told so."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelSpec:
-    """A channel that is to run here.
+    """A channel to run in this process.
 
     Attributes:
-        name: The channel's.
-        build: Makes it, anew each time that it is to run.
-        shard: Which of its shards.
-        shards: How many there are.
-        receive: Takes what comes, beside whichever process runs the channel; None where that does.
+        name: The channel's name.
+        build: Creates the channel, anew for each run.
+        shard: The shard's number, from 0.
+        shards: How many shards the channel has.
+        receive: Receives webhook updates, whichever process holds the channel's lease; None if the
+            channel receives them itself.
     """
 
     name: str
@@ -61,12 +62,12 @@ class ChannelSpec:
 
     @property
     def lease(self) -> str:
-        """What a process must hold to run it, where others may run it, too."""
+        """The lease that a process must hold to run it, where processes share a database."""
         return f"channel/{self.name}" + (f"/{self.shard}" if self.shards > 1 else "")
 
 
 def at_terminal() -> bool:
-    """Return whether a person sits at both ends of this program."""
+    """Return whether both standard input and output are terminals."""
     return (
         sys.stdin is not None
         and sys.stdout is not None
@@ -76,17 +77,17 @@ def at_terminal() -> bool:
 
 
 def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[ChannelSpec]:
-    """Return the channels of the settings; the console where there is no other, or a terminal.
+    """Return the configured channels; the console at a terminal, or if there is no other.
 
-    Of the console and the site each is enough for a program that has no platform.
+    The website needs no platform beside it, nor does the console.
 
     Args:
-        app: The program below them.
-        announce: Tells whoever runs the program.
-        console: Whether there may be one.
+        app: The program.
+        announce: Tells the operator one line of text.
+        console: Whether the console is allowed.
 
     Raises:
-        SettingsError: There would be none at all.
+        SettingsError: There would be no channel.
     """
     channels = [*_telegram(app, announce), *_discord(app, announce)]
     terminal = console and at_terminal()
@@ -103,14 +104,13 @@ def build_channels(app: App, announce: Announce, *, console: bool = True) -> lis
 
 
 async def run_channels(app: App, channels: Sequence[ChannelSpec], announce: Announce) -> None:
-    """Run channels until the console's end, or until no platform lets the bot in.
+    """Run channels until the console ends, or until every channel was refused.
 
-    Where there are other processes, each channel runs in the one that has its lease.
-
-    When the console has ended, answers on their way to platforms have some seconds more.
+    Processes that share a database run a channel only while they hold its lease. When the console
+    has ended, pending answers get a few more seconds.
 
     Raises:
-        ChannelRefused: That of the last, where all were refused; of the others was told.
+        ChannelRefused: The last refusal, if all channels were refused; the others were announced.
     """
     refused: list[ChannelRefused] = []
     async with anyio.create_task_group() as tasks:
@@ -136,7 +136,7 @@ async def run_channels(app: App, channels: Sequence[ChannelSpec], announce: Anno
 
 
 async def _run_one(app: App, running: ChannelSpec, announce: Announce) -> None:
-    """Run a channel to its end, whenever it is this process's turn.
+    """Run a channel to its end; with a database, whenever this process holds its lease.
 
     Raises:
         ChannelRefused: The platform does not let the bot in.
@@ -144,7 +144,7 @@ async def _run_one(app: App, running: ChannelSpec, announce: Announce) -> None:
     if app.database_services is None:
         await running.build().run(app.bus.channel(running.name))
         return
-    # Not only when its turn has come: people wait then, and it takes seconds.
+    # Before the lease is held: loading takes seconds, and people wait once it is.
     await registry.preload_channel(running.name)
     mine = anyio.Event()
 
@@ -200,7 +200,7 @@ def _platform(app: App, name: str, announce: Announce) -> ChannelContext:
 
 
 def _tell_of_claim(app: App, platform: str, announce: Announce) -> None:
-    """Say how to own a bot that has no owner yet: not before its token was found to be right."""
+    """Announce how to claim a bot without an owner; only after its token was accepted."""
     if (code := app.access_control.claim_code_for(platform)) is not None:
         announce(
             f"{platform.capitalize()}: nobody there owns this bot yet. To own it, send it in a "

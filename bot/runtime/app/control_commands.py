@@ -1,4 +1,4 @@
-"""What commands on the same machine may ask of a running bot, through its control socket."""
+"""Handlers of the control socket: pairing, tape search, tape reset and web logins."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore
 
 _LONGEST_TEXT = 1_900
-"""Characters of a text in an answer to ``tapebot tape search``."""
+"""Characters of one text in an answer to ``tapebot tape search``."""
 
 _LARGEST_ANSWER = 900_000
-"""Bytes of such an answer: what the control socket carries."""
+"""Bytes of such an answer, below the control socket's limit."""
 
 
 def control_handlers(app: App) -> Mapping[str, Handler]:
-    """Return what answers, by what ``do`` says."""
+    """Return the handlers, by the request's ``do``."""
     return {
         "pair": app.access_control.handle,
         "search": partial(_search, app.store),
@@ -65,13 +65,13 @@ async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, 
 
 
 def _shown(entry: TapeEntry) -> TapeEntry:
-    """Return as much of an entry as a line of an answer shows."""
+    """Return an entry without attachments and with long texts cut."""
     meta = {key: value for key, value in entry.meta.items() if key != "attachments"}
     return replace(entry, payload=_cut(entry.payload), meta=_cut(meta))
 
 
 def _cut(value: Any) -> Any:
-    """Return a JSON value whose texts are not long."""
+    """Return a JSON value with its long texts cut."""
     if isinstance(value, str):
         more = len(value) - _LONGEST_TEXT
         return f"{value[:_LONGEST_TEXT]} … ({more} more characters)" if more > 0 else value

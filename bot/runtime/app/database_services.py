@@ -1,4 +1,4 @@
-"""What processes share when a database is set: its connections, wake-ups and leases."""
+"""Open the database and what processes share through it: connections, wake-ups, leases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.core.ids import new_id
 from bot.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    # Loaded only where a database is set.
+    # Loaded only if a database is set.
     from bot.core.database.connections import Database
     from bot.core.database.leases import Leases
     from bot.core.database.wakeups import Wakeups
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServices:
-    """One process's ends of what it shares with others.
+    """One process's access to the shared database.
 
     Attributes:
-        database: Open, and of this version.
-        wakeups: To be run by whoever waits for others.
-        leases: To be run by whoever holds some.
+        database: The open database, at this version's schema.
+        wakeups: Notifications from other processes; the caller runs it.
+        leases: Leases of this process; the caller runs it.
         holder: Names this process to people.
     """
 
@@ -39,12 +39,12 @@ class DatabaseServices:
 
 @asynccontextmanager
 async def open_database_services(settings: Settings) -> AsyncIterator[DatabaseServices | None]:
-    """Open the database of the settings; None where they name none.
+    """Open the configured database and its services; None if no database is set.
 
     Raises:
-        SettingsError: The address is none, or a part that it needs is missing.
-        DatabaseUnavailable: It cannot be reached.
-        DatabaseOutdated: It is of another version; the text says what to do.
+        SettingsError: The address is invalid, or a package is missing.
+        DatabaseUnavailable: The database cannot be reached.
+        DatabaseOutdated: The database has another schema version; the text says what to do.
     """
     if settings.database_url is None:
         yield None
@@ -65,15 +65,15 @@ async def open_database_services(settings: Settings) -> AsyncIterator[DatabaseSe
 async def open_database(
     settings: Settings, *, patience: float | None = None
 ) -> AsyncIterator[Database]:
-    """Connect to the database of the settings, whatever its version.
+    """Connect to the configured database, whatever its schema version.
 
     Args:
-        settings: Name it.
-        patience: Seconds for which an operation is tried again; None for as long as a bot does.
+        settings: The settings; ``database_url`` is required.
+        patience: Seconds for which an operation is retried; None for the bot's default.
 
     Raises:
-        SettingsError: None is set, the address is none, or a part that it needs is missing.
-        DatabaseUnavailable: It cannot be reached.
+        SettingsError: No address is set, it is invalid, or a package is missing.
+        DatabaseUnavailable: The database cannot be reached.
     """
     if settings.database_url is None:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""What other processes erased goes from what this one keeps: what is known of people, and vectors."""
+"""Apply erasures made by other processes to this one's open scopes, vectors and memory files."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from bot.memory.vector_index import VectorIndex
 from bot.transfer.memory_folder import MemoryFolder
 
 if TYPE_CHECKING:
-    # Loaded only where a database is set.
+    # Loaded only if a database is set.
     from bot.core.database.wakeups import Wakeups
 
 logger = logging.getLogger(__name__)
 
 TOPIC = "erased"
-"""Told of by the tapes' tables."""
+"""Wake-up topic that the tape tables notify."""
 
 _EVERY = 60.0
-"""Seconds after which it looks by itself."""
+"""Seconds between two checks without a wake-up."""
 
 
 class RemoteErasures:
-    """Follows the erasures of all processes.
+    """Follow the erasures of all processes.
 
     Args:
-        counted: Returns how often something was erased, by tape.
-        wakeups: Tell of it.
-        scopes: What is known of people and of the workspace.
-        vectors: Of messages; None where there are none.
-        files: Of memory, to be read by people; None where there are none.
+        counted: Returns the number of erasures by tape.
+        wakeups: Notifies of erasures.
+        scopes: The open scopes.
+        vectors: The vector index; None without one.
+        files: The readable memory files; None without a folder for them.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RemoteErasures:
         self._seen: dict[str, int] = {}
 
     async def run(self) -> None:
-        """Follow them until cancelled; what was erased while nobody did is caught up with first."""
+        """Apply erasures until cancelled, beginning with those missed before."""
         while True:
             erased = self._wakeups.event(TOPIC)
             try:
@@ -61,7 +61,7 @@ class RemoteErasures:
             await self._wakeups.wait(erased, _EVERY)
 
     async def apply_new(self) -> None:
-        """Let go of what was erased since the last look.
+        """Apply the erasures since the last check.
 
         Raises:
             TapebotError: The tapes cannot be read.

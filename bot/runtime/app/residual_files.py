@@ -1,7 +1,7 @@
-"""Words of people in files other than tapes, and how they go.
+"""Erase people's words from files other than tapes: bus, blobs, history, exports, logs.
 
-Rule 1: what cannot be looked into counts as holding the words.
-Rule 2: what one place refuses keeps none of the others from being cleaned.
+Rule 1: a file that cannot be searched counts as a match.
+Rule 2: a failure in one place does not keep the others from being cleaned.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SET_ASIDE = "*.damaged"
 
 
 class ResidualFiles:
-    """All places below the home folder, tapes and their index apart, in which people's words stay.
+    """Erases words from all places below the home folder other than tapes and their index.
 
     Args:
         home: The home folder.
         bus: Keeps messages until they are answered.
-        blobs: Keeps files that people sent.
+        blobs: Stores files that people sent.
     """
 
     def __init__(self, home: Path, bus: Bus, blobs: Blobs) -> None:
@@ -43,24 +43,25 @@ class ResidualFiles:
         self._blobs = blobs
 
     async def erase(self, words: Collection[str], blobs: Collection[str]) -> int:
-        """Remove words and files for good; doing it again does no harm, and does what was refused.
+        """Remove words and files for good; a repeated call retries what failed.
 
-        Words are looked for in whatever case, width, spacing and composition. What holds some goes
-        whole: a typed line, an exported file, a record of the log. Messages that are done with and
-        updates that were set aside as damaged go whatever they say; messages that wait for their
-        answer go once they have it.
+        Matching ignores case, width, spacing and Unicode composition. A match removes the whole
+        unit: a typed line, an exported file, a log record. Acknowledged messages and updates set
+        aside as damaged are removed whatever they contain; pending messages are removed once they
+        are answered.
 
         Args:
-            words: Words, or passages; empty ones are nothing.
+            words: Words or passages; empty ones are ignored.
             blobs: Names of files that people sent; the caller knows that nothing refers to them.
 
         Returns:
-            How many files, typed lines and records were removed; the bus does not count.
+            How many files, typed lines and records were removed; the bus's messages are not
+            counted.
 
         Raises:
             BusClosed: The program is stopping; nothing was done.
             BusError: The storage refused to rewrite the bus's journal; nothing else was done.
-            TapeWriteError: The storage refused a place; the others are clean.
+            TapeWriteError: The storage refused in one place; the others are clean.
         """
         await self._bus.compact()
         wording, home = WordMatcher(words), self._home
@@ -101,7 +102,7 @@ def _refused(refusals: Collection[OSError]) -> TapeWriteError:
 
 
 def _remove(folder: Path, pattern: str, has_to_go: Callable[[Path], bool]) -> int:
-    """Remove files below a folder that need not be there; return how many."""
+    """Remove matching files below a folder, which need not exist; return how many."""
     gone = 0
     for path in sorted(folder.rglob(pattern)):
         if path.is_symlink() or not path.is_file() or not has_to_go(path):
@@ -113,13 +114,13 @@ def _remove(folder: Path, pattern: str, has_to_go: Callable[[Path], bool]) -> in
 
 
 def _mask_logs(folder: Path, holds: Callable[[str], bool]) -> int:
-    """Overwrite records of log files that hold words; return how many.
+    """Overwrite matching records of log files with asterisks; return how many.
 
-    No place is moved by it: another thread writes at the end of the newest file meanwhile.
+    Records keep their length and place: another thread may be appending to the newest file.
     """
     masked = 0
     with ExitStack() as opened:
-        # All at once, for they may change their names.
+        # Open all first: a rotation may rename them.
         files = [
             opened.enter_context(path.open("r+b", buffering=0))
             for path in sorted(folder.glob("*.log*"))
@@ -136,7 +137,7 @@ def _mask_logs(folder: Path, holds: Callable[[str], bool]) -> int:
 
 
 def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield each record of a log, a line and the indented ones below it, and where it begins."""
+    """Yield each log record, a line and the indented lines below it, with its byte offset."""
     start = end = 0
     for line in data.splitlines(keepends=True):
         if end > start and not line.startswith(_MORE_OF_A_RECORD):

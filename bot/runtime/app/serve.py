@@ -1,4 +1,4 @@
-"""Runs the program: sessions, channels and what is asked of it, until the end or a signal."""
+"""Run the program: sessions, channels, control socket and monitoring, until it ends."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ logger = logging.getLogger(__name__)
 CONSOLE = Address("console", "local")
 
 _FINISH = 20.0
-"""Seconds that a worker's turns have to come to their end when it is asked to stop."""
+"""Seconds that a worker process's turns have to end when it is asked to stop."""
 
 _FLUSH = 5.0
-"""Seconds that the files of memory have to be brought up to date at the end."""
+"""Seconds to write pending memory files at the end."""
 
 
 async def serve(settings: Settings, role: ProcessRole = "both") -> None:
-    """Run tapebot until its console ends or a signal asks it to stop.
+    """Run tapebot until its console ends or a signal stops it.
 
-    A turn that runs then stays open on its tape, and is taken up at the next start, or by another process.
-    Channels end before what carries their receipts, so that what they have shown still reaches the tapes.
+    A running turn stays open on its tape, and is resumed at the next start or by another process.
+    Channels end before the bus does, so that their delivery reports still reach the tapes.
 
     Args:
-        settings: What it is made of.
-        role: ``gateway`` runs channels alone, ``worker`` sessions alone.
+        settings: The settings.
+        role: ``gateway`` runs only channels, ``worker`` only sessions.
 
     Raises:
         ChannelRefused: No platform lets the bot in, and there is no console.
-        SettingsError: A role by itself needs a database, and a gateway a platform.
+        SettingsError: A single role has no database, or a gateway has no platform.
     """
     if role != "both" and settings.database_url is None:
         raise SettingsError(
@@ -74,12 +74,12 @@ async def serve(settings: Settings, role: ProcessRole = "both") -> None:
     except BaseExceptionGroup as group:
         if (alone := _alone(group)) is None:
             raise
-        # What is meant for people comes to them as itself, out of however many task groups.
+        # Callers show a TapebotError to people: unwrap it from nested task groups.
         raise alone from alone.__cause__
 
 
 def _alone(group: BaseExceptionGroup) -> TapebotError | None:
-    """Return an error of ours that is all there is in a group, and in the groups within it."""
+    """Return the one TapebotError in nested exception groups; None for anything else."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
@@ -88,7 +88,7 @@ def _alone(group: BaseExceptionGroup) -> TapebotError | None:
 
 @asynccontextmanager
 async def _carried(app: App, operations: MonitoringServer | None) -> AsyncIterator[None]:
-    """Run what carries messages; it ends after all that uses it."""
+    """Run the bus and the database services; they end after everything that uses them."""
     async with anyio.create_task_group() as tasks:
         if app.database_services is not None:
             _watch(tasks, operations, "wake-ups", app.database_services.wakeups.run)
@@ -111,7 +111,7 @@ async def _run(
         if app.database_services is None:
             await tasks.start(serve_control, app.settings.home, control_handlers(app))
         with anyio.CancelScope() as stopping:
-            # Who is told that it is ready may ask it to stop at once.
+            # Handle signals before announcing readiness: a supervisor may stop us at once.
             await tasks.start(_stop_on_signal, stopping, operations, watchdog)
             if operations is not None and not stopping.cancel_called:
                 operations.set_unready(None)
@@ -127,14 +127,14 @@ async def _run(
 
 
 async def _finish_memory_files(app: App) -> None:
-    """Write what waits to be written; what is not written in time is written at the next start."""
+    """Write pending memory files; what is not written in time is written at the next start."""
     if app.memory_files is not None:
         with anyio.move_on_after(_FLUSH):
             await app.memory_files.flush()
 
 
 def _start_sessions(app: App, tasks: TaskGroup, operations: MonitoringServer | None) -> None:
-    """Start what serves sessions, and what keeps up in the background what is made from their tapes."""
+    """Start the supervisor and the background tasks that follow the tapes."""
     _watch(tasks, operations, "sessions", app.supervisor.run)
     tasks.start_soon(app.store.run)
     if (elsewhere := make_remote_erasures(app)) is not None:
@@ -148,7 +148,7 @@ def _start_sessions(app: App, tasks: TaskGroup, operations: MonitoringServer | N
 
 
 def make_remote_erasures(app: App) -> RemoteErasures | None:
-    """Return what lets go of what other processes erased; None where there are none."""
+    """Return the follower of other processes' erasures; None without a database."""
     if app.database_services is None:
         return None
     from bot.tape.stores.postgres import PostgresTapeStore
@@ -166,7 +166,7 @@ def _watch(
     name: str,
     job: Callable[[], Coroutine[Any, Any, object]],
 ) -> None:
-    """Start a task without which the process is of no use."""
+    """Start a task that the process cannot do without."""
     if operations is None:
         tasks.start_soon(job)
     else:
@@ -174,7 +174,7 @@ def _watch(
 
 
 def _announcer(app: App, role: ProcessRole, tasks: TaskGroup) -> Announce:
-    """Return what tells whoever runs the program, each in one line."""
+    """Return the function that tells the operator one line of text."""
     if role != "both" or not at_terminal():
         return _print
     send, receive = anyio.create_memory_object_stream[str](100)
@@ -194,7 +194,7 @@ def _announcer(app: App, role: ProcessRole, tasks: TaskGroup) -> Announce:
 
 
 def _shows_console(app: App) -> bool:
-    """Say whether what is sent to the console is shown here, not by another process that has it."""
+    """Return whether this process shows the console, not another that holds its lease."""
     return app.database_services is None or CONSOLE_LEASE in app.database_services.leases.names
 
 
@@ -203,7 +203,7 @@ def _print(text: str) -> None:
 
 
 def _clean(text: str) -> str:
-    """Return one line without signs that steer a terminal: names in it are other people's."""
+    """Return one line without control characters: names in it come from strangers."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
@@ -211,7 +211,7 @@ async def _warm(model: Warmable) -> None:
     try:
         await model.warm()
     except ModelError as error:
-        # The chat goes on: the first turn says the same, and fallbacks are tried.
+        # Go on: the first turn reports the same error, and tries the fallbacks.
         logger.warning("the model cannot be used: %s", error)
 
 
@@ -222,7 +222,7 @@ async def _stop_on_signal(
     *,
     task_status: TaskStatus[None],
 ) -> None:
-    """Cancel the channels when asked to stop."""
+    """Cancel the channels on SIGINT or SIGTERM."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         watchdog.handle_signals(signal.SIGINT, signal.SIGTERM)
         task_status.started()
@@ -242,10 +242,10 @@ def run(settings: Settings, role: ProcessRole = "both") -> None:
 async def open_monitoring(
     settings: Settings, app: App, role: ProcessRole
 ) -> AsyncIterator[MonitoringServer | None]:
-    """Serve metrics and health where the settings say; None where they say nothing.
+    """Serve metrics and health at the configured address; None if none is set.
 
     Raises:
-        SettingsError: It cannot be served there, or a part that it needs is missing.
+        SettingsError: The address cannot be used, or a package is missing.
     """
     if settings.operate_listen is None:
         yield None

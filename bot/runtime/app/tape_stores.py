@@ -1,4 +1,4 @@
-"""Opens the store that the settings name: the database, files, memory, a tape server, or an installed one."""
+"""Open the configured tape store: database, files, memory, tape server or plug-in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
 GROUP = "tapebot.tape_stores"
-"""The group of entry points in which packages offer stores: each names a ``StoreFactory``."""
+"""Entry point group of tape store plug-ins; each entry point names a ``StoreFactory``."""
 
 StoreFactory = Callable[[Settings], TapeStore]
 
@@ -34,19 +34,19 @@ async def open_tape_store(
     read_only: bool = False,
     shared: DatabaseServices | None = None,
 ) -> AsyncIterator[TapeStore]:
-    """Open the store of the settings, that in the database where one is set; close it at the end.
+    """Open the configured tape store, in the database if one is set; close it at the end.
 
     Args:
-        settings: Say which, and where.
-        clock: Gives entries their time, where the store is in this process.
-        read_only: Take no lock, for looking at the tapes of a running program.
-        shared: The database, where it is open already.
+        settings: Select the store and its location.
+        clock: Timestamps entries, if the store runs in this process.
+        read_only: Take no lock, to read the tapes of a running program.
+        shared: The database, if it is open already.
 
     Raises:
-        SettingsError: There is no such store, or a part that it needs is missing.
-        TapeLocked: Another process has the folder.
+        SettingsError: There is no such store, or a package is missing.
+        TapeLocked: Another process uses the folder.
         DatabaseUnavailable: The database cannot be reached.
-        DatabaseOutdated: It is of another version; the text says what to do.
+        DatabaseOutdated: The database has another schema version; the text says what to do.
     """
     if shared is None and settings.database_url is not None:
         async with (
@@ -72,16 +72,16 @@ async def open_tape_store(
 def build_tape_store(
     settings: Settings, *, clock: Clock | None = None, read_only: bool = False
 ) -> TapeStore:
-    """Return the store of ``tape_store``, whether or not a database is set; the caller closes it.
+    """Return the store that ``tape_store`` names, even if a database is set; the caller closes it.
 
     Args:
-        settings: Say which, and where.
-        clock: Gives entries their time, where the store is in this process.
-        read_only: Take no lock, for looking at the tapes of a running program.
+        settings: Select the store and its location.
+        clock: Timestamps entries, if the store runs in this process.
+        read_only: Take no lock, to read the tapes of a running program.
 
     Raises:
-        SettingsError: There is no such store, or a part that it needs is missing.
-        TapeLocked: Another process has the folder.
+        SettingsError: There is no such store, or a package is missing.
+        TapeLocked: Another process uses the folder.
     """
     name = settings.tape_store
     if name == "file":
@@ -106,7 +106,7 @@ def _remote(settings: Settings) -> TapeStore:
     except ValueError as error:
         raise SettingsError(f"TAPEBOT_TAPE_STORE: allowed: {error}.") from error
     if "@" in urlsplit(address).netloc:
-        # Errors name the address, and reach chats.
+        # Error texts contain the address, and are shown in chats.
         raise SettingsError("TAPEBOT_TAPE_STORE: allowed: an address without user and password.")
     if settings.tape_store_token is None:
         raise SettingsError(

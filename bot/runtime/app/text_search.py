@@ -1,9 +1,9 @@
-"""Whether a text, or a file, holds some words, in whatever way they are written there.
+"""Search texts, files and archives for words, however they are spelled or escaped.
 
-Rule 1: what is looked for and what is looked through are folded alike: compatibility forms, case and
-spacing make no difference.
-Rule 2: JSON's escapes are read, also within one another; archives are looked into.
-Rule 3: what cannot be looked into counts as holding the words.
+Rule 1: words and text are normalized alike: compatibility forms, case and spacing make no
+    difference.
+Rule 2: JSON escapes are decoded, also nested ones; archives are searched.
+Rule 3: what cannot be searched counts as a match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bot.core.text import normalize_unicode
 from bot.memory.forgetting.text_matcher import MAX_ESCAPE_DEPTH, unescape_json
 
 _MOST_PACKED = 4
-"""How deep archives may lie within one another."""
+"""How deep archives may be nested."""
 
 _PORTION = 1 << 20
 _GZIP, _ZIP = b"\x1f\x8b\x08", (b"PK\x03\x04", b"PK\x05\x06")
@@ -30,30 +30,30 @@ _DAMAGE = (
     zipfile.LargeZipFile,
     zlib.error,
     EOFError,
-    NotImplementedError,  # a way of packing that is not known here
-    RuntimeError,  # a password
-    ValueError,  # headers that say what cannot be
+    NotImplementedError,  # an unsupported compression method
+    RuntimeError,  # password-protected
+    ValueError,  # impossible headers
 )
 
 
 class WordMatcher:
-    """Words that are looked for.
+    """Matches any of some words.
 
     Attributes:
-        words: The words, folded.
-        reach: How many characters may lie between the first and the last that make up a word.
+        words: The words, normalized.
+        reach: Characters that a match may span, escaped.
 
     Args:
-        words: Words or passages; those that are only spacing are nothing.
+        words: Words or passages; blank ones are ignored.
     """
 
     def __init__(self, words: Collection[str]) -> None:
         self.words = frozenset(word for word in map(normalize_text, words) if word)
-        # Escaped thrice, a character takes fewer than these; and some spacing.
+        # A character escaped three times takes fewer than 32; the rest allows for spacing.
         self.reach = 4_096 + 32 * max(map(len, words), default=0)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text holds any of the words."""
+        """Return whether a text contains any of the words."""
         for _ in range(MAX_ESCAPE_DEPTH + 1):
             plain = normalize_text(text)
             if any(word in plain for word in self.words):
@@ -65,16 +65,16 @@ class WordMatcher:
 
 
 def normalize_text(text: str) -> str:
-    """Return a text without what makes no difference."""
+    """Return a text with case, compatibility forms and spacing normalized."""
     text = normalize_unicode("NFKC", normalize_unicode("NFKC", text).casefold())
     return " ".join(text.split())
 
 
 def file_contains(path: Path, wording: WordMatcher) -> bool:
-    """Return whether a file holds any of the words; of an archive, whether anything in it does.
+    """Return whether a file, or anything in it if it is an archive, contains any of the words.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     with path.open("rb") as file:
         return _stream_holds(file, wording, 0)
@@ -111,14 +111,14 @@ def _zip_holds(stream: IO[bytes], wording: WordMatcher, depth: int) -> bool:
 
 
 def _text_holds(stream: IO[bytes], wording: WordMatcher) -> bool:
-    # ``newline``: nothing is to be translated, and a lone carriage return is spacing as well.
+    # ``newline=""``: translate nothing; a lone carriage return counts as spacing, too.
     text = TextIOWrapper(stream, "utf-8", errors="replace", newline="")
     try:
         before = ""
         while portion := text.read(_PORTION):
             if wording.matches(before + portion):
                 return True
-            # Words may stand on both sides of a portion's end.
+            # A match may cross the end of a portion.
             before = (before + portion)[-wording.reach :]
         return False
     finally:

@@ -1,4 +1,4 @@
-"""The site: whether it is served, and what it is made of."""
+"""Decide whether this process serves the website, and build it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:
-    # Loaded only where somebody logs in, or the site is served: it takes half a second.
+    # Loaded only for a login or to serve the site: it takes half a second.
     from bot.bus.access.control import AccessControl
     from bot.inspector.access.logins import LoginService
     from bot.inspector.site import WebSite
@@ -43,18 +43,18 @@ _SWITCHED_OFF = (
 
 @dataclass
 class WebSetup:
-    """What a program keeps for its site.
+    """Configuration, logins and commands of the website.
 
     Args:
-        settings: Say where it is.
-        store: Holds tapes.
-        access_control: Says who may use the bot.
-        scopes: Whose memory there is.
+        settings: Give the site's addresses.
+        store: Stores the tapes.
+        access_control: Decides who may use the bot.
+        scopes: The open scopes of shared memory.
         clock: Dates logins.
-        shared: Other processes work on the same database.
+        shared: Whether other processes use the same database.
 
     Attributes:
-        served: It is served by this process now.
+        served: Whether this process serves the site now; set when it starts to.
     """
 
     settings: Settings
@@ -67,17 +67,18 @@ class WebSetup:
 
     @property
     def is_configured(self) -> bool:
-        """Whether somebody set where it is, or said that it is nowhere."""
+        """Whether the site's address was set, or was switched off."""
         return bool({"web_listen", "web_url"} & self.settings.model_fields_set)
 
     def should_serve(self, *, beside: bool) -> bool:
-        """Say whether this process is to serve it.
+        """Return whether this process should serve the site.
 
-        Unasked it is served beside other channels of a program that is the only one: a pipe that is
-        answered line by line needs none, and of many processes some are told to.
+        Without configuration, only a program that shares no database serves it, and only beside
+        another channel: a piped console needs none, and of several processes the configured ones
+        serve it.
 
         Args:
-            beside: There is a terminal or a platform.
+            beside: Whether there is a terminal or a platform.
         """
         if self.settings.web_listen is None:
             return False
@@ -85,7 +86,7 @@ class WebSetup:
 
     @cached_property
     def logins(self) -> LoginService:
-        """Who is logged in."""
+        """The service that manages logins."""
         from bot.inspector.access.logins import LoginService
 
         assert self.settings.web_base is not None
@@ -94,21 +95,21 @@ class WebSetup:
         )
 
     def commands(self) -> list[Command]:
-        """Return ``/login``, which says how to switch the site on where there is none."""
+        """Return ``/login``; where the site is not served, it explains how to switch it on."""
         from bot.agent.commands.login import login_command
 
         return [login_command(self._offer)]
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Return what answers ``tapebot web`` on the control socket."""
+        """Return the control socket's handlers for ``tapebot web``."""
         asked = ("web link", "web token", "web tokens", "web revoke")
         return {what: partial(self._answer, what) for what in asked}
 
     async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        """Return what a visitor may do, as the door says of who they are elsewhere (``bot.bus.Access``).
+        """Return a visitor's role by their login's platform identity (``bot.bus.Authorizer``).
 
         Raises:
-            BusError: It is not known at the moment.
+            BusError: The role cannot be read at the moment.
         """
         return AccessDecision(
             await self.logins.authenticator.role(knock.sender.id, knock.sender.name)
@@ -125,17 +126,17 @@ class WebSetup:
         return await web_handlers(logins, self.settings.console_name)[what](request)
 
     async def _served(self, *, elsewhere: bool = False) -> LoginService:
-        """Return who is logged in, where the site is served: here, or maybe elsewhere.
+        """Return the login service, if the site is served here or may be elsewhere.
 
         Raises:
-            TapebotError: It is not, since its port is taken for one, or a part that it needs is missing.
+            TapebotError: The site is not served, or a package is missing.
         """
         if self.settings.web_base is None:
             raise TapebotError(_SWITCHED_OFF)
         if not (self.served or elsewhere):
             raise TapebotError(_NOT_SERVED)
         try:
-            # Where another process serves it, its libraries are loaded by the first login.
+            # If another process serves the site, the first login loads the libraries here.
             return await anyio.to_thread.run_sync(lambda: self.logins)
         except ModuleNotFoundError as error:
             raise TapebotError(
@@ -144,12 +145,12 @@ class WebSetup:
 
 
 def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
-    """Return the site of a program.
+    """Return the website of a program.
 
     Args:
         app: The program.
-        announce: Tells whoever runs the program.
-        terminal: They sit at it, and alone see what they are told.
+        announce: Tells the operator one line of text.
+        terminal: Whether the operator sits at a terminal, where nobody else sees announcements.
     """
     from bot.inspector.dependencies import WebContext as Context
     from bot.inspector.site import UnavailableCommands, WebSite
@@ -183,7 +184,7 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
 
 
 async def _entrance(app: App, *, terminal: bool) -> str:
-    """Return how one gets in. A link that logs in is for whoever sits at the terminal, and in no log."""
+    """Return how to log in; a login link is shown only at the terminal, never in a log."""
     if not terminal:
         here = "" if app.database_services is not None else "; `tapebot web link` here, a link"
         return f"(`/login` in a private chat with the bot gives a code{here})"

@@ -1,1 +1,1 @@
-"""Sessions: one worker each, the only writer of its tape."""
+"""Session workers: one for each active session, the only writer of its tape."""

@@ -1,4 +1,4 @@
-"""Commands answered at once: their replies, and the ends of the turns that they are."""
+"""Run commands that need no turn of their own, and record their replies on the tape."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ _OF_ACCOUNTS = frozenset({"link", "login", "unlink"})
 
 
 def retry_button(entry: int) -> tuple[str, str]:
-    """Return label and command of the button that has a message answered after all."""
+    """Return label and command of the button that retries a message."""
     return "Try again", f"/retry {entry}"
 
 
 class CommandRunner:
-    """Answers commands of one session, each in one append.
+    """Runs commands of one session; each reply is one append.
 
     Args:
-        commands: All there are.
-        context: What they may use.
-        memory: The session's memory, with its state.
-        receipts: Sends what is answered.
+        commands: All commands.
+        context: The session as commands see it.
+        memory: The session's long-term memory.
+        receipts: Sends the replies.
         timezone: The user's, by name.
     """
 
@@ -76,7 +76,7 @@ class CommandRunner:
         self._timezone = timezone
 
     def refusal(self, delivery: Delivery, parsed: ParsedCommand) -> str | None:
-        """Return why the sender may not give this command; None where they may."""
+        """Return why the sender may not give this command; None if they may."""
         command = self._commands.get(parsed.name)
         if command is None:
             return None
@@ -85,7 +85,7 @@ class CommandRunner:
         return command.refusal(parsed.arguments, command_author(delivery.inbound))
 
     async def reply_commands_only(self, delivery: Delivery) -> None:
-        """Answer what came from elsewhere and is no command; it is no part of the conversation."""
+        """Refuse a message from another surface that is no command; it is not recorded."""
         turn = new_id("turn")
         await self._zone.edit(
             None,
@@ -96,7 +96,7 @@ class CommandRunner:
         await self._receipts.send_answers()
 
     async def run(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        """Run a command, and answer it; it is on the tape before, and what it learns rests on it."""
+        """Record a command, run it, and reply; facts it saves cite the recorded command."""
         command = self._commands.get(parsed.name)
         heard = await self._hear(delivery, parsed)
         try:
@@ -115,7 +115,7 @@ class CommandRunner:
         parsed: ParsedCommand,
         reply: CommandReply,
     ) -> None:
-        """Put command, change and reply on the tape, and send the reply."""
+        """Append command, memory change and reply in one step, and send the reply."""
         turn = new_id("turn")
         inbound = delivery.inbound
         replaces = inbound.pressed_message_id if reply.replaces_message else None
@@ -141,7 +141,7 @@ class CommandRunner:
         await self._receipts.send_answers()
 
     async def _hear(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
-        """Put a command on the tape, unless a kill came between it and its answer."""
+        """Record a command; return the recorded entry if a killed process got that far."""
         known = self._fold.turns.unanswered_commands.get(delivery.inbound.id)
         if known is not None and (found := await self._memory.tape.read_entries(known, known)):
             return found[0]
@@ -150,7 +150,7 @@ class CommandRunner:
         )
 
     async def give_up(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
-        """Give up on a message that may be what keeps the worker from its work."""
+        """Record and answer a message that broke the worker before, without handling it."""
         inbound = delivery.inbound
         if parsed is None and not inbound.expects_answer:
             logger.warning("what was overheard in %s is left out: it broke down", inbound.session)

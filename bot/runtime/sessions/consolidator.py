@@ -1,7 +1,7 @@
 """A session's background consolidation: at most one at a time, retried with back-off.
 
-It only reads and asks the model; its outcome goes to the worker, which alone writes. What beliefs rest on
-is looked after in the background, too, once one has been recorded.
+It reads the tape and asks the model; the worker alone writes the outcome. After a consolidation has
+been recorded, the evidence of beliefs is checked in the background, too.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _FIRST_RETRY = 30.0
 _LONGEST_RETRY = 3_600.0
 
 CONSOLIDATION = "(consolidation)"
-"""Stands for the messages that are worked on, where it is a consolidation in the background."""
+"""Stands for the message ids in the work record while background consolidation runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationOutcome:
-    """A background consolidation has ended, one way or the other.
+    """A background consolidation has ended.
 
     Attributes:
-        scope: Which one.
-        result: What came out.
-        error: Why nothing did.
+        scope: Identifies the run.
+        result: The consolidation; None if it failed.
+        error: Why it failed; None if it did not.
     """
 
     scope: anyio.CancelScope
@@ -64,7 +64,7 @@ class ConsolidationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationRetry:
-    """The wait after a failed consolidation is over."""
+    """The back-off after a failed consolidation is over."""
 
 
 Post = Callable[[ConsolidationOutcome | ConsolidationRetry], Awaitable[None]]
@@ -74,15 +74,15 @@ class Consolidator:
     """Consolidates one session's tape.
 
     Args:
-        memory: What it remembers, with its tape and state.
-        model: Does the work.
-        policy: Says when, and up to where.
-        judge: Says whether people's words carry what is to be learned; None leaves that to rules.
-        portion_tokens: Conversation in one request.
+        memory: The session's long-term memory, with its tape and fold.
+        model: The model that consolidates.
+        policy: Decides when to consolidate, and up to which entry.
+        judge: Checks whether quoted messages support proposed facts; None leaves that to rules.
+        portion_tokens: Tokens of conversation in one request.
         clock: Times the back-off.
         timezone: The user's.
-        post: Hands outcomes to the worker.
-        working_on: Notes what works on it meanwhile.
+        post: Sends outcomes to the worker.
+        working_on: Records the background work, for crash attribution.
     """
 
     def __init__(
@@ -116,13 +116,14 @@ class Consolidator:
 
     @property
     def running(self) -> bool:
-        """True while the model is at it."""
+        """True while a consolidation runs."""
         return self._scope is not None
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Begin a consolidation in the background, if it is time and none runs or waits.
+        """Start a background consolidation if one is due and none runs or waits.
 
-        What beliefs rest on is looked after in the background as well, if one was recorded since.
+        Also start checking the evidence of beliefs, if a consolidation was recorded since the last
+        check.
         """
         if self._unchecked and self._checking is None:
             self._unchecked = False
@@ -143,18 +144,18 @@ class Consolidator:
         tasks.start_soon(self._run, due, self._scope)
 
     def cancel(self) -> None:
-        """Give up the one that runs; its range stays open."""
+        """Cancel the background work; the range stays unconsolidated."""
         if self._scope is not None:
             self._scope.cancel()
             self._scope = None
         if self._checking is not None:
-            # It would write beliefs again that are about to be erased.
+            # It would write beliefs that are about to be erased.
             self._checking.cancel()
             self._checking = None
             self._unchecked = True
 
     async def record_outcome(self, outcome: ConsolidationOutcome) -> None:
-        """Write an outcome to the tape, unless it was given up meanwhile."""
+        """Write an outcome to the tape, unless its run was cancelled."""
         if outcome.scope is not self._scope:
             return
         self._scope = None
@@ -165,7 +166,7 @@ class Consolidator:
         await self.record_failure(outcome.error, str(outcome.error))
 
     async def record_failure(self, error: BaseException | None, why: str) -> None:
-        """Put a failure on the tape, where ``/memory`` and ``/status`` show it."""
+        """Record a failure on the tape, for ``/memory`` and ``/status``."""
         attempt = failed_attempts(self._fold.consolidation_failure) + 1
         wait = min(_FIRST_RETRY * 2.0 ** (min(attempt, 12) - 1), _LONGEST_RETRY)
         data: dict[str, Any] = {
@@ -184,26 +185,26 @@ class Consolidator:
         await self._tape.append_event(CONSOLIDATION_FAILED_EVENT, data)
 
     def _seconds_to_wait(self) -> float:
-        """Return how long the last failure, as the tape has it, still holds off the next try."""
+        """Return the seconds of back-off that the last failure on the tape still imposes."""
         failure = self._fold.consolidation_failure
         failed = recorded_at(failure) if failure is not None else None
         pause = failure.data.get("retry_in") if failure is not None else None
         if failed is None or not isinstance(pause, (int, float)):
             return 0.0
         passed = (self._clock.now() - failed).total_seconds()
-        # A clock that was set back must not hold it off for longer than was meant.
+        # If the clock was set back, wait no longer than the recorded back-off.
         return min(pause - passed, pause)
 
     def retry(self) -> None:
-        """The wait is over."""
+        """End the back-off."""
         self._waiting = False
 
     async def finish(self) -> None:
-        """Consolidate all that is left, in the foreground.
+        """Consolidate everything that is left, in the foreground.
 
         Raises:
-            ConsolidationFailed: An answer cannot be used.
-            ModelError: There was no answer.
+            ConsolidationFailed: The model's answer cannot be used.
+            ModelError: The model gave no answer.
         """
         self.cancel()
         end = self._fold.version

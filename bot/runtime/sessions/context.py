@@ -1,4 +1,4 @@
-"""What commands may ask of their session (``commands.registry.CommandContext``)."""
+"""The session as commands see it (``bot.agent.commands.registry.CommandContext``)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NOBODY = CommandAuthor("member", private=False, id="", inbound="")
 
 
 class SessionContext:
-    """Shows a session to commands.
+    """Gives commands access to their session.
 
     Args:
         services: What sessions share.
-        session: Its tape, fold and memory.
-        consolidator: Its background consolidation.
-        asker: Who gives the command.
-        heard: The command as it is on the tape.
+        session: Tape, fold and memory of the session.
+        consolidator: The session's background consolidation.
+        asker: The author of the command.
+        heard: The command's entry on the tape.
     """
 
     def __init__(
@@ -51,19 +51,19 @@ class SessionContext:
         self._heard = heard
 
     def for_author(self, asker: CommandAuthor, heard: TapeEntry) -> SessionContext:
-        """Return the same for somebody else's command."""
+        """Return a context for another command and its author."""
         return SessionContext(self._services, self._session, self._consolidator, asker, heard)
 
     @property
     def command_entry(self) -> TapeEntry:
-        """The command, as it is on the tape."""
+        """The command's entry on the tape."""
         if self._heard is None:
             raise AssertionError
         return self._heard
 
     @property
     def memory(self) -> LongTermMemory:
-        """What the session believes."""
+        """The session's long-term memory."""
         return self._session.memory
 
     @property
@@ -73,17 +73,17 @@ class SessionContext:
 
     @property
     def fold(self) -> SessionFold:
-        """Its state."""
+        """The session's state."""
         return self._session.fold
 
     @property
     def zone(self) -> MemoryZone:
-        """Its memory."""
+        """The session's memory zone."""
         return self._session.zone
 
     @property
     def exports(self) -> Path:
-        """The folder for exports."""
+        """The folder for exported files."""
         return self._services.exports
 
     @property
@@ -92,24 +92,24 @@ class SessionContext:
         return self._services.commands
 
     async def export_memory(self) -> ArchiveSummary:
-        """Write all that is remembered of the session into one file of the folder for exports."""
+        """Write the session's memory into one file in the folder for exports."""
         moment = recorded_at(self.command_entry) or self._services.agent.clock.now()
         return await self._services.archive(self.tape.name, self.author.inbound, moment)
 
     async def preview_erasure(
         self, wanted: ErasureQuery, request: TapeEntry | None = None
     ) -> ErasurePreview:
-        """Return what would be forgotten if the asker wanted it so, by this command or an earlier request."""
+        """Return what an erasure would remove, requested by this command or by an earlier one."""
         return await self._eraser().surveyor.collect(wanted, request or self.command_entry)
 
     async def erase(
         self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult | ErasurePreview:
-        """Erase what an earlier request asks for; see ``sessions.erasing.Eraser``."""
+        """Erase what an earlier request asks for; see ``bot.runtime.sessions.erasure.Eraser``."""
         return await self._eraser().erase(wanted, request, shown)
 
     async def drop_request(self, wanted: ErasureQuery) -> None:
-        """Erase the words of this command itself."""
+        """Erase the words of this command."""
         await self._eraser().drop_request(self.command_entry, wanted)
 
     def _eraser(self) -> Eraser:
@@ -136,7 +136,7 @@ class SessionContext:
         return f"`{name}`"
 
     def consolidation_line(self) -> str:
-        """Return how consolidation stands."""
+        """Return the state of consolidation in one line."""
         zone = self._session.agent.timezone
         if self._consolidator.running:
             return "running"

@@ -1,8 +1,8 @@
-"""Which accepted messages are still owed something, and which answers are on their way.
+"""Track unacknowledged messages and undelivered answers of a session.
 
 Rule 1: a message is acknowledged to the bus only after its answer's receipt is on the tape.
-Rule 2: an answer is sent once by each holder of the session, until it has a receipt.
-Rule 3: a redelivered message that is on the tape already is not taken in again.
+Rule 2: each holder of the session sends an answer without a receipt once.
+Rule 3: a redelivered message that is already on the tape is not handled again.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CLOCK_SLACK = timedelta(minutes=10)
 
 
 class DeliveryTracker:
-    """The books of one session's holder.
+    """Acknowledges messages and sends answers for one session.
 
     Args:
-        address: Where answers go.
-        bus: Carries them.
-        tape: Holds receipts.
-        fold: Its state.
-        exports: The folder that files sent with answers lie in.
+        address: The chat that answers go to.
+        bus: Carries answers.
+        tape: The session's tape, which holds the receipts.
+        fold: The session's state.
+        exports: The folder of files that are sent with answers.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class DeliveryTracker:
         self._sent: set[str] = set()
 
     async def track(self, delivery: Delivery) -> bool:
-        """Take a delivery into the books; False where the tape knows its message already."""
+        """Track a delivery; return False if its message is already on the tape."""
         if delivery.redelivered and await self._known(delivery):
             return False
         self._deliveries[delivery.inbound.id] = delivery
         return True
 
     async def send_answers(self) -> None:
-        """Send every answer on the tape that has no receipt and was not sent by this holder."""
+        """Send every answer on the tape that has no receipt and that this holder has not sent."""
         for one in list(self._fold.turns.undelivered.values()):
             if one.turn not in self._sent:
                 self._sent.add(one.turn)
@@ -67,7 +67,7 @@ class DeliveryTracker:
                     buttons=tuple(Button(*pair) for pair in one.buttons),
                     shown=self._fold.turns.delivered_parts.get(one.turn, ()),
                     replaces=one.replaces,
-                    # By the last part of the name alone: no tape can name a file of another folder.
+                    # Use the file name alone, so that a tape cannot name a file in another folder.
                     files=tuple(
                         OutgoingFile(name, self._exports / Path(file).name)
                         for name, file in one.files
@@ -77,7 +77,7 @@ class DeliveryTracker:
                 await self._bus.send(answer)
 
     async def record_report(self, report: DeliveryReport) -> None:
-        """Put a receipt on the tape; only then are the messages it answers done with."""
+        """Record a delivery report; after a final one, acknowledge the messages it answers."""
         turns = self._fold.turns
         answered = turns.undelivered.get(report.answer)
         if not report.final:
@@ -95,12 +95,12 @@ class DeliveryTracker:
                 await delivery.ack()
 
     async def acknowledge(self, delivery: Delivery) -> None:
-        """Acknowledge a message that is on the tape and is owed no answer."""
+        """Acknowledge a message that is on the tape and needs no answer."""
         self._deliveries.pop(delivery.inbound.id, None)
         await delivery.ack()
 
     async def _known(self, delivery: Delivery) -> bool:
-        """Say whether the tape holds the message; settle what is owed for it."""
+        """Return whether the tape holds the message; track or acknowledge it if so."""
         inbound, turns = delivery.inbound.id, self._fold.turns
         if inbound in turns.unanswered or (turns.open_turn and inbound in turns.open_turn.inbound):
             self._deliveries[inbound] = delivery
@@ -124,9 +124,9 @@ class DeliveryTracker:
 
 
 def _address(via: str | None) -> Address | None:
-    """Return where an answer is shown that is not shown in the chat; None where it is."""
+    """Return the address of the surface that gets the answer; None if it is the chat."""
     try:
         return None if via is None else Address.parse(via)
     except InvalidInbound:
-        # Whoever wrote that on the tape, it must not keep the session from opening.
+        # A malformed address on the tape must not keep the session from opening.
         return None

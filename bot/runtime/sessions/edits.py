@@ -1,4 +1,4 @@
-"""Which message an edit is of, and what is to become of it."""
+"""Find the message that an edit replaces, and decide how to record the edit."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SCANNED = 5_000
 
 @dataclass(frozen=True, slots=True)
 class EditTarget:
-    """A message that an edit names and the tape holds.
+    """A message on the tape that an edit names.
 
     Attributes:
-        original: Its entry where it is not answered yet; None where it is.
-        running: The turn that answers it runs.
-        elsewhere: Its entry where that belongs to another problem than the one that is worked on.
+        original: The message's entry while it is unanswered; None once it is answered.
+        running: Whether the turn that answers it runs.
+        elsewhere: The message's entry, if it belongs to another problem than the current one.
     """
 
     original: TapeEntry | None
@@ -33,14 +33,14 @@ class EditTarget:
 async def find_edit_target(
     tape: TapeService, fold: SessionFold, inbound: Inbound
 ) -> EditTarget | None:
-    """Return what an edit is of; None where the message is to be taken as a new one.
+    """Return the message that an edit names; None if the edit is to be handled as a new message.
 
-    That is one which the tape does not hold, since it was not for the bot before, and one that was
-    only overheard and now asks for an answer.
+    That is so if the tape does not hold the message, because it was not for the bot, and if an
+    overheard message now asks for an answer.
 
     Args:
-        tape: The session's.
-        fold: Its state.
+        tape: The session's tape.
+        fold: The session's state.
         inbound: The edit.
     """
     window, turns = fold.window, fold.turns
@@ -59,7 +59,7 @@ async def find_edit_target(
 
 
 def is_unanswered(fold: SessionFold, message: TapeEntry) -> bool:
-    """Return whether a message's turn has not ended, or not begun."""
+    """Return whether a message's turn has not ended or not begun."""
     turns, inbound = fold.turns, message.meta.get("inbound")
     running = turns.open_turn is not None and inbound in turns.open_turn.inbound
     return running or inbound in turns.unanswered
@@ -75,13 +75,13 @@ async def _long_ago(
             other = problem_of(entry) != fold.problem
             return EditTarget(None, elsewhere=entry if other else None)
         if scanned == _SCANNED:
-            # So old that nobody waits for an answer to it.
+            # Too old to be answered.
             return EditTarget(None)
     return None
 
 
 def _is(entry: TapeEntry, platform_id: str | None) -> bool:
-    """Return whether an entry is what the platform knows by this id, or the first edit of it."""
+    """Return whether an entry is the message with this platform id, or its first edit."""
     said = entry.kind == "message" and replaced_entry_id(entry) is None
     if entry.meta.get("inbound") == platform_id:
         return said or entry.name == COMMAND

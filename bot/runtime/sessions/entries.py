@@ -1,4 +1,4 @@
-"""Entries that a session's worker writes around turns. Pure."""
+"""Build the entries that a session's worker writes around turns. Pure."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ def message_entry(
     replaces: TapeEntry | None = None,
     paused: bool = False,
 ) -> TapeEntry:
-    """Return a person's message as an entry; what fixes its rendering is in its meta.
+    """Return a person's message as an entry; its meta holds what determines how it is rendered.
 
     Args:
         inbound: The message.
         timezone: The user's, by name.
-        queued: A turn takes it in later.
-        overheard: It asks for no answer.
-        replaces: The entry in whose place it is in view: the turn of that had not ended. What came
-            with it stays.
-        paused: Nothing is to be learned from it.
+        queued: Whether a later turn takes it in.
+        overheard: Whether it asks for no answer.
+        replaces: The unanswered message that this edit replaces in view; its attachments are kept.
+        paused: Whether memory is paused, so that nothing is learned from it.
     """
     meta = _meta(inbound, timezone)
     if paused:
@@ -62,7 +61,7 @@ def message_entry(
 
 
 def command_entry(inbound: Inbound, parsed: ParsedCommand, timezone: str) -> TapeEntry:
-    """Return a command as an event: it is heard, but it is no part of the conversation."""
+    """Return a command as an event: it is recorded, but is no part of the conversation."""
     data = {"name": parsed.name, "arguments": parsed.arguments}
     return event(COMMAND, data, **_meta(inbound, timezone))
 
@@ -78,17 +77,17 @@ def command_end_entries(
     replaces: str | None = None,
     files: Sequence[OutgoingFile] = (),
 ) -> list[TapeEntry]:
-    """Return the reply to a command, and the end of the turn that it is.
+    """Return the reply to a command and the end of its turn.
 
     Args:
-        turn: Its id.
+        turn: The turn's id.
         inbound: The command's message.
         text: The reply.
         fold: The session's state.
-        status: How it ended.
-        buttons: Below the reply.
-        replaces: The platform message whose place the reply takes.
-        files: Sent with it, from the folder for exports.
+        status: How the turn ended.
+        buttons: Buttons below the reply.
+        replaces: Platform id of the message that the reply replaces.
+        files: Files sent with the reply, from the folder for exports.
     """
     reply: dict[str, Any] = {"text": text}
     if buttons:
@@ -96,7 +95,7 @@ def command_end_entries(
     if replaces is not None:
         reply["replaces"] = replaces
     if files:
-        # Their names in that folder: a tape may be read elsewhere, and says nothing of this machine.
+        # File names alone: a tape must not contain this machine's paths.
         reply["files"] = [[file.name, file.path.name] for file in files]
     end: dict[str, Any] = {
         "turn": turn,
@@ -108,13 +107,13 @@ def command_end_entries(
         "pointers": fold.pointers(),
     }
     if inbound.via is not None:
-        # In the reply, too: an undelivered one is read from there alone.
+        # In the reply as well: undelivered replies are read from there.
         reply["via"] = end["via"] = inbound.via.session
     return [event(REPLY, reply, turn=turn), event(TURN_END, end)]
 
 
 def delivery_entry(report: DeliveryReport) -> TapeEntry:
-    """Return the receipt of an answer, or of a part of it."""
+    """Return the receipt of an answer or of a part of it."""
     data: dict[str, Any] = {"turn": report.answer}
     if report.final:
         data["delivered"] = report.delivered
@@ -141,17 +140,17 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
 
 
 def parsed_command(inbound: Inbound) -> ParsedCommand | None:
-    """Return the command that a message is; what is overheard or edited is none."""
+    """Return the command in a message; None for overheard messages and edits."""
     if inbound.edits is not None or not inbound.expects_answer:
         return None
     return parse_command(inbound.text)
 
 
 def command_author(inbound: Inbound) -> CommandAuthor:
-    """Return what commands may know of who gave one.
+    """Return who gave a command.
 
-    An id counts on its own channel: whoever gives a command from another is nobody of this one, whatever
-    their id there.
+    Ids count only on their own channel: an author on another surface gets an id with its channel as
+    prefix.
     """
     sender, via = inbound.sender.id, inbound.via
     who = sender if via is None else f"{via.channel}:{sender}"

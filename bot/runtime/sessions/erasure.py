@@ -1,7 +1,7 @@
-"""Erases what a person wants forgotten, on all tapes that hold some of it, and from all that runs.
+"""Erase what a person wants forgotten, from all tapes that hold it and from running sessions.
 
-What only repeats it goes first, what was said and what was believed next, the request last of all. So a
-kill leaves the request, and the confirmation, which comes again, finds what is left and finishes it.
+Copies are erased first, then messages and beliefs, the request last. So after a kill the request is
+still there, and the redelivered confirmation finds and erases the rest.
 """
 
 from __future__ import annotations
@@ -46,40 +46,40 @@ from bot.tape.store import TapeStore
 logger = logging.getLogger(__name__)
 
 EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
-"""Removes words, and files by their names, from all places that are no tapes; returns how many."""
+"""Erases words, and blobs by name, from all places other than tapes; returns how many."""
 
 BUSY = "something is still running for you: wait until it is done, or stop it with /stop, and try again"
 
 _MOST_AT_ONCE = 2_000_000
-"""Characters of tombstones that wait to be written."""
+"""Characters of tombstones to collect before they are written."""
 
 
 LockSession = Callable[[str], AbstractAsyncContextManager[None]]
-"""Keeps a session from having a holder in another process meanwhile: ``Bus.keep``."""
+"""Keeps a session from having a holder in another process: ``Bus.lock_session``."""
 
 
 class DerivedFiles(Protocol):
-    """Files that are made from tapes, and are no memory themselves."""
+    """Files that are derived from tapes."""
 
     def add_entry(self, tape: str, entry: TapeEntry) -> None:
-        """Take note of an entry that was appended to a tape."""
+        """Record that an entry was appended to a tape."""
         ...
 
     def mark_stale(self, tape: str) -> None:
-        """Take note that what is made from a tape may be out of date."""
+        """Record that the files derived from a tape may be out of date."""
         ...
 
     def suspend(self, tapes: Collection[str]) -> AbstractAsyncContextManager[None]:
-        """Remove what is made from these tapes, and write none of it until the end.
+        """Remove the files derived from these tapes, and write none until the end.
 
         Raises:
-            TapeWriteError: It could not be removed; nothing is to be erased then.
+            TapeWriteError: They could not be removed; nothing must be erased then.
         """
         ...
 
 
 async def erase_no_files(words: Collection[str], blobs: Collection[str]) -> int:
-    """Remove nothing: where a program keeps words nowhere else."""
+    """Erase nothing, for programs that keep words only on tapes."""
     del words, blobs
     return 0
 
@@ -87,18 +87,18 @@ async def erase_no_files(words: Collection[str], blobs: Collection[str]) -> int:
 def suspend_files(
     files: DerivedFiles | None, tapes: Collection[str]
 ) -> AbstractAsyncContextManager[None]:
-    """Keep what is made from tapes away while something is erased from them."""
+    """Suspend derived files while entries are erased from these tapes; do nothing without files."""
     return nullcontext() if files is None else files.suspend(tapes)
 
 
 class LiveSession:
-    """A session with a worker, as far as an erasure must know of it.
+    """A session with a worker, as erasure sees it.
 
     Args:
-        requests: Its state, and what was made of it.
-        consolidator: Its background consolidation.
-        judging: Its background judging.
-        working: Says whether a turn or ``/new`` runs.
+        requests: Builds requests from the session's state.
+        consolidator: The session's background consolidation.
+        judging: The session's background fact verification.
+        working: Returns whether a turn or ``/new`` runs.
     """
 
     def __init__(
@@ -115,25 +115,25 @@ class LiveSession:
 
     @property
     def tape(self) -> str:
-        """Its tape."""
+        """The session's tape."""
         return self._requests.tape.name
 
     @property
     def is_busy(self) -> bool:
-        """Something runs that knows what is on the tape."""
+        """Whether a job runs that holds the tape's words in memory."""
         return self._working()
 
     def cancel_background_work(self) -> None:
-        """Give up what runs in the background on words that are about to be erased."""
+        """Cancel background work on words that are about to be erased."""
         self._consolidator.cancel()
         self._judging.cancel()
 
     async def update_home(self) -> None:
-        """Go to where the person's memory is by now."""
+        """Switch to the tape that now holds the person's memory."""
         await self._requests.memory.update_home()
 
     async def reload(self) -> None:
-        """Read the tape anew, into the same state; nothing is written meanwhile."""
+        """Fold the tape anew into the same state object; writes are blocked meanwhile."""
         requests = self._requests
         async with requests.tape.block_writes():
             window = requests.fold.window
@@ -149,7 +149,7 @@ class LiveSession:
 
 
 def replace_state(fold: SessionFold, fresh: SessionFold) -> None:
-    """Put a fold's state into another: parts of that are held by others."""
+    """Copy a fold's state into another in place, because other objects hold its parts."""
     shared = ("window", "turns", "zone", "facts")
     for part in fields(SessionFold):
         if part.name not in shared:
@@ -165,12 +165,12 @@ class Eraser:
     """Erases for one session.
 
     Attributes:
-        surveyor: Finds what is to go.
-        scopes: All there are, and all sessions that have a worker here.
-        lock_session: Keeps sessions from having one elsewhere.
-        erase_residual_files: Cleans what is no tape.
-        vectors: Find messages by meaning; None where nothing does.
-        files: Made from tapes; None where there are none.
+        surveyor: Collects what to erase.
+        scopes: The scopes, and the sessions that have a worker in this process.
+        lock_session: Keeps a session from having a holder in another process.
+        erase_residual_files: Erases words outside tapes.
+        vectors: Index of message vectors; None without one.
+        files: Files derived from tapes; None without any.
     """
 
     surveyor: CandidateCollector
@@ -190,20 +190,20 @@ class Eraser:
     async def erase(
         self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult | ErasurePreview:
-        """Erase what is wanted, physically.
+        """Erase what a request asks for, physically.
 
         Args:
-            wanted: What the request asks for.
-            request: The entry of the session's tape that asks for it.
-            shown: Numbers of the facts, and how many messages, that the person has been shown.
+            wanted: The parsed request.
+            request: The request's entry on the session's tape.
+            shown: Ids of the facts, and the number of messages, that the person has confirmed.
 
         Returns:
-            What was forgotten; a survey where it would be much more than was shown, and nothing was
-            erased.
+            What was erased; or a new preview, and nothing was erased, if much more would be erased
+            than was confirmed.
 
         Raises:
-            MemoryRefused: Something runs that would write the words again; nothing was erased.
-            TapeError: The storage refused; asking again goes on from there.
+            MemoryRefused: A running job would write the words again; nothing was erased.
+            TapeError: The storage refused; a repeated request continues from there.
         """
         doors = self.scopes.session_locks
         async with doors.erasure_lock:
@@ -220,12 +220,12 @@ class Eraser:
 
     @asynccontextmanager
     async def _kept(self, tapes: Collection[str]) -> AsyncIterator[None]:
-        """Keep workers of other processes from these tapes: they would go on with what they had read.
+        """Keep workers of other processes off these tapes: they would write from their old state.
 
-        Scopes have no worker; who reads them sees that something was erased.
+        Scopes have no worker; their readers notice erasures.
 
         Raises:
-            MemoryRefused: One of them has something to do.
+            MemoryRefused: A session is at work in another process.
         """
         async with AsyncExitStack() as kept:
             for tape in sorted(tapes):
@@ -239,10 +239,10 @@ class Eraser:
             yield
 
     def _let_go(self, survey: ErasurePreview) -> None:
-        """See that nothing runs that knows the words.
+        """Cancel background work on these tapes.
 
         Raises:
-            MemoryRefused: Something does.
+            MemoryRefused: A turn or ``/new`` runs.
         """
         own = {source.name: source.own for source in survey.sources}
         touched = [one for one in self.scopes.active_sessions.values() if one.tape in own]
@@ -252,7 +252,7 @@ class Eraser:
             one.cancel_background_work()
 
     async def drop_request(self, request: TapeEntry, wanted: ErasureQuery) -> None:
-        """Erase a request that found nothing: it alone holds the words."""
+        """Erase a request that matched nothing; it alone holds the words."""
         tape = self.surveyor.memory.tape.name
         plan = ErasurePlan({}, (), {}, wanted.text_matcher(), request=(tape, request.id))
         async with self.scopes.session_locks.erasure_lock:
@@ -300,7 +300,7 @@ class Eraser:
     async def _erase_later(
         self, plan: ErasurePlan, sources: Iterable[SourceTape], seen: dict[str, int]
     ) -> dict[str, int]:
-        """Erase what was written meanwhile by a session that had the words in its state."""
+        """Erase what a session with the words in its state has written meanwhile."""
         later, read = await self._erase_repeated(plan, sources, seen)
         for phase in (ErasurePhase.SAID, ErasurePhase.BELIEVED):
             await self._erase_all(plan, later[phase])
@@ -309,7 +309,7 @@ class Eraser:
     async def _erase_repeated(
         self, plan: ErasurePlan, sources: Iterable[SourceTape], seen: dict[str, int]
     ) -> tuple[dict[ErasurePhase, list[tuple[SourceTape, int]]], dict[str, int]]:
-        """Erase what repeats; return by phase what goes later, and how far each tape was read."""
+        """Erase copies; return by phase what to erase later, and how far each tape was read."""
         later: dict[ErasurePhase, list[tuple[SourceTape, int]]] = {
             phase: [] for phase in ErasurePhase
         }
@@ -356,13 +356,13 @@ class Eraser:
         await self._write(0)
 
     async def _write(self, most: int) -> None:
-        """Write the tombstones that wait, if they are more than this."""
+        """Write the collected tombstones if they exceed this size in characters."""
         if self._size <= most:
             return
         waiting, self._waiting, self._size = self._waiting, {}, 0
         for tape, tombstones in waiting.items():
             ids = [entry.id for entry in tombstones]
-            # Before as well: after a kill nothing tells any more that these had vectors.
+            # Before the tape as well: after a kill nothing would show that vectors remain.
             await self._drop_vectors(tape, ids)
             self._changed += await self._store.erase(tape, tombstones)
             await self._drop_vectors(tape, ids)
@@ -378,7 +378,7 @@ class Eraser:
             ) from error
 
     async def _unused(self, blobs: Collection[str], plan: ErasurePlan) -> list[str]:
-        """Return the files to which nothing refers that stays, on any tape."""
+        """Return the blobs that no remaining entry on any tape refers to."""
         left = set(blobs)
 
         def look(tape: str, entry: TapeEntry) -> None:
@@ -398,7 +398,7 @@ class Eraser:
 
     async def _reload(self, tapes: Collection[str]) -> None:
         for scope in self.scopes.open_scopes():
-            # What everybody reads need not be there at all.
+            # A shared scope need not have a tape.
             if scope.name in tapes:
                 async with scope.tape.block_writes():
                     await scope.reload()

@@ -1,8 +1,8 @@
-"""What a session learns at once: what a person asks to remember in words that code recognises.
+"""Save facts that a person explicitly asks to remember, found without a model.
 
-Rule 1: what is learned rests on a message that is on the tape.
-Rule 2: it is learned under the message's own key: after a kill it is done again, and once.
-Rule 3: in a group a line says who speaks, and what gives orders waits for an owner.
+Rule 1: a saved fact cites a message that is on the tape.
+Rule 2: its batch key comes from the message, so that a repetition after a kill saves it once.
+Rule 3: in a group the fact names the speaker, and a fact with instructions waits for an owner.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from bot.tape.entries import TapeEntry
 
 
 class ExplicitMemories:
-    """Learns from messages of one session.
+    """Saves explicit memories from one session's messages.
 
     Args:
-        memory: Its long-term memory.
+        memory: The session's long-term memory.
     """
 
     def __init__(self, memory: LongTermMemory) -> None:
         self._memory = memory
 
     async def save(self, entries: Sequence[TapeEntry]) -> list[str]:
-        """Learn what messages on the tape ask to remember.
+        """Save what messages on the tape ask to remember.
 
         Returns:
-            What the model should be told of what was not learned, one sentence each.
+            One sentence for the model about each fact that was not saved.
         """
         notes: list[str] = []
         for entry in entries:
@@ -52,7 +52,7 @@ class ExplicitMemories:
         return notes
 
     async def replace(self, entry: TapeEntry, original: TapeEntry) -> None:
-        """Learn what an edited message asks to remember, in the place of what it asked before."""
+        """Save what an edited message asks to remember, replacing what the original asked."""
         if (
             entry.meta.get(MEMORY_PAUSED) is True
             or self._key(entry) in self._memory.home.fold.decided_keys
@@ -76,13 +76,13 @@ class ExplicitMemories:
         return f"edited:{self._memory.tape.name}:{entry.id}"
 
     async def _original(self, entry: TapeEntry) -> TapeEntry | None:
-        """Return the message in whose place an edit stands; None for all else."""
+        """Return the message that an edit replaces; None for other messages."""
         replaced = replaced_entry_id(entry)
         found = await self._memory.tape.read_entries(replaced, replaced) if replaced else []
         return found[0] if found else None
 
     async def _asked_before(self, original: TapeEntry, entry: TapeEntry) -> Fact | None:
-        """Return the fact that rests alone on the message, or on an edit of it before this one."""
+        """Return the fact whose only evidence is the message or an earlier edit of it."""
         tape = self._memory.tape
         texts = [
             one

@@ -1,4 +1,4 @@
-"""To whom the facts of a session belong, looked at again with each message."""
+"""Update the scope that a session's facts go to, on each message."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bot.memory.session_fold import SessionFold
 
 
 async def update_fact_scope(inbound: Inbound, memory: LongTermMemory, fold: SessionFold) -> None:
-    """Note to whom the facts of a session belong from a message on.
+    """Record the scope that a session's facts go to from a message on.
 
-    Whoever gives a command from elsewhere does not turn up in the chat by that.
+    A command from another surface does not make its author a participant of the chat.
 
     Args:
         inbound: The message.
-        memory: The session's.
-        fold: Its state.
+        memory: The session's long-term memory.
+        fold: The session's state.
     """
     await memory.read_new_facts()
     if inbound.via is not None:
@@ -24,7 +24,7 @@ async def update_fact_scope(inbound: Inbound, memory: LongTermMemory, fold: Sess
         return
     scopes, channel, sender = memory.scopes, inbound.address.channel, inbound.sender.id
     await memory.update_identities(sender)
-    # Nothing is waited for between that and this: who was joined since would be a stranger here.
+    # No await between the two: an identity linked meanwhile would count as another person.
     while (
         home := changed_home(inbound, fold.home_scope, scopes.person_tape(channel, sender))
     ) is not None:

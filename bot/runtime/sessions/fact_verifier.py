@@ -1,8 +1,8 @@
-"""A session's background judging: what is believed and was not judged yet is put before the judge.
+"""A session's background verification: a judge model checks the unverified facts.
 
-That is what the model saved within turns, and what a consolidation learned while the judge did not answer. It only
-reads and asks; the outcome goes to the worker, which alone writes. A kill leaves the facts unverified: they are
-judged when the session is next opened.
+Unverified are facts that the model saved in turns, or that a consolidation learned while the judge
+did not answer. It reads and asks; the worker alone writes the outcome. After a kill the facts are
+still unverified and are judged when the session is next opened.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class VerificationOutcome:
     """The judge has answered, or failed to.
 
     Attributes:
-        scope: Which run it was.
-        facts: What it was asked about.
-        judgements: What it said of each; None where it said nothing.
-        usage: Of the calls.
+        scope: Identifies the run.
+        facts: The facts that it was asked about.
+        judgements: The judgement of each fact; None where there is none.
+        usage: Token usage of the calls.
     """
 
     scope: anyio.CancelScope
@@ -52,22 +52,22 @@ class VerificationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class VerificationRetry:
-    """The wait after the judge failed is over."""
+    """The back-off after the judge failed is over."""
 
 
 Post = Callable[[VerificationOutcome | VerificationRetry], Awaitable[None]]
 
 
 class FactVerifier:
-    """Has the unverified facts of one session judged, at most one request at a time.
+    """Verifies the facts of one session, at most one request at a time.
 
     Args:
-        memory: The session's.
-        model: The judge; None leaves everything as it is.
+        memory: The session's long-term memory.
+        model: The judge; None verifies nothing.
         clock: Times the back-off.
         timezone: The user's.
-        post: Hands outcomes to the worker.
-        working_on: Notes what works on it meanwhile.
+        post: Sends outcomes to the worker.
+        working_on: Records the background work, for crash attribution.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class FactVerifier:
 
     @property
     def running(self) -> bool:
-        """True while the judge is at it."""
+        """True while a request runs."""
         return self._scope is not None
 
     def start_if_due(self, tasks: TaskGroup) -> None:
-        """Ask in the background about what is unverified, unless the judge is at it or has just failed."""
+        """Start verifying unverified facts, unless a request runs or back-off is on."""
         if self._model is None or self._scope is not None or self._waiting:
             return
         facts = [one for one in self._memory.facts() if one.unverified][:_AT_ONCE]
@@ -105,13 +105,13 @@ class FactVerifier:
             tasks.start_soon(self._run, self._model, facts, self._scope)
 
     def cancel(self) -> None:
-        """Give up the request that runs; the facts stay unverified."""
+        """Cancel the running request; the facts stay unverified."""
         if self._scope is not None:
             self._scope.cancel()
             self._scope = None
 
     async def record_outcome(self, outcome: VerificationOutcome, tasks: TaskGroup) -> None:
-        """Write down what the judge said, unless it was given up meanwhile."""
+        """Write the judgements to the tape, unless their run was cancelled."""
         if outcome.scope is not self._scope:
             return
         self._scope = None
@@ -136,7 +136,7 @@ class FactVerifier:
             )
 
     def retry(self) -> None:
-        """The wait is over."""
+        """End the back-off."""
         self._waiting = False
 
     async def _run(self, model: Model, facts: Sequence[Fact], scope: anyio.CancelScope) -> None:
@@ -162,7 +162,7 @@ class FactVerifier:
 
 
 def verified_proposal(fact: Fact, said: Judgement) -> Proposal:
-    """Return what a judge's word does to a fact: where it does not hold, the person's own words take its place."""
+    """Return the change that a judgement makes; usable quotes replace an unsupported fact."""
     if said.is_supported:
         return Proposal("verify", fact=fact.id, judgement=said)
     stated = [one for one in fact.evidence if _is_kept(one)] if said.ruling != "not_stated" else []

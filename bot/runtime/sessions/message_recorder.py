@@ -1,4 +1,4 @@
-"""Messages on their way to the tape that begin no turn by themselves."""
+"""Record messages that start no turn by themselves: queued, overheard and edited ones."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from bot.tape.search import problem_of
 
 _MOST_OTHERS = 20
 _MARK_EVERY = 200
-"""Overheard messages after which the tape notes how to open it, as the end of a turn does."""
+"""Overheard messages after which a session mark is written, as at the end of a turn."""
 
 
 class MessageRecorder:
-    """Writes what is heard in one session: for a later turn, or for none.
+    """Records messages of one session.
 
     Args:
         fold: The session's state.
-        memory: Its long-term memory, and its tape.
-        receipts: Learns what is done with.
+        memory: The session's long-term memory, with its tape.
+        receipts: Acknowledges recorded messages.
         timezone: The user's, by name.
-        most_overheard: Overheard messages that a turn takes in at most.
+        most_overheard: The most overheard messages that a turn takes in.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MessageRecorder:
     def overheard(self) -> list[int]:
         """Return the ids of the overheard messages that the next turn takes in.
 
-        Corrections and what was said to the bot alone are taken in whatever is kept of groups.
+        Edits and private messages are included whatever the limit on group messages.
         """
         heard = self._fold.window.overheard_messages()
         chatter = [entry.id for entry in heard if _is_chatter(entry)]
@@ -59,10 +59,10 @@ class MessageRecorder:
         return sorted([*chatter[max(0, len(chatter) - self._bound) :], *others[-_MOST_OTHERS:]])
 
     async def record_queued(self, delivery: Delivery) -> list[str]:
-        """Put a message on the tape that a turn takes in at its next step, or at its beginning.
+        """Record a message that a turn takes in at its next step or its start.
 
         Returns:
-            What that turn should be told of what was not learned.
+            One sentence for that turn about each fact that was not saved.
         """
         entry = self.entry(delivery.inbound, queued=True)
         heard = await self._tape.append(entry)
@@ -71,12 +71,12 @@ class MessageRecorder:
     async def record_overheard(
         self, delivery: Delivery, elsewhere: TapeEntry | None = None
     ) -> None:
-        """Put a message on the tape that is owed no answer.
+        """Record a message that gets no answer.
 
         Args:
             delivery: The message.
-            elsewhere: What it edits, where that belongs to a problem that is not worked on now: it
-                stays with that.
+            elsewhere: The message that it edits, if that belongs to another problem than the
+                current one; the edit is assigned to that problem.
         """
         entry = self.entry(delivery.inbound, overheard=True, replaces=elsewhere)
         if elsewhere is not None:
@@ -95,10 +95,10 @@ class MessageRecorder:
         await self._receipts.acknowledge(delivery)
 
     async def record_edit(self, delivery: Delivery, original: TapeEntry) -> bool:
-        """Put an edit on the tape, in the place of its message where that is not answered yet.
+        """Record an edit; it replaces its message in view if that is still unanswered.
 
         Returns:
-            Whether it was not: the answer may have come while the edit waited for the tape.
+            Whether it was: the answer may have come while the edit waited for the tape.
         """
         inbound, fold = delivery.inbound, self._fold
         in_time = False
@@ -117,7 +117,7 @@ class MessageRecorder:
         return in_time
 
     async def learn(self, entries: Sequence[TapeEntry]) -> list[str]:
-        """Learn what messages on the tape ask to remember; return what was not, in words."""
+        """Save what messages ask to remember; return a sentence for each fact not saved."""
         return await self._learning.save(entries)
 
     def entry(
@@ -128,7 +128,7 @@ class MessageRecorder:
         overheard: bool = False,
         replaces: TapeEntry | None = None,
     ) -> TapeEntry:
-        """Return a message as an entry; see ``records.message_entry``."""
+        """Return a message as an entry; see ``entries.message_entry``."""
         return message_entry(
             inbound,
             self._timezone,

@@ -1,8 +1,8 @@
 """``/new``: consolidate what is left, seal the tape's live part, hand off.
 
 The seal, the carried-over zone, the boundary, the reply and the end of the command are one atomic
-step of the store. Before it everything is as it was, and repeating the command goes on from there;
-after it the command is done.
+append. Before it nothing has changed, and a repeated command starts over; after it the command is
+done.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ async def hand_off(
     timezone_name: str,
     consolidated: bool,
 ) -> None:
-    """Archive the tape and begin the next phase.
+    """Seal the live part of the tape and start the next phase.
 
     Args:
-        tape: The session's.
-        fold: Its state.
-        zone: Its memory, carried over.
+        tape: The session's tape.
+        fold: The session's state.
+        zone: The memory zone, which is carried over.
         inbound: The command's message.
         parsed: The command.
         turn: Id of the command's turn.
         timezone: The user's.
-        timezone_name: As it is called.
-        consolidated: All has been consolidated; else the rest is done later.
+        timezone_name: The user's, by name.
+        consolidated: Whether everything is consolidated; the rest is consolidated later.
     """
     summary = await _summary(tape, fold, timezone, consolidated=consolidated)
 
@@ -82,9 +82,9 @@ def _phase_start(fold: SessionFold) -> int:
 async def _summary(
     tape: TapeService, fold: SessionFold, timezone: tzinfo, *, consolidated: bool
 ) -> str:
-    """Return the history entries of this phase, or, where not all is in them, the last words.
+    """Return this phase's history entries, or the last messages if it is not consolidated.
 
-    Of other problems than the one that is worked on it tells nothing.
+    It covers only the current problem.
     """
     if consolidated:
         return await _history(tape, _phase_start(fold), fold.problem) or "Nothing was said before."
@@ -94,7 +94,7 @@ async def _summary(
 
 
 async def _history(tape: TapeService, since: int, problem: str) -> str:
-    """Return a problem's newest history entries after an id, oldest first, as many as there is room for."""
+    """Return a problem's newest history entries after an id that fit, oldest first."""
     found: list[str] = []
     room = _MAX_SUMMARY
     async for entry in tape.read_back():

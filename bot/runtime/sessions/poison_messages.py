@@ -1,13 +1,14 @@
-"""Which messages broke what handled them: evidence, and what follows from it.
+"""Detect poison messages from recorded hangs, crashes and worker errors.
 
-Rule 1: only a hang that the watchdog recorded and in which the process ended, a death of the process by a crash in C
-    or by using up the memory, and an error of the session's worker that no disk, database or provider raised, are
-    evidence. Stops, kills from outside and power losses are none.
-Rule 2: evidence names the messages that were worked on then, and no others of the session.
+Rule 1: evidence is a hang that the watchdog recorded and that ended the process, a death by a crash
+    in C or by using up memory, and an error of the session's worker that no disk, database or
+    provider raised. Stops, kills from outside and power losses are none.
+Rule 2: evidence names the messages that were being handled, and no others of the session.
 Rule 3: a message with evidence is a suspect: it is tried alone, after the others.
-Rule 4: a message that hung the process twice, or crashed it or failed three times, is not tried again by itself.
-Rule 5: of several that were worked on at a crash, those that were suspects already are blamed, else all; they are
-    tried one after the other.
+Rule 4: a message that hung the process twice, or crashed it or failed three times, is not retried
+    unasked.
+Rule 5: of several messages handled at a crash, those that were already suspects are blamed, else
+    all; they are tried one after the other.
 Rule 6: evidence is dropped after an hour, and when the message is answered.
 """
 
@@ -32,25 +33,23 @@ logger = logging.getLogger(__name__)
 FailureKind = Literal["hang", "death", "error"]
 
 FILE = "suspects.json"
-"""In the home folder: evidence of the last hour, which outlives a restart."""
+"""File in the home folder with the last hour's evidence; it outlives restarts."""
 
 _KEPT = 3_600.0
 _MOST: dict[FailureKind, int] = {"hang": 2, "death": 3, "error": 3}
-_FIRST_PAUSE = (
-    20.0  # channels load their libraries and ask their platforms before anybody else is heard
-)
+_FIRST_PAUSE = 20.0  # channels load libraries and connect before other sessions get messages
 _LONGEST_PAUSE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFailure:
-    """Something broke.
+    """A failure that counts as evidence.
 
     Attributes:
-        session: The session that was worked on.
-        messages: Platform ids of the messages; none where it was for the session itself.
-        at: When, in seconds since 1970.
-        why: What happened.
+        session: The session that was handled.
+        messages: Platform ids of the messages; empty if work on the session itself failed.
+        at: The time, in seconds since 1970.
+        why: The kind of failure.
     """
 
     session: str
@@ -63,8 +62,8 @@ class PoisonMessages:
     """The evidence of the last hour.
 
     Args:
-        folder: The home folder; None keeps it in memory.
-        now: Tells the time.
+        folder: The home folder; None keeps the evidence in memory.
+        now: Returns the time in seconds since 1970.
     """
 
     def __init__(self, folder: Path | None = None, now: Callable[[], float] = time.time) -> None:
@@ -76,23 +75,23 @@ class PoisonMessages:
             self._take_death(folder)
 
     def add(self, session: str, messages: Iterable[str], why: FailureKind) -> None:
-        """Note that something broke."""
+        """Record a failure."""
         self._evidence.append(MessageFailure(session, tuple(messages), self._now(), why))
         self._write()
 
     def is_suspect(self, session: str, message: str) -> bool:
-        """Say whether there is evidence against a message."""
+        """Return whether there is evidence against a message."""
         return any(message in one.messages for one in self._of(session))
 
     def is_given_up(self, session: str, message: str) -> bool:
-        """Say whether a message is not tried again by itself."""
+        """Return whether a message is not retried unasked."""
         against = [one.why for one in self._of(session) if message in one.messages]
         return any(against.count(why) >= most for why, most in _MOST.items())
 
     def pause(self, session: str) -> float:
-        """Return the seconds for which a session waits, so that the others are served first.
+        """Return the seconds that a session waits, so that other sessions go first.
 
-        What broke before any message was known, such as reading the tape, is tried ever more rarely.
+        The pause grows with failures before any message was known, such as while reading the tape.
         """
         waiting = sorted({one.session for one in self._recent() if one.why != "error"})
         if session not in waiting:
@@ -124,7 +123,7 @@ class PoisonMessages:
         return [one for one in self._evidence if one.at >= since]
 
     def _take_hang(self, record: Path) -> None:
-        """Take in what the process before was doing when it ended in a hang."""
+        """Record the hang that ended the previous process."""
         found = _hang(record)
         if found is not None:
             logger.warning(
@@ -138,7 +137,7 @@ class PoisonMessages:
             record.unlink(missing_ok=True)
 
     def _take_death(self, folder: Path) -> None:
-        """Take in what the process before was doing when it died of it."""
+        """Record the crash that ended the previous process."""
         death = take_crash_record(folder)
         if death is None or not death.work:
             return
@@ -169,7 +168,7 @@ class PoisonMessages:
 
 
 def _read(file: Path) -> list[MessageFailure]:
-    """Return what a file holds; what is damaged is as if it were not there."""
+    """Return the evidence in a file; a damaged file counts as empty."""
     try:
         records = json.loads(file.read_text("utf-8"))
         return [_evidence(one, one["why"]) for one in records]

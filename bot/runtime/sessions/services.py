@@ -18,35 +18,34 @@ from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.tape.store import TapeStore
 
 Archiver = Callable[[str, str, datetime], Awaitable[ArchiveSummary]]
-"""Writes an archive of a session's memory: its key, what it was asked for by, and when."""
+"""Writes an archive of a session's memory, given session key, id of the request and time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionServices:
-    """Shared parts and bounds.
+    """Shared parts and limits.
 
     Attributes:
-        bus: Where answers go.
-        store: Where tapes live.
+        bus: Carries answers.
+        store: Stores the tapes.
         agent: Runs turns.
-        scopes: Whose facts there are.
+        scopes: The scopes of shared memory.
         commands: Slash commands.
-        policy: When to consolidate.
-        exports: The folder for exports.
-        archive: Writes archives into it.
-        retention_days: How long daily notes are kept.
-        view_messages: Bound on messages in view.
-        view_tokens: Bound on their tokens.
-        portion_tokens: Conversation in one consolidation request.
+        policy: Decides when to consolidate.
+        exports: The folder for exported files.
+        archive: Writes memory archives into ``exports``.
+        retention_days: Days for which daily notes are kept.
+        view_messages: The most messages in view.
+        view_tokens: The most tokens of messages in view.
+        portion_tokens: Tokens of conversation in one consolidation request.
         archive_timeout: Seconds that ``/new`` may take to consolidate.
-        group_context: Overheard messages that a turn takes in at most.
-        idle_seconds: After this long without anything to do a worker leaves.
-        erase_residual_files: Erases words where they are kept beside tapes.
-        working_set_hours: How long a working set lives unused.
-        memory_files: Made from tapes, for people to read; None where nobody wants them.
-        told_damage: What chats were told of damage to their tapes since the start.
-
-        poison_messages: Messages that broke what handled them.
+        group_context: The most overheard messages that a turn takes in.
+        idle_seconds: Seconds after which an idle worker ends.
+        erase_residual_files: Erases words from files other than tapes.
+        working_set_hours: Hours after which an unused working set expires.
+        memory_files: Readable memory files; None if they are switched off.
+        told_damage: Tape damage that was reported to chats since the start, by tape.
+        poison_messages: Evidence against messages that broke the process.
     """
 
     bus: Bus

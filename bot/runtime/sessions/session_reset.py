@@ -1,4 +1,4 @@
-"""Resets a conversation: its tape begins anew, and everything that is folded from it."""
+"""Reset a conversation: empty its tape and rebuild everything derived from it."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ async def reset_session(
 ) -> None:
     """Empty a conversation's tape, and write an empty memory zone to it.
 
-    A worker of this process goes on with the new state; one of another process finds out with its next
-    write, and reads the tape anew.
+    A worker in this process goes on with the new state; one in another process fails at its next
+    write and reads the tape anew.
 
     Args:
-        store: Holds the tape.
+        store: Stores the tape.
         session: The session's key.
-        scopes: All there are in this process, and all sessions that have a worker here.
-        expect: The version that the tape must be at: the one that was exported.
-        archive: Seal what is there, instead of dropping it.
-        vectors: Find messages by meaning; None where nothing does.
-        files: Made from tapes; None where there are none.
+        scopes: The scopes, and the sessions that have a worker in this process.
+        expect: The expected version of the tape: the one that was exported.
+        archive: Seal the entries instead of dropping them.
+        vectors: Index of message vectors; None without one.
+        files: Files derived from tapes; None without any.
 
     Raises:
         TapeNotFound: There is no such conversation.
-        MemoryRefused: It is at work, or has gone on; nothing was reset.
+        MemoryRefused: The session is busy or has new entries; nothing was reset.
         TapeWriteError: The storage refused; nothing was reset.
     """
     check_resettable(session)
@@ -67,10 +67,10 @@ async def reset_session(
 
 
 def check_resettable(session: str) -> None:
-    """Refuse what is no conversation.
+    """Refuse tapes that are no conversations.
 
     Raises:
-        MemoryRefused: The tape holds what is known of a person, or in the workspace.
+        MemoryRefused: The tape holds a person's or the workspace's memory.
     """
     if is_shared_scope(session):
         raise MemoryRefused(

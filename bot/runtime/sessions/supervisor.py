@@ -1,4 +1,4 @@
-"""The supervisor: gives every session that has something a worker, and contains its failures."""
+"""The supervisor: run a worker for every session with messages, and contain its failures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Supervisor:
         self.fenced = 0
 
     async def run(self) -> None:
-        """Serve sessions until cancelled."""
+        """Claim and serve sessions until cancelled."""
         async with anyio.create_task_group() as tasks:
             with self._claiming:
                 while True:
@@ -66,12 +66,12 @@ class Supervisor:
                     tasks.start_soon(self._serve, inbox)
 
     async def drain(self, seconds: float) -> None:
-        """Take no more sessions; let those that are served come to an end.
+        """Claim no more sessions, and let the workers finish.
 
-        What is not at its end by then is for whoever serves the session next.
+        What is unfinished then is left to the session's next holder.
 
         Args:
-            seconds: How long they have.
+            seconds: How long the workers have.
         """
         self._claiming.cancel()
         with anyio.move_on_after(seconds):
@@ -82,7 +82,7 @@ class Supervisor:
                 await self._left.wait()
 
     def statistics(self) -> dict[str, int]:
-        """Return how many sessions have a worker, how many keep failing, and how often one was fenced."""
+        """Return the numbers of workers, of failing sessions and of fenced workers."""
         return {
             "workers": len(self._workers),
             "failing": len(self._failures),
@@ -90,14 +90,14 @@ class Supervisor:
         }
 
     async def metric_samples(self) -> list[MetricSample]:
-        """Return the same as metrics, for ``Operations.sample``."""
+        """Return workers and failing sessions as metrics, for ``MonitoringServer.sample``."""
         return [
             MetricSample(SESSIONS_HELD, len(self._workers)),
             MetricSample(SESSIONS_FAILING, len(self._failures)),
         ]
 
     async def _serve(self, inbox: SessionInbox) -> None:
-        """Run one session's worker; the one place where an unknown failure is contained."""
+        """Run one session's worker; unknown failures are contained here and nowhere else."""
         session = inbox.session
         worker = SessionWorker(inbox, self._services)
         failed = False
@@ -110,7 +110,7 @@ class Supervisor:
             failed = True
             count_error("session", error)
             if is_session_lost(error, session) and self._moves[session] < _MOST_MOVES:
-                # Another process has it by now, which goes on from the tape.
+                # Another process holds the session and goes on from the tape.
                 self._moves[session] += 1
                 self.fenced += 1
                 logger.info("session %s went on elsewhere: %s", session, error)
@@ -136,7 +136,7 @@ class Supervisor:
             inbox.release(failed=failed)
 
     async def _let_others_go_first(self, session: str, pause: float) -> None:
-        """Wait with a session that may end the process again, until the others have been served."""
+        """Delay a session that may end the process again, until the others have been served."""
         clock = self._services.agent.clock
         logger.info("session %s broke down and waits for %.0f s", session, pause)
         await clock.sleep(pause)
@@ -151,7 +151,7 @@ class Supervisor:
         return min(_FIRST_PAUSE * 2.0 ** (self._failures[session] - 1), _LONGEST_PAUSE)
 
     async def _tell(self, session: str, failure: Exception) -> None:
-        """Say in the chat that something is wrong; the tape itself may be what cannot be written."""
+        """Report a failure in the chat; not on the tape, which may be what cannot be written."""
         why = _told(failure)
         text = f"Something went wrong here: {why}. Nothing is lost; it is tried again by itself."
         try:
@@ -161,7 +161,7 @@ class Supervisor:
 
 
 def is_session_lost(failure: BaseException, session: str) -> bool:
-    """Say whether a worker failed only because its session has another holder by now."""
+    """Return whether a worker failed only because another holder has the session."""
     if isinstance(failure, BaseExceptionGroup):
         return all(is_session_lost(one, session) for one in failure.exceptions)
     if isinstance(failure, VersionConflict):
@@ -170,11 +170,11 @@ def is_session_lost(failure: BaseException, session: str) -> bool:
 
 
 def _told(failure: BaseException) -> str:
-    """Return what a person may be told of a failure: our own words, never a foreign error's."""
+    """Return a failure's text for people, never a third-party error's own."""
     if isinstance(failure, TapebotError):
         return str(failure)
     if isinstance(failure, BaseExceptionGroup):
-        # Beside the cause there may be what only followed from it.
+        # The group may also hold errors that only followed from the cause.
         told = map(_told, failure.exceptions)
         return next((one for one in told if one != _INSIDE), _INSIDE)
     if isinstance(failure, OSError) and is_disk_error(failure):
@@ -183,7 +183,7 @@ def _told(failure: BaseException) -> str:
 
 
 def _from_outside(failure: BaseException) -> bool:
-    """Say whether a disk, a database or a provider had a part in it: that is no message's fault."""
+    """Return whether a disk, network, database or provider caused it, not a message."""
     if isinstance(failure, BaseExceptionGroup):
         return any(_from_outside(one) for one in failure.exceptions)
     if isinstance(failure, InvalidEntry | InvalidSearch):

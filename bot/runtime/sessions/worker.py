@@ -1,9 +1,9 @@
-"""The session worker: takes what arrives in one session, in order, and writes its tape.
+"""The session worker: handles one session's messages in order, and writes its tape.
 
-States: idle, or busy with one job (a turn, or ``/new``). While a turn runs, messages go to the tape
-at once and join it at its next step; commands that may run at any time do; everything behind a
-command that may not waits, in order, in the bus's journal. The worker leaves when it has been idle
-for a while and nothing is owed.
+A worker is idle, or busy with one job: a turn or ``/new``. While a turn runs, messages go to the
+tape at once and join the turn at its next step. Commands run at once unless they must wait for the
+turn; everything behind a waiting command waits, too, unacknowledged. The worker ends when it has
+been idle for a while and no answer is undelivered.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from bot.tape.service import TapeService
 logger = logging.getLogger(__name__)
 
 _MOST_WORDS = 2_000
-"""Of a message that the model is told to answer though it is not the newest."""
+"""The most characters to quote of a message that the model is asked to answer late."""
 
 DAMAGED = (
     "The record of this conversation is damaged: {what}. All that can be read is kept, and I go on. Whoever runs "
@@ -98,12 +98,12 @@ class SessionWorker:
     """Serves one session while it holds its inbox.
 
     Args:
-        inbox: The session's receiving end; released by whoever claimed it.
+        inbox: The session's inbox; the caller releases it.
         services: What workers share.
 
     Attributes:
-        progressed: A turn or ``/new`` has come to its end.
-        failed_on: Platform ids of the messages that were worked on when it failed.
+        progressed: Whether a turn or ``/new`` has ended.
+        failed_on: Platform ids of the messages that were being handled at a failure.
     """
 
     def __init__(self, inbox: SessionInbox, services: SessionServices) -> None:
@@ -125,14 +125,14 @@ class SessionWorker:
         self._commands = services.commands
         self._tape = TapeService(services.store, inbox.session)
 
-    # Life.
+    # Lifecycle.
 
     async def run(self) -> None:
-        """Serve until idle for long, or cancelled; a turn that is cut short stays open."""
+        """Serve until idle for long, or cancelled; an interrupted turn stays open on the tape."""
         session = self._inbox.session
         waiting = track_work(session, tuple, waits=True)
         with self._send, self._receive, self._listed(), waiting:
-            # What is erased meanwhile must not be in a state that was read before.
+            # No erasure may happen while the state is read from the tape.
             async with self._services.scopes.session_locks.read_lock(self._tape.name):
                 with track_work(session, tuple):
                     await self._open()
@@ -147,7 +147,7 @@ class SessionWorker:
                 tasks.cancel_scope.cancel()
 
     async def _serve(self) -> None:
-        """Take what comes, until there is nothing to do for long, or for a moment where it is to leave."""
+        """Handle items until the session is idle for long, or quiet after a request to leave."""
         while not (self._leaving and self._quiet):
             item: _Item | None = None
             with anyio.move_on_after(self._services.idle_seconds):
@@ -158,7 +158,7 @@ class SessionWorker:
                 return
 
     def leave(self) -> None:
-        """Leave as soon as nothing runs and nothing is owed."""
+        """End as soon as nothing runs and no answer is undelivered."""
         if not self._leaving:
             self._leaving = True
             if self._tasks is not None:
@@ -172,7 +172,7 @@ class SessionWorker:
 
     @contextmanager
     def _listed(self) -> Iterator[None]:
-        """Take the session off the list of those that have a worker at the end."""
+        """Remove the session from the active sessions at the end."""
         try:
             yield
         finally:
@@ -180,7 +180,7 @@ class SessionWorker:
 
     @contextmanager
     def _working_on(self, messages: Callable[[], Sequence[str]]) -> Iterator[None]:
-        """Note what is worked on, for the watchdog and for whoever is told of a failure."""
+        """Record the messages that are being handled, for the watchdog and for failure reports."""
         try:
             with track_work(self._inbox.session, messages):
                 yield
@@ -190,12 +190,12 @@ class SessionWorker:
 
     @property
     def busy(self) -> bool:
-        """True while something runs or is owed."""
+        """True while a job runs or an answer is undelivered."""
         return not self._recovered or not self._quiet
 
     @property
     def _quiet(self) -> bool:
-        """True when nothing runs and nothing is owed."""
+        """True when nothing runs and no answer is undelivered."""
         return (
             self._job is None
             and not self._consolidator.running
@@ -207,14 +207,14 @@ class SessionWorker:
     async def _open(self) -> None:
         services, agent = self._services, self._services.agent
         await self._tape.ensure_bootstrap_anchor()
-        # At its end may be what cannot be read; what is written meanwhile is in the fold.
+        # The fold may miss unreadable entries at the end, or hold ones written meanwhile.
         version = await self._tape.version()
         self._fold = await load_fold(
             self._tape, max_messages=services.view_messages, max_tokens=services.view_tokens
         )
         self._tape.observe(self._fold.apply)
         if (files := services.memory_files) is not None:
-            # Another process may have had the session before.
+            # Another process may have held the session before.
             files.mark_stale(self._tape.name)
             self._tape.observe(lambda entry: files.add_entry(self._tape.name, entry))
         self._tape.fence(max(version, self._fold.version))
@@ -279,10 +279,10 @@ class SessionWorker:
         )
 
     async def _pump(self) -> None:
-        """Bring what the bus has to the one place where things are handled.
+        """Move items from the bus to the worker's queue.
 
-        At a stop the receipts that have arrived are still put on the tape: what was shown must not
-        be shown again.
+        When it is stopped, delivery reports that have arrived are still recorded, so that no
+        delivered answer is sent again.
         """
         item: _Item | None = None
         try:
@@ -298,13 +298,13 @@ class SessionWorker:
                     item = self._inbox.receive_nowait()
 
     async def _recover(self) -> None:
-        """Take up what a kill left: undelivered answers, an open turn, waiting messages."""
+        """Resume what a kill left: undelivered answers, an open turn, waiting messages."""
         await self._receipts.send_answers()
         if self._is_suspect(CONSOLIDATION):
-            # It is tried again after a while, as after any other failure.
+            # Retry it with back-off, as after any other failure.
             await self._consolidator.record_failure(None, "tapebot hung in it and was ended")
             self._suspects.clear(self._tape.name, [CONSOLIDATION])
-        # What was asked for just before a kill may be on the tape and not yet learned.
+        # Explicit memories may be on the tape and not be saved yet.
         window = self._fold.window
         heard = [
             *window.messages_by_platform_id(self._fold.turns.unanswered),
@@ -324,7 +324,7 @@ class SessionWorker:
             await self._next_job()
 
     async def _tell_damage(self) -> None:
-        """Say in the chat what was found to be wrong with its tape; the same is told once."""
+        """Report damage of the tape in the chat, once for the same damage."""
         found = tuple(self._services.store.damage(self._tape.name))
         told = self._services.told_damage
         if found and told.get(self._tape.name) != found:
@@ -333,7 +333,7 @@ class SessionWorker:
             await self._services.bus.send(Answer(self._address, new_id("notice"), text))
 
     async def _take_up(self, opened: OpenTurn, notes: Sequence[str]) -> None:
-        """Go on with an open turn, unless one of its messages may be what broke it."""
+        """Resume an open turn, unless one of its messages is a suspect."""
         suspects = [one for one in opened.inbound if self._is_suspect(one)]
         if suspects and len(opened.inbound) > 1:
             logger.warning(
@@ -354,13 +354,13 @@ class SessionWorker:
     async def _interrupt(
         self, turn: Turn, inbound: str, wanted: str, joined: Sequence[int] = ()
     ) -> None:
-        """End a turn that is not tried again by itself; its person may ask for that.
+        """End a turn that is not retried unless its person asks.
 
         Args:
             turn: The turn.
-            inbound: The message that it answers.
-            wanted: The message that is to be answered: another one if this is a ``/retry``.
-            joined: Of queued messages that it takes in.
+            inbound: Platform id of the message that started it.
+            wanted: Platform id of the message to answer: another one if the turn is a ``/retry``.
+            joined: Ids of queued messages that it takes in.
         """
         logger.warning(
             "turn %s of %s is given up: message %s broke it again",
@@ -382,7 +382,7 @@ class SessionWorker:
         await self._receipts.send_answers()
 
     async def _settle_problems(self) -> None:
-        """Switch to the problem that a turn wanted, once nothing of the old one is left to answer."""
+        """Switch to the problem that a turn requested, once no message of the old one waits."""
         if not self._fold.window.waiting_messages():
             await self._memory.bus.problems.apply_requested_switch()
 
@@ -439,7 +439,7 @@ class SessionWorker:
             await self._take(delivery, parsed)
 
     def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
-        """Return the command that a message is; a caption that is none of ours is a caption."""
+        """Return the command in a message; an unknown command in a caption is plain text."""
         inbound = delivery.inbound
         parsed = parsed_command(inbound)
         if parsed and inbound.attachments and self._commands.get(parsed.name) is None:
@@ -447,14 +447,14 @@ class SessionWorker:
         return parsed
 
     def _takes(self, parsed: ParsedCommand | None) -> bool:
-        """Say whether a message that is next in order can be acted on now."""
+        """Return whether the next message can be handled now."""
         if parsed is None:
             return self._job is None or self._turn is not None
         command = self._commands.get(parsed.name)
         return self._job is None or command is None or not command.waits_for_turn(parsed.arguments)
 
     async def _take(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
-        """Act on a message that is next in order, or let it wait."""
+        """Handle the next message, or defer it."""
         if not self._takes(parsed):
             self._deferred.append(delivery)
         elif parsed is None:
@@ -470,7 +470,7 @@ class SessionWorker:
             await self._replies.run(delivery, parsed)
 
     async def _hear(self, delivery: Delivery) -> None:
-        """Take in what is no command."""
+        """Handle a message that is no command."""
         inbound = delivery.inbound
         known = (
             None
@@ -486,14 +486,14 @@ class SessionWorker:
             if self._turn is not None:
                 self._turn.notes += notes
         elif self._hearing.overheard():
-            # A turn that takes in what came before the message takes the message in with it.
+            # Queue it behind the overheard messages, so that one turn takes them all in.
             await self._hearing.record_queued(delivery)
             await self._begin_waiting()
         else:
             await self._begin_turn(delivery)
 
     async def _correct(self, delivery: Delivery, known: EditTarget) -> None:
-        """Take in an edit: of what is not answered yet, it is the new text that counts."""
+        """Handle an edit; for an unanswered message the new text counts."""
         turn = self._turn if known.running else None
         if known.original is None or (turn is not None and not turn.may_restart_model_call):
             await self._hearing.record_overheard(delivery, known.elsewhere)
@@ -508,9 +508,9 @@ class SessionWorker:
         """Start a job.
 
         Args:
-            messages: Platform ids of what it works on; a running turn adds to them.
+            messages: Platform ids of its messages; a running turn adds to them.
             job: The job.
-            arguments: Given to it.
+            arguments: Passed to it.
         """
         self._job = anyio.CancelScope()
         self._group.start_soon(self._run_job, self._job, messages, job, arguments)
@@ -531,7 +531,7 @@ class SessionWorker:
         await self._send.send(_JobDone())
 
     async def _next_job(self) -> None:
-        """Begin what waits: first messages on the tape, then what stands behind a command."""
+        """Start what waits: first messages on the tape, then deferred ones."""
         if self._fold.window.waiting_messages() or self._fold.turns.split_messages:
             await self._begin_waiting()
             return
@@ -543,13 +543,13 @@ class SessionWorker:
         self._consolidate_if_due()
 
     def _consolidate_if_due(self) -> None:
-        # /new consolidates all that is left by itself.
+        # /new consolidates everything itself.
         if self._clearing is None:
             self._consolidator.start_if_due(self._group)
             self._judging.start_if_due(self._group)
 
     async def _begin_turn(self, delivery: Delivery) -> None:
-        # The message is on the tape before anything else is taken in, or the turn can be stopped.
+        # Record the message before anything else is handled, and before /stop can end the turn.
         turn = self._turn = self._new_turn()
         await self._memory.bus.working_sets.expire_stale()
         await self._memory.refresh()
@@ -558,9 +558,9 @@ class SessionWorker:
         self._start_job(turn.inbound, self._drive, turn)
 
     async def _begin_waiting(self) -> None:
-        """Begin a turn for messages that arrived too late for the one before.
+        """Start a turn for messages that came too late for the one before.
 
-        What may be what breaks turns comes last, each message alone.
+        Suspects come last, each alone.
         """
         waiting = self._fold.window.waiting_messages()
         trusted = [one for one in waiting if not any(map(self._is_suspect, inbound_ids([one])))]
@@ -576,12 +576,12 @@ class SessionWorker:
             with self._working_on(lambda: inbound_ids(trusted)):
                 await self._memory.refresh()
                 await turn.start([], inbound_ids(trusted), joined=joined)
-                # It was learned when it came; what was not is told in the turn that answers it.
+                # This saves nothing twice; it returns notes on facts that were not saved.
                 turn.notes += await self._hearing.learn(trusted)
             self._start_job(turn.inbound, self._drive, turn)
 
     async def _begin_alone(self, inbound: str, joined: Sequence[int]) -> None:
-        """Begin a turn for one message that may be what broke a turn, or give it up."""
+        """Start a turn for one message that may have broken a turn, or give it up."""
         turn = self._new_turn()
         if self._suspects.is_given_up(self._tape.name, inbound):
             await self._interrupt(turn, inbound, inbound, joined)
@@ -599,7 +599,7 @@ class SessionWorker:
         self._start_job(turn.inbound, self._drive, turn)
 
     async def _retry(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        """Answer a message whose turn was given up, as its person asks for."""
+        """Answer a message whose turn was given up, as its person asks with ``/retry``."""
         entries = {str(entry): one for one, entry in self._fold.turns.interrupted_messages.items()}
         wanted = parsed.arguments.strip() or next(iter(entries), "")
         if delivery.inbound.via is not None:
@@ -620,7 +620,7 @@ class SessionWorker:
             self._start_job(turn.inbound, self._drive, turn)
 
     async def _wanted(self, inbound: Sequence[str]) -> list[str]:
-        """Return what tells the model to answer messages that may not be the newest in view."""
+        """Return notes that tell the model to answer messages that may not be the newest."""
         turns = self._fold.turns
         places = [
             turns.interrupted_messages.get(one) or turns.unanswered.get(one) for one in inbound
@@ -647,7 +647,7 @@ class SessionWorker:
         await self._drive(turn)
 
     async def _drive(self, turn: Turn) -> None:
-        """Run a turn, showing its text as it grows."""
+        """Run a turn, sending partials as its text grows."""
         async with anyio.create_task_group() as streaming:
             streaming.start_soon(self._stream, turn)
             await turn.run()
@@ -675,18 +675,18 @@ class SessionWorker:
         elif self._stopping is not None:
             await self._replies.reply(delivery, parsed, CommandReply("Stopping already."))
         else:
-            # The job itself says so on the tape once it has let go of it.
+            # The cancelled job records the stop itself when it ends.
             self._stopping = (delivery, parsed)
             self._job.cancel()
 
     async def _finish_stops(self) -> None:
-        """Answer a ``/stop``, also one that came when there was nothing left to stop."""
+        """Answer a pending ``/stop``, also one that found nothing left to stop."""
         while (stopping := self._stopping) is not None:
             self._stopping = None
             await self._stopped(*stopping)
 
     async def _stopped(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        """Put on the tape that the job was stopped; what was said stays."""
+        """Record that the job was stopped; recorded messages stay."""
         turn = self._turn
         if self._clearing is not None:
             reply = CommandReply("Stopped; the session was not cleared.")
@@ -699,7 +699,7 @@ class SessionWorker:
         joined = [entry.id for entry in waiting]
         turn.inbound += inbound_ids(waiting)
         if delivery.inbound.via is not None:
-            # The chat sees how its turn ended; whoever stopped it is answered where they are.
+            # The chat sees that its turn was stopped; the reply goes to the other surface.
             await turn.end("stopped", "Stopped.", joined=joined)
             await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
             return
@@ -737,7 +737,7 @@ class SessionWorker:
             self._clearing = None
 
     async def _consolidate_all(self) -> str | None:
-        """Consolidate what is left; return why it failed, None where it did not."""
+        """Consolidate what is left; return why it failed, None on success."""
         try:
             with anyio.fail_after(self._services.archive_timeout):
                 await self._consolidator.finish()

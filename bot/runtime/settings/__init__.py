@@ -1,9 +1,10 @@
-"""The settings: one typed tree, read from the environment, ``.env`` and an optional TOML file.
+"""The settings: one typed tree from the environment, ``.env`` and an optional TOML file.
 
-Rule 1: of two sources the nearer wins: arguments, environment, ``.env``, TOML file, default.
+Rule 1: sources win in this order: arguments, environment, ``.env``, TOML file, default.
 Rule 2: an empty value means the default, in every source.
-Rule 3: a name that this version does not know is an error, never ignored.
-Rule 4: an error names the variable, what was given and what is allowed; a secret is never shown.
+Rule 3: an unknown name is an error, never ignored.
+Rule 4: an error names the variable, the given value and the allowed values; secrets are never
+    shown.
 """
 
 from bot.runtime.settings.load import export_dotenv, load_settings

@@ -1,4 +1,4 @@
-"""Reads the settings, and tells a person what is wrong with them."""
+"""Load the settings, and explain errors in them to people."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from bot.runtime.settings.validators import BotToken, spelling_hint
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings.
+    """Load the settings.
 
     Args:
         overrides: Values by field name that win over every source.
 
     Raises:
-        SettingsError: A setting is wrong or unknown, or a file cannot be read; a line for each.
+        SettingsError: A setting is wrong or unknown, or a file cannot be read; one line for each.
     """
     if bad := list(_bad_lines()):
         raise SettingsError("\n".join(bad))
@@ -43,9 +43,9 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def export_dotenv() -> None:
-    """Give libraries what ``.env`` holds for them, such as OPENAI_API_KEY.
+    """Export variables for libraries from ``.env`` to the environment, such as OPENAI_API_KEY.
 
-    What the environment already has stays; tapebot's own variables are not exported.
+    Variables that are already set stay; tapebot's own are not exported.
 
     Raises:
         SettingsError: The file cannot be read.
@@ -66,7 +66,7 @@ def _env_text() -> str:
 
 
 def _bad_lines() -> Iterator[str]:
-    """Name the lines of ``.env`` that would set nothing."""
+    """Yield a message for each line of ``.env`` that sets nothing."""
     if ENV_FILE.is_file():
         for binding in parse_stream(io.StringIO(_env_text())):
             if binding.error or (binding.key is not None and binding.value is None):
@@ -86,7 +86,7 @@ def _unknown(field: str) -> str:
 
 
 def _explain(detail: ErrorDetails) -> str:
-    """Return the line that tells a person about one error."""
+    """Return one error as a line for people."""
     field = str(detail["loc"][0])
     info = Settings.model_fields.get(field)
     if info is None:
@@ -99,7 +99,7 @@ def _explain(detail: ErrorDetails) -> str:
 
 
 def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:
-    """Say what a field takes, from its type and bounds."""
+    """Describe the allowed values of a field by its type and bounds."""
     if isinstance(types[0], str):
         return " or ".join(types)
     bounds = {

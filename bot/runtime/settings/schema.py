@@ -1,4 +1,4 @@
-"""The settings tree and the sources that it is read from."""
+"""The settings tree and its sources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from bot.runtime.settings.validators import (
 )
 
 PREFIX = "TAPEBOT_"
-"""Every variable's name starts with it."""
+"""Prefix of every variable's name."""
 
 ENV_FILE = Path(".env")
 """Read from the working directory."""
@@ -47,9 +47,9 @@ _SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
 
 
 class Settings(BaseSettings):
-    """Everything that can be set.
+    """All settings of the program.
 
-    Read it with ``load_settings``, whose errors are fit for a person.
+    Load them with ``load_settings``, whose errors are readable for people.
     """
 
     model_config = SettingsConfigDict(
@@ -279,7 +279,7 @@ class Settings(BaseSettings):
     @field_validator("context_builder")
     @classmethod
     def _installed(cls, name: str) -> str:
-        # Asked for only where one is set: the builders load much that settings do not need.
+        # Import it only if one is set: the builders import modules that settings do not need.
         from bot.agent.views.registry import builder_names
 
         if name not in (known := builder_names()):
@@ -291,7 +291,7 @@ class Settings(BaseSettings):
     def _reached_safely(cls, url: str | None, info: ValidationInfo) -> str | None:
         if url is not None:
             return site_address(url)
-        # Missing where it is wrong itself, which is told then.
+        # Missing if it is invalid itself; that error is reported then.
         listen: str | None = info.data.get("web_listen")
         if listen is not None and not is_loopback(listen.rpartition(":")[0]):
             raise ValueError(
@@ -318,7 +318,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (the library's signature)
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put the TOML file after the others, which say where it is."""
+        """Add the TOML file as the last source; the others name its path."""
         near = (init_settings, env_settings, dotenv_settings)
         path = _toml_path({**dotenv_settings(), **env_settings(), **init_settings()})
         if path is None:
@@ -333,17 +333,17 @@ class Settings(BaseSettings):
 
     @property
     def workspace_folder(self) -> Path:
-        """The folder of the bootstrap files, set or not."""
+        """The folder of the bootstrap files."""
         return self.workspace or self.home / "workspace"
 
     @property
     def workspace_id(self) -> str | None:
-        """What names this workspace in tapes; None where unset, so that the home can be moved."""
+        """The workspace's name on tapes; None by default, so that the home folder can be moved."""
         return None if self.workspace is None else str(self.workspace.resolve())
 
     @property
     def web_base(self) -> str | None:
-        """The site's address as people reach it, without a slash at its end; None where there is none."""
+        """The site's public address without a trailing slash; None if the site is off."""
         if self.web_listen is None:
             return None
         return self.web_url or f"http://{self.web_listen}"
@@ -359,7 +359,7 @@ class Settings(BaseSettings):
             return "you"
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the values that must never be shown, those of the environment included."""
+        """Return the values that must never be shown, including those in the environment."""
         set_here = [
             self.model_api_key,
             self.discord_token,
@@ -373,7 +373,7 @@ class Settings(BaseSettings):
 
 
 def _toml_path(given: dict[str, Any]) -> Path | None:
-    """Return the TOML file to read, from the values of the nearer sources."""
+    """Return the TOML file to read, given the values of the other sources."""
     if config := str(given.get("config") or "").strip():
         path = Path(os.path.expanduser(config))  # noqa: PTH111 (this one never raises)
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""The kinds of values that settings take: each is checked, and says what it allows. Pure."""
+"""Validators and types of settings; their errors state the allowed values. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pydantic_core import CoreSchema, core_schema
 from tzlocal import get_localzone_name
 
 ProcessRole = Literal["both", "gateway", "worker"]
-"""What a process does: run channels, run sessions, or both."""
+"""What a process runs: channels (gateway), sessions (worker), or both."""
 
 
 def absolute(path: Path) -> Path:
-    """Return the path made absolute, ``~`` as the home folder."""
+    """Return the absolute path, with ``~`` expanded."""
     try:
         return path.expanduser().absolute()
     except RuntimeError as exc:
@@ -50,12 +50,12 @@ def embedding_name(name: str) -> str:
 
 
 def web_address(url: str) -> str:
-    """Return an address of http or https."""
+    """Return an http or https address."""
     return _address(url, "http", "https")
 
 
 def gateway_address(url: str) -> str:
-    """Return an address of a WebSocket."""
+    """Return a WebSocket address."""
     return _address(url, "ws", "wss")
 
 
@@ -91,7 +91,7 @@ def site_listen(text: str | None) -> str | None:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Say whether a host is this machine, as nobody else can reach it."""
+    """Return whether a host name or address is this machine's loopback."""
     try:
         return host == "localhost" or ip_address((host or "").strip("[]")).is_loopback
     except ValueError:
@@ -99,13 +99,14 @@ def is_loopback(host: str | None) -> bool:
 
 
 def site_address(url: str) -> str:
-    """Return the address that people use for a site, without a slash at its end.
+    """Return a site's public address without a trailing slash.
 
-    In a container a site listens on all addresses though only this machine reaches it: an address of this
-    machine may be plain http wherever the site listens, and requests to another one are refused.
+    Plain http is allowed only for loopback addresses, wherever the site listens: in a container it
+    listens on all addresses though only this machine reaches it, and requests to other hosts are
+    refused.
 
     Raises:
-        ValueError: It has another form, or its logins could be read on their way.
+        ValueError: The address has another form, or would send logins unencrypted.
     """
     url = web_address(url).rstrip("/")
     parts = urlsplit(url)
@@ -120,16 +121,16 @@ def site_address(url: str) -> str:
 
 
 _PLATFORMS = {name: name for name in ("telegram", "discord")}
-"""Those whose people and chats have ids; the console has one person, who owns it."""
+"""Platforms whose people and chats have ids; the console has one person, its owner."""
 
-# As the platforms write them: any other form would be accepted and then match nobody.
+# The platforms' own form: another form would be accepted and match nobody.
 _ID = re.compile(r"-?[1-9][0-9]{0,19}")
 
 
 def _place(text: str, info: ValidationInfo) -> str:
     text = text.strip()
     platform, _, identifier = text.partition(":")
-    # Only groups on Telegram have a minus, and a group owns nothing.
+    # Only Telegram groups have negative ids, and a group cannot be an owner.
     people = info.field_name == "owners"
     signed = platform == "telegram" and not people
     usable = _ID.fullmatch(identifier) and (signed or not identifier.startswith("-"))
@@ -143,16 +144,16 @@ def _place(text: str, info: ValidationInfo) -> str:
 
 
 PlatformPlace = Annotated[str, AfterValidator(_place)]
-"""A person, a chat or a server by platform and id; in ``owners``, a person."""
+"""A person, chat or server as ``platform:id``; in ``owners``, a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotToken:
-    """A Telegram bot's token, and the channel that it speaks on.
+    """A Telegram bot's token and its channel.
 
     Attributes:
         channel: ``telegram``, or ``telegram-NAME`` for one of several.
-        token: The secret.
+        token: The token.
     """
 
     channel: str
@@ -160,7 +161,7 @@ class BotToken:
 
     @classmethod
     def parse(cls, text: str) -> BotToken:
-        """Return ``TOKEN`` or ``NAME=TOKEN`` as a token.
+        """Parse ``TOKEN`` or ``NAME=TOKEN``.
 
         Raises:
             ValueError: It has another form.
@@ -176,14 +177,14 @@ class BotToken:
     def __get_pydantic_core_schema__(
         cls, source: type[BotToken], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Read it from text."""
+        """Validate from text."""
         return core_schema.no_info_plain_validator_function(
             lambda value: value if isinstance(value, cls) else cls.parse(str(value))
         )
 
 
 def time_zone(name: str) -> str:
-    """Return the name of a zone that exists."""
+    """Return the name of an existing time zone."""
     name = name.strip()
     try:
         ZoneInfo(name)
@@ -193,7 +194,7 @@ def time_zone(name: str) -> str:
 
 
 def _zones() -> dict[str, str]:
-    """Return the zones by what a person may call them: the name, or the city alone."""
+    """Return zone names by lower-case name, and by city."""
     names = sorted(available_timezones())
     return {name.rpartition("/")[2].lower(): name for name in names} | {
         name.lower(): name for name in names
@@ -201,7 +202,7 @@ def _zones() -> dict[str, str]:
 
 
 def local_zone() -> str:
-    """Return the name of the machine's zone, UTC where it has none."""
+    """Return the name of the machine's time zone; UTC if it is unknown."""
     try:
         name = get_localzone_name()
     except (ZoneInfoNotFoundError, ValueError):
@@ -210,7 +211,7 @@ def local_zone() -> str:
 
 
 def person_name(name: str) -> str:
-    """Return a name fit to be shown on one line."""
+    """Return a name of one printable line."""
     name = name.strip()
     if len(name) > 64 or not name.isprintable():
         raise ValueError("one line of at most 64 characters")
@@ -222,6 +223,6 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 
 
 def spelling_hint(given: str, known: dict[str, str]) -> str:
-    """Return a hint at the nearest of the known, whose keys are lower case."""
+    """Return a hint at the closest known name; the keys of ``known`` are lower case."""
     near = difflib.get_close_matches(given.lower(), known, n=1, cutoff=0.7)
     return f" (did you mean {known[near[0]]}?)" if near else ""

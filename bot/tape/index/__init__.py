@@ -1,4 +1,4 @@
-"""The index of a store's tapes: a disposable derivative that finds anchors and words."""
+"""Index anchors and full text of tapes in a file that can be rebuilt from the tapes at any time."""
 
 from bot.tape.index.tape_index import IndexSource, TapeIndex
 

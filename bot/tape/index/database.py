@@ -1,8 +1,8 @@
-"""The index's database: its tables, whether its file can be trusted, and its connections. Blocking.
+"""Open the index's SQLite database, verify its file and lend connections. Blocking.
 
-SQLite sums what it writes ahead, and nothing of the file itself. So the file is only changed by our own
-checkpoints, and each writes the file's digest beside it: a file that does not fit its digest is not
-looked into. It is made anew, for nothing is in it that the tapes do not say.
+SQLite checksums its write-ahead log, but not the database file. So only explicit checkpoints change
+the file, and each writes the file's digest beside it. A file that does not match its digest is not
+used but rebuilt, since the index holds nothing that the tapes do not.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from bot.core.files import PRIVATE_FILE, sync_directory, write_synced
 logger = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 2
-"""Of the tables and of the terms in them: a file of another version is made anew."""
+"""Version of the tables and of the terms in them; a file of another version is rebuilt."""
 
 ROWS_PER_LANE = 1 << 32
-"""Rowids of a tape's turns; behind them as many for all else. A tape has two lanes."""
+"""Rowids reserved for a tape's turns, followed by as many for its other documents: two lanes."""
 
 CHECKPOINT_PAGES = 16_384
-"""Pages written ahead after which they are brought into the file."""
+"""Pages in the write-ahead log after which a checkpoint is due."""
 
 _TABLES = """
 CREATE TABLE about (version INTEGER NOT NULL);
@@ -82,22 +82,22 @@ CREATE TABLE vocabulary (term TEXT PRIMARY KEY, found INTEGER NOT NULL) WITHOUT 
 
 
 class IndexDatabase:
-    """An index's file, open.
+    """An open index database.
 
     Args:
-        path: The file; None for memory.
+        path: The file; None for a database in memory.
 
     Attributes:
-        path: The file; None for memory.
-        fresh: It was made anew: there was none, or none that could be trusted.
-        writer: The connection that writes; None once it is closed.
+        path: The file; None for a database in memory.
+        fresh: Whether it was created anew: there was no file, or none that could be trusted.
+        writer: The writing connection; None once the database is closed.
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Open it; make it anew where it cannot be trusted.
+        """Open the database; create it anew if the file cannot be trusted.
 
         Raises:
-            TapeError: It can neither be opened nor made.
+            TapeError: The database can be neither opened nor created.
         """
         self.path = path
         self._readers: list[sqlite3.Connection] = []
@@ -114,12 +114,12 @@ class IndexDatabase:
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody has taken away, or replaced, files that it is in."""
+        """Whether its files were removed or replaced by somebody else."""
         return self.path is not None and self._files != self._present()
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection to read with; it shows one moment until it is given back."""
+        """Lend a reading connection; it sees one snapshot until it is returned."""
         if self.path is None:
             assert self.writer is not None
             with self._guard:
@@ -158,7 +158,7 @@ class IndexDatabase:
             self.writer.execute("COMMIT")
 
     def wal_pages(self) -> int:
-        """Return how many pages wait to be brought into the file."""
+        """Return how many pages of the write-ahead log are not in the file yet."""
         if self.path is None:
             return 0
         try:
@@ -167,22 +167,22 @@ class IndexDatabase:
             return 0
 
     def checkpoint(self) -> None:
-        """Bring what was written ahead into the file, and write down the file's digest."""
+        """Move the write-ahead log into the file and write the file's digest."""
         if self.path is None or self.writer is None:
             return
-        # Until it is whole again no digest fits.
+        # No digest matches the file until the checkpoint is complete.
         self._digest_path().unlink(missing_ok=True)
         busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if not (busy or self._doubted):
             self.mark_trusted()
 
     def mark_trusted(self) -> None:
-        """Write down the digest of the file as it is."""
+        """Write the digest of the file as it is."""
         assert self.path is not None
         write_synced(self._digest_path(), _digest(self.path).encode())
 
     def mark_untrusted(self) -> None:
-        """See that the file, as it is or as it becomes, is not trusted at the next start."""
+        """Make sure that the file, as it is or will become, is not trusted at the next start."""
         self._doubted = True
         if self.path is not None:
             self._digest_path().unlink(missing_ok=True)
@@ -192,7 +192,7 @@ class IndexDatabase:
         """Close all connections.
 
         Args:
-            in_order: Checkpoint first, so that it is trusted at the next start.
+            in_order: Checkpoint first, so that the file is trusted at the next start.
         """
         with self._guard:
             while self._readers:
@@ -205,7 +205,7 @@ class IndexDatabase:
             self.writer = None
 
     def discard(self) -> None:
-        """Close it and remove its files."""
+        """Close the database and remove its files."""
         self.close()
         if self.path is not None:
             _remove(self._digest_path())
@@ -213,7 +213,7 @@ class IndexDatabase:
                 _remove(self._beside(suffix))
 
     def _present(self) -> list[tuple[int, int] | None]:
-        """Return which files stand under its names."""
+        """Return the device and inode of each of its files."""
         found: list[tuple[int, int] | None] = []
         for suffix in ("", "-wal", "-shm") if self.path is not None else ():
             try:
@@ -277,10 +277,10 @@ class IndexDatabase:
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    """Say whether nothing is in it yet.
+    """Return whether the database has no tables yet.
 
     Raises:
-        DatabaseError: What is in it is not of this version, or no index.
+        DatabaseError: The database is of another version, or no index.
     """
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return True
@@ -295,7 +295,7 @@ def _digest(path: Path) -> str:
 
 
 def _remove(path: Path) -> None:
-    """Remove what stands under this name, if it is a file; a folder is moved aside."""
+    """Remove a file; move a directory of this name aside."""
     if path.is_dir() and not path.is_symlink():
         names = (f"{path.name}.aside{number or ''}" for number in count())
         path.rename(next(free for name in names if not (free := path.with_name(name)).exists()))

@@ -1,9 +1,10 @@
-"""What is found of an entry: the texts that it is indexed by. Pure.
+"""Turn an entry into documents: the texts by which a search finds it. Pure.
 
-Rule 1: what was said is found by its own words; a long text and files, piece by piece.
-Rule 2: an episode is found by the texts of its content, and is there where it has none.
-Rule 3: bookkeeping is not found, nor what was asked of recall and recalled: it is there already.
-Rule 4: an entry of any shape is read without an error; what is not as it should be is left out.
+Rule 1: messages are found by their own words; long texts and attachments are split into pieces.
+Rule 2: an episode is indexed by the texts of its content, and has a document even without any.
+Rule 3: bookkeeping is not indexed, nor are calls of recall tools and their results, which repeat
+    what is indexed already.
+Rule 4: entries of any shape are read without an error; malformed fields are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bot.tape.index.labels import Labels, labels_of
 from bot.tape.index.terms import tokenize, with_pairs
 
 INDEXED_KINDS = ("message", "tool_call", "tool_result", "anchor", "event", "system")
-"""Kinds by the number that stands for them in the index."""
+"""Entry kinds by their number in the index."""
 
 ASSISTANT_SENDER = "assistant"
 EPISODE = "episode"
@@ -61,16 +62,16 @@ _RECALLED = frozenset(
     }
 )
 _PIECE = 400
-"""Terms of a piece: about what a person would call a passage."""
+"""Terms of a piece, about the length of a passage."""
 
 _OVERLAP = 40
-"""Terms that a piece shares with the next: the longest phrase that is found anywhere."""
+"""Terms that adjacent pieces share; also the longest phrase that is always found."""
 
 _EXTRAS = "¶"
-"""Stands between a text's own terms and what was added, so that no phrase reaches across."""
+"""Separates a text's own terms from added ones, so that no phrase spans both."""
 
 _DATED = "§"
-"""Begins a term for a part of an entry's date."""
+"""Prefix of terms for parts of an entry's date."""
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -90,17 +91,17 @@ _SEASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A piece of an entry.
+    """A searchable piece of an entry.
 
     Attributes:
         entry: The entry's id.
-        kind: Number of its kind.
-        spoken: Whether it is the text of a message: one of a conversation's turns.
-        ts: When it was said, in seconds since 1970; 0 where that is not known.
-        sender: Platform's id and shown name; both empty where nobody said it.
-        labels: What is written on it.
-        length: Terms of its own.
-        terms: By which it is found, separated by spaces.
+        kind: Index of its kind in ``INDEXED_KINDS``.
+        spoken: Whether it is the text of a message, a turn of the conversation.
+        ts: Unix time of the message in seconds; 0 if unknown.
+        sender: The sender's platform id and display name; both empty if there is no sender.
+        labels: The entry's labels.
+        length: Number of its own terms.
+        terms: The terms that find it, separated by spaces.
     """
 
     entry: int
@@ -114,7 +115,7 @@ class Document:
 
 
 def documents_of(entry: TapeEntry) -> list[Document]:
-    """Return the pieces of an entry, the text of a message first; empty where nothing is found."""
+    """Return the documents of an entry, a message's text first; empty if nothing is searchable."""
     kind, moment, sender = INDEXED_KINDS.index(entry.kind), _said_at(entry), sender_of(entry)
     labels = labels_of(entry)
     ts = moment.timestamp() if moment is not None else 0.0
@@ -139,18 +140,18 @@ def documents_of(entry: TapeEntry) -> list[Document]:
 
 
 def fingerprint(document: Document) -> int:
-    """Return what tells a document's terms from others."""
+    """Return a checksum of a document's terms."""
     return zlib.crc32(document.terms.encode())
 
 
 def _pieces(terms: list[str]) -> list[list[str]]:
-    """Return terms in pieces that overlap, so that a phrase is whole in one of them."""
+    """Split terms into overlapping pieces, so that every phrase is complete in one of them."""
     starts = range(0, max(1, len(terms) - _OVERLAP), _PIECE - _OVERLAP)
     return [terms[start : start + _PIECE] for start in starts] if terms else []
 
 
 def sender_of(entry: TapeEntry) -> tuple[str, str]:
-    """Return the platform's id and the shown name of who said an entry."""
+    """Return the platform id and display name of an entry's sender."""
     if entry.kind != "message":
         return ("", "")
     if entry.payload.get("role") == "assistant":
@@ -162,9 +163,9 @@ def sender_of(entry: TapeEntry) -> tuple[str, str]:
 
 
 def date_terms(words: Iterable[str]) -> list[str]:
-    """Return, for words of a question that may be parts of a date, the terms of such dates.
+    """Return date terms for those words of a query that may be parts of a date.
 
-    A season's are those of its months, north of the equator.
+    A season gives the terms of its months in the northern hemisphere.
     """
     found = dict[str, None]()
     for word in words:
@@ -198,7 +199,7 @@ def _said_at(entry: TapeEntry) -> datetime | None:
 
 
 def _texts(entry: TapeEntry) -> list[str]:
-    """Return what an entry says, its main text first."""
+    """Return an entry's texts, its main text first."""
     payload = entry.payload
     if entry.kind == "message":
         return [_text(payload.get("content")), *_files(entry.meta.get("attachments"))]
@@ -224,7 +225,7 @@ def _is_episode(entry: TapeEntry) -> bool:
 
 
 def _files(given: Any) -> Iterator[str]:
-    """Yield names and texts of files; what a voice message says is the message itself."""
+    """Yield names and texts of attachments; a voice message's text is the message itself."""
     for one in given if isinstance(given, list) else ():
         if isinstance(one, dict):
             read = "" if one.get("kind") == "voice" else _text(one.get("text"))
@@ -232,7 +233,7 @@ def _files(given: Any) -> Iterator[str]:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """Yield the texts anywhere inside a value."""
+    """Yield all strings nested in a value."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -249,5 +250,5 @@ def _text(value: Any) -> str:
 
 
 def _clean(value: Any) -> str:
-    """Return text that SQLite can hold."""
+    """Return text that SQLite can store."""
     return str(value).encode("utf-8", "replace").decode() if value is not None else ""

@@ -1,10 +1,10 @@
-"""Erased and dropped entries out of the index, to the last byte. Blocking.
+"""Remove erased and dropped entries from the index, to the last byte. Blocking.
 
-Rule 1: an entry keeps its rows, so that those beside it stay its neighbours; what they hold is replaced.
-Rule 2: SQLite and FTS5 leave what was deleted in pages and segments that they have given up, and copies
-    in the gaps of others. So the words' segments are merged into one, and the file is written anew.
-Rule 3: from before the first byte goes until the new file is whole, no digest fits the file: after a
-    kill it is made anew from the tapes.
+Rule 1: an entry keeps its rows, so that its neighbours stay neighbours; their content is replaced.
+Rule 2: SQLite and FTS5 leave deleted content in freed pages and old segments, and copies in the
+    gaps of others. So the FTS5 segments are merged into one, and the file is rewritten.
+Rule 3: from the first change until the new file is complete no digest matches the file; after a
+    crash it is rebuilt from the tapes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from bot.tape.index.tables import TapeRows, anchor_row, digest_of, doc_row, firs
 def replace_documents(
     database: IndexDatabase, rows: TapeRows, tombstones: Iterable[TapeEntry]
 ) -> bool:
-    """Put what is found of tombstones in the place of what was found of the entries of their ids.
+    """Replace the documents of entries by those of the tombstones with the same ids.
 
     Returns:
-        Whether there was room for it; where not, nothing was changed, and the tape is to be indexed anew.
+        Whether they fit into the entries' rows. If not, nothing was changed: the tape must be
+        reindexed.
     """
     erased = [entry for entry in tombstones if entry.id <= rows.indexed]
     with database.write_transaction() as connection:
-        # All is looked at before anything is changed.
+        # Plan everything before anything is changed.
         plans = [_plan(connection, rows, entry) for entry in erased]
         plan = [one for one in plans if one is not None]
         if len(plan) < len(plans):
@@ -58,14 +59,14 @@ def replace_documents(
 
 
 def purge_deleted(database: IndexDatabase) -> None:
-    """Leave no byte in the file of what was deleted; a database in a file is closed by it.
+    """Remove all deleted content from the file; a database in a file is closed by this.
 
     Raises:
-        sqlite3.Error, OSError: It could not be done; the file is not trusted at the next start.
+        sqlite3.Error, OSError: It failed; the file is not trusted at the next start.
     """
     with database.write_transaction() as connection:
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-        # It would know for ever the words of which the last is gone.
+        # The vocabulary would keep words of which no occurrence is left.
         connection.execute("CREATE VIRTUAL TABLE temp.held USING fts5vocab(main, words, row)")
         connection.execute("DELETE FROM vocabulary")
         connection.execute("INSERT INTO vocabulary SELECT term, doc FROM temp.held")
@@ -92,7 +93,7 @@ def _write_anew(database: IndexDatabase, path: Path) -> None:
 
 
 def _finish(path: Path) -> None:
-    """Mark a database as one that is written ahead (later, that would change its digest); sync it."""
+    """Switch the database to WAL mode (later that would change its digest) and sync it."""
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -105,7 +106,7 @@ def _finish(path: Path) -> None:
 def _plan(
     connection: sqlite3.Connection, rows: TapeRows, entry: TapeEntry
 ) -> list[tuple[int, Document | None]] | None:
-    """Return an entry's rows, each with what it holds from now on; None where it needs more rows."""
+    """Return an entry's rows, each with its new content; None if it needs more rows."""
     found: list[tuple[int, Document | None]] = []
     made = documents_of(entry)
     for lane in range(2):
@@ -126,8 +127,8 @@ def _plan(
 def _put(
     connection: sqlite3.Connection, rows: TapeRows, row: int, document: Document | None
 ) -> int:
-    """Put a document into a row; without one drop the row, and return 1 for it."""
-    # The words are deleted by what they were, so they go first.
+    """Put a document into a row; without one drop the row and return 1."""
+    # FTS5 needs the old terms to delete them, so this comes first.
     connection.execute(
         "INSERT INTO words (words, rowid, terms) SELECT 'delete', id, terms FROM docs WHERE id = ?",
         (row,),

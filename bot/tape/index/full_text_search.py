@@ -1,8 +1,8 @@
-"""Searches the index's tables: which entries fit, and how well. Blocking.
+"""Search the index's tables for matching entries and rank them. Blocking.
 
-First the rows that have the asked terms are gathered by what the terms are worth alone; FTS5 finds them
-within a range of rowids, so a search in one tape costs what that tape holds. Of these the best are read
-and ranked with all that counts. A term that very many rows have is not gathered by, only ranked by.
+First, rows that have terms of the query are gathered by the weight of these terms. FTS5 finds them
+within a rowid range, so the cost of a search in one tape depends on that tape only. The best of
+them are then read and ranked by all features. Very common terms only rank, they do not gather.
 """
 
 from __future__ import annotations
@@ -36,32 +36,33 @@ from bot.tape.index.terms import halves, parse_query, tokenize
 from bot.tape.search import SearchQuery
 
 _GATHERED = 60_000
-"""Rows gathered at most; the terms that the fewest rows have come first."""
+"""Most rows to gather; rare terms come first."""
 
 _READ = 80
-"""Gathered rows that are read and ranked at least."""
+"""Fewest gathered rows to read and rank."""
 
 _PORTION = 500
 _MEANT = 4
-"""Words that one word may have been meant for."""
+"""Most corrections of one word."""
 
 _GUESSED = 24
-"""Unknown words of a question for which nearly equal ones are looked for: each costs a look through all
-words of the index that begin alike."""
+"""Most unknown words of a query to correct: each costs a scan of all indexed words with the same
+first letters.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexMatch:
-    """An entry that fits.
+    """A matching entry.
 
     Attributes:
-        tape: Its tape.
-        entry: Its id.
-        score: How well.
-        print: Of the terms that it was found by.
-        direct: Whether it has asked words itself; else those beside it have them.
-        before: Ids of the turns before it, oldest first, as many as were asked for.
-        after: Ids of the turns after it.
+        tape: Name of the tape.
+        entry: Id of the entry.
+        score: Score of the match; higher is better.
+        print: Fingerprint of the matching document's terms.
+        direct: Whether the entry has words of the query itself; otherwise its neighbours have them.
+        before: Ids of the turns before it, oldest first, as many as the query asks for.
+        after: Ids of the turns after it, oldest first.
     """
 
     tape: str
@@ -74,12 +75,12 @@ class IndexMatch:
 
 
 class FullTextSearch:
-    """One search, on one connection.
+    """A single search on one connection.
 
     Args:
-        connection: To the index.
-        tapes: The tapes that may be searched, by number.
-        query: What is asked, with ids in place of anchors.
+        connection: A connection to the index.
+        tapes: The tapes to search, by number.
+        query: The query, with ids in place of anchors.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class FullTextSearch:
         self._guessed = 0
 
     def run(self) -> list[IndexMatch]:
-        """Return what fits best, best first."""
+        """Return the best matches, best first."""
         if self._scope.empty:
             return []
         parsed = parse_query(self._query.text)
@@ -108,7 +109,7 @@ class FullTextSearch:
             self._query.text, self._weights, speakers, self._scope.assistants(), self._query.near
         )
         if parsed.exact:
-            # Who quotes knows how it is spelt.
+            # The author of a quotation knows the spelling, so nothing is corrected.
             self._guessed = _GUESSED
         self._gather(wanted)
         for compound in parsed.compounds:
@@ -127,7 +128,7 @@ class FullTextSearch:
     # Gathering.
 
     def _gather(self, asked: Sequence[str]) -> None:
-        """Gather rows by the terms, those that the fewest rows have first."""
+        """Gather rows by terms, the rarest first."""
         room = _GATHERED
         small = self._scope.total <= _GATHERED
         counted = sorted((document_frequency(self._connection, term), term) for term in asked)
@@ -160,11 +161,11 @@ class FullTextSearch:
         return len(rows)
 
     def _having_all(self, runs: Sequence[str]) -> set[int]:
-        """Return the rows that have all of these runs of terms."""
+        """Return the rows that have all of these phrases."""
         return set.intersection(*(set(self._rows(f'"{run}"')) for run in runs))
 
     def _gather_run(self, run: str) -> bool:
-        """Gather by terms that stand behind each other, where not too many have them; say whether any has."""
+        """Gather by a phrase unless too many rows have it; return whether any has."""
         rows = list(self._rows(f'"{run}"', most=_GATHERED))
         if rows and run not in self._weights:
             weight = self._weights[run] = idf(len(rows), self._scope.total)
@@ -187,12 +188,12 @@ class FullTextSearch:
         for other, worth in similar_terms(self._connection, term, doubted=doubted).items():
             if meant == _MEANT or worth < nearest:
                 break
-            # The words are those of all tapes: another tape's must not stand in the way.
+            # The vocabulary covers all tapes: a word of another tape must not use up a correction.
             if self._gather_term(other, worth=worth, exact=True):
                 meant, nearest = meant + 1, worth
 
     def _gather_common(self, terms: Sequence[str]) -> None:
-        """Gather by terms of which each alone is too common: rows that have them all, newest first."""
+        """Gather by terms that are too common alone: rows that have them all, newest first."""
         joined = " AND ".join(f'"{term}"' for term in terms)
         for expression in (joined, f'"{terms[0]}"'):
             for row in self._rows(expression, most=_GATHERED):
@@ -201,7 +202,7 @@ class FullTextSearch:
                 return
 
     def _gather_admitted(self) -> None:
-        """Gather by the terms that are too common, newest first, what the filters let through."""
+        """Gather by the too common terms, newest first, rows that pass the filters."""
         rows = self._rows(" OR ".join(f'"{term}"' for term in self._common))
         found = 0
         while found < _READ and (portion := list(islice(rows, _PORTION))):
@@ -210,7 +211,7 @@ class FullTextSearch:
             self._gathered.update(dict.fromkeys(admitted, 1.0))
 
     def _rows(self, expression: str, most: int = -1) -> Iterator[int]:
-        """Yield the rows within the scope that match."""
+        """Yield the rows in the filtered range that match."""
         for low, high in self._scope.ranges:
             found = self._connection.execute(
                 "SELECT rowid FROM words WHERE words MATCH :terms AND rowid BETWEEN :low AND :high"  # noqa: S608 (words of ours)
@@ -229,7 +230,7 @@ class FullTextSearch:
                 yield from (row for (row,) in found if row // (2 * ROWS_PER_LANE) in self._tapes)
 
     def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
-        """Return the terms that name people of the one tape that is searched, and those people."""
+        """Return the query terms that name people on the single searched tape, and these people."""
         named: set[str] = set()
         speakers: set[int] = set()
         if len(self._tapes) == 1:
@@ -244,15 +245,15 @@ class FullTextSearch:
     def _ranked(
         self, rows: dict[int, IndexRow], question: RankingQuery
     ) -> list[tuple[float, IndexRow]]:
-        """Return the best of what was gathered and of what is near in meaning, each entry once."""
+        """Return the best of the gathered and the semantically similar rows, each entry once."""
         if question.near and not self._exact:
             rows |= self._read(self._scope.rows_of(question.near))
         return top_entries(self._scored(rows, question), self._query.limit)
 
     def _admitted(self) -> dict[int, IndexRow]:
-        """Return rows that the filters let through: as many as are ranked, best gathered first.
+        """Return the best gathered rows that pass the filters, as many as are ranked.
 
-        They are of as many entries as are asked for: a long one, of many pieces, must not hide others.
+        They cover as many entries as the limit: a long entry with many pieces must not hide others.
         """
         gathered = self._gathered
         wanted = max(_READ, 3 * self._query.limit)
@@ -272,7 +273,7 @@ class FullTextSearch:
         return found
 
     def _of_others(self, rows: Iterable[int], entries: set[tuple[int, int]]) -> list[int]:
-        """Return the rows that are not of these entries."""
+        """Return the rows that belong to other entries."""
         listed = ",".join(map(str, rows))
         found = self._connection.execute(f"SELECT id, entry FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
         return [row for row, entry in found if (row // (2 * ROWS_PER_LANE), entry) not in entries]
@@ -280,7 +281,7 @@ class FullTextSearch:
     def _scored(
         self, rows: dict[int, IndexRow], question: RankingQuery
     ) -> Iterator[tuple[float, float, IndexRow]]:
-        """Return rows and the turns beside them, each with what it is ranked by."""
+        """Yield the scores of rows and of the turns beside them."""
         turned = self._read(neighbour_ids(rows), every=True)
         read = rows | {row: one for row, one in turned.items() if self._scope.counts_beside(one)}
         return score_rows(
@@ -292,7 +293,7 @@ class FullTextSearch:
         )
 
     def _read(self, rows: Iterable[int], *, every: bool = False) -> dict[int, IndexRow]:
-        """Return rows by their ids: those that count, or every one."""
+        """Return rows by their ids: those that pass the filters, or every one."""
         listed = ",".join(map(str, rows))
         found = self._connection.execute(f"SELECT {ROW_COLUMNS} FROM docs WHERE id IN ({listed})")  # noqa: S608 (numbers)
         read = (read_row(row, self._weights) for row in found)
@@ -301,7 +302,7 @@ class FullTextSearch:
     # Answers.
 
     def _newest(self) -> list[tuple[float, IndexRow]]:
-        """Return the newest rows that the filters let through."""
+        """Return the newest rows that pass the filters."""
         limit = self._query.limit
         best: dict[tuple[int, int], IndexRow] = {}
         for row in self._scope.newest(limit):
@@ -327,7 +328,7 @@ class FullTextSearch:
         count = self._query.neighbours
         if not count:
             return (), ()
-        # What is no turn stands between two: before the first that is not older.
+        # A row that is no turn stands before the first turn that is not older.
         place = row.id if is_turn(row.id) else self._scope.turn_at(row)
         start = row.id // (2 * ROWS_PER_LANE) * (2 * ROWS_PER_LANE)
         return (

@@ -1,4 +1,4 @@
-"""Which rows of the index have labels that are asked for. Blocking."""
+"""Find index rows by problem, layer, tag or name. Blocking."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bot.tape.index.tables import blob_to_text
 
 @dataclass(frozen=True, slots=True)
 class LabelFilter:
-    """The numbers of labels that are asked for.
+    """The numbers of the labels that match a query.
 
     Attributes:
-        of_tape: For each tape.
-        numbers: Of all these tapes.
+        of_tape: The numbers for each tape.
+        numbers: The numbers for all tapes together.
     """
 
     of_tape: Mapping[int, Sequence[int]]
@@ -26,11 +26,11 @@ class LabelFilter:
 
     @property
     def listed(self) -> str:
-        """All numbers, as SQLite's ``json_each`` takes them: there may be any number."""
+        """All numbers as JSON for SQLite's ``json_each``, since there may be any number of them."""
         return json.dumps(sorted(self.numbers))
 
     def count(self, connection: sqlite3.Connection, most: int) -> int:
-        """Return how many rows have them; at most one more than ``most``."""
+        """Count the rows with these labels, up to ``most + 1``."""
         [found] = connection.execute(
             "SELECT count(*) FROM (SELECT 1 FROM docs"
             " WHERE labels IN (SELECT value FROM json_each(?)) LIMIT ?)",
@@ -42,7 +42,7 @@ class LabelFilter:
 def find_labels(
     connection: sqlite3.Connection, tapes: Collection[int], wanted: Callable[[Labels], bool]
 ) -> LabelFilter:
-    """Return the labels on these tapes that are wanted."""
+    """Return the labels on these tapes that a predicate accepts."""
     found = {tape: [0] if wanted(Labels()) else [] for tape in tapes}
     rows = connection.execute(
         "SELECT id, tape, told FROM labels WHERE tape IN (SELECT value FROM json_each(?))",
@@ -55,9 +55,9 @@ def find_labels(
 
 
 def label_conditions(labels: LabelFilter | None, tape: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Return the conditions by which rows of a tape are looked up, to stand before a range of ids.
+    """Return the conditions that find rows of a tape, each to be followed by a range of ids.
 
-    One for each label: then the index of labels gives the rows in the order of their ids.
+    There is one per label: then the index on labels returns the rows ordered by id.
     """
     if labels is None:
         return [("id", ())]

@@ -1,7 +1,7 @@
-"""What is written on an entry beside what it says: problem, layer, tags and name. Pure.
+"""Define an entry's labels: problem, layer, tags and name. Pure.
 
-Entries with the same labels share one row of the index, which every row of theirs points at; entries
-without any share number 0, which has none.
+Entries with the same labels share one row of the index, which their documents refer to. Entries
+without labels share number 0, which has no row.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Labels:
     """The labels of an entry.
 
     Attributes:
-        problem: The problem that it belongs to.
-        layer: Its layer; empty for none.
-        name: Of an event or anchor; None for all else.
-        tags: Its tags.
+        problem: The problem that the entry belongs to.
+        layer: The memory layer; empty for none.
+        name: Name of an event or anchor; None for other kinds.
+        tags: The entry's tags.
     """
 
     problem: str = GENERAL_PROBLEM
@@ -31,7 +31,7 @@ class Labels:
 
 
 def labels_of(entry: TapeEntry) -> Labels:
-    """Return the labels of an entry; what is not as it should be is left out."""
+    """Return the labels of an entry; malformed ones are left out."""
     layer, tags = entry.meta.get("layer"), entry.meta.get("tags")
     return Labels(
         problem_of(entry),
@@ -44,25 +44,25 @@ def labels_of(entry: TapeEntry) -> Labels:
 
 
 def serialize_labels(labels: Labels) -> str:
-    """Return labels as text, the same for the same labels."""
+    """Return labels as text; equal labels give equal texts."""
     parts = [labels.problem, labels.layer, labels.name, sorted(labels.tags)]
     return json.dumps(parts, ensure_ascii=False)
 
 
 def parse_labels(text: str) -> Labels:
-    """Return the labels that ``told`` made text of."""
+    """Parse labels from the text that ``serialize_labels`` returns."""
     problem, layer, name, tags = json.loads(text)
     return Labels(problem, layer, name, frozenset(tags))
 
 
 def has_label_filter(query: SearchQuery) -> bool:
-    """Say whether a search has a filter that is about labels."""
+    """Return whether a query filters by labels."""
     named = (query.problem, query.layer, query.names)
     return bool(query.tags) or any(one is not None for one in named)
 
 
 def labels_match(labels: Labels, query: SearchQuery) -> bool:
-    """Say whether labels are what a search asks for."""
+    """Return whether labels pass a query's filters."""
     return (
         query.problem in (None, labels.problem)
         and query.tags <= labels.tags

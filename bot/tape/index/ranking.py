@@ -1,9 +1,9 @@
-"""How well a row fits a question: a weighted sum of what is known of the row, of the turns beside it, and of both. Pure.
+"""Rank rows by a weighted sum of features of the row and of the turns beside it. Pure.
 
-Rule 1: what is weighed is named in ``FEATURES``; the weights were fitted by ``python -m bench.ranking`` on
-    conversations of people and of a user with an assistant, and measured on others.
-Rule 2: words count by BM25; a short text is not better for being short.
-Rule 3: short turns are about what was said right before and after them, so the turns beside a row count.
+Rule 1: the features are named in ``FEATURES``. ``python -m bench.ranking`` fitted their weights on
+    conversations between people and with an assistant, and measured them on others.
+Rule 2: words count by BM25, without a bonus for very short texts.
+Rule 3: a short turn is about the turns right before and after it, so these count, too.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ NEIGHBOURS = 2
 """Turns on each side that count."""
 
 DATE_WORTH = 0.8
-"""What a part of the date on which something was said is worth, beside a word of it."""
+"""Weight of a part of a message's date, relative to a word of its text."""
 
 _K1, _B = 1.2, 0.75
 _SHORT = 30
-"""Terms of a text that is not short: shorter ones count as so long."""
+"""Shorter texts count as this many terms long."""
 _FEW = 6
-"""Terms of a text that says little by itself."""
+"""A text of fewer terms says little by itself."""
 _LOG_OF_LONG = 6.0
-"""Logarithm of the terms of a long text."""
+"""Logarithm of a long text's number of terms."""
 _ALIKE = 0.01
-"""Sums that differ by less are taken for equal."""
+"""Sums that differ by less count as equal."""
 
 FEATURES: Mapping[str, tuple[float, float]] = {
     "words": (0.37, 0.17),
@@ -56,7 +56,7 @@ FEATURES: Mapping[str, tuple[float, float]] = {
     "meaning": (0.0, 1.0),
     "meaning_beside": (0.0, 0.4),
 }
-"""What is weighed, with its weight where words alone count, and where meaning does, too."""
+"""Weights of each feature: in a search by words, and in one with semantic similarity."""
 
 _ASKS_ASSISTANT = re.compile(
     r"\b(?:assistant|assistent|asistente|assistente|tapebot|you|your|yours|du|dir|dein\w*|ihnen|tu|usted|vous|votre|lei|vos)\b"
@@ -77,16 +77,16 @@ _NUMBER = re.compile(r"(?<!\S)\d+(?!\S)")
 
 @dataclass(frozen=True, slots=True)
 class RankingQuery:
-    """A question, as far as rows are ranked by it.
+    """The parts of a query that ranking uses.
 
     Attributes:
-        weights: Of the terms, and the runs of terms, that it asks for; more of them may be added while
-            rows are gathered.
-        speakers: Numbers of those whom it names.
-        assistants: Numbers of tapes, with the number under which the assistant speaks there.
-        about_assistant: It asks for what the assistant said.
-        number: It asks for a number, a time or a date.
-        near: How near in meaning entries are, by their ids; None where words alone count.
+        weights: Weights of the query's terms and phrases; more may be added while rows are
+            gathered.
+        speakers: Numbers of the people that the query names.
+        assistants: Numbers of tapes, each with the assistant's sender number there.
+        about_assistant: Whether the query asks for what the assistant said.
+        number: Whether the query asks for a number, a time or a date.
+        near: Semantic similarity by entry id; None in a search by words.
     """
 
     weights: Mapping[str, float]
@@ -104,14 +104,14 @@ def build_ranking_query(
     assistants: Collection[tuple[int, int]] = (),
     near: Mapping[int, float] | None = None,
 ) -> RankingQuery:
-    """Return what a question asks for.
+    """Analyse a query for ranking.
 
     Args:
-        text: The question.
-        weights: Of its terms.
-        speakers: Numbers of those whom it names.
-        assistants: Numbers of tapes, with the number under which the assistant speaks there.
-        near: How near in meaning entries are, by their ids.
+        text: The query's text.
+        weights: Weights of the query's terms.
+        speakers: Numbers of the people that the query names.
+        assistants: Numbers of tapes, each with the assistant's sender number there.
+        near: Semantic similarity by entry id.
     """
     return RankingQuery(
         weights,
@@ -128,18 +128,18 @@ ROW_COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """A row of the index, as far as a question is concerned.
+    """A row of the index as a query sees it.
 
     Attributes:
-        id: Its rowid.
+        id: Rowid.
         entry: Id of the entry.
-        kind: Number of its kind.
-        ts: When it was said, in seconds since 1970.
-        sender: Number of who said it.
+        kind: Index of its kind in ``INDEXED_KINDS``.
+        ts: Unix time in seconds.
+        sender: Number of its sender.
         labels: Number of its labels.
-        length: Its terms.
-        terms: What it was found by, in order, with spaces between.
-        counts: How often each asked term is in it.
+        length: Number of its own terms.
+        terms: The indexed terms in order, separated by spaces.
+        counts: How often each queried term occurs in it.
     """
 
     id: int
@@ -159,28 +159,28 @@ class IndexRow:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The number of its tape, and its entry."""
+        """The number of its tape and the id of its entry."""
         return self.tape, self.entry
 
     @property
     def fingerprint(self) -> int:
-        """Of its terms; see ``documents.fingerprint``."""
+        """Checksum of its terms; see ``documents.fingerprint``."""
         return zlib.crc32(self.terms.encode())
 
     @property
     def number(self) -> bool:
-        """Whether it has a number."""
+        """Whether it contains a number."""
         return bool(_NUMBER.search(self.terms))
 
 
 def read_row(
     columns: tuple[int, int, int, float, int, int, int, str], asked: Mapping[str, float]
 ) -> IndexRow:
-    """Return a row of the index as a question sees it.
+    """Return a row of the index as a query sees it.
 
     Args:
-        columns: ``COLUMNS``.
-        asked: The terms, and the runs of terms, that it asks for.
+        columns: The columns ``ROW_COLUMNS``.
+        asked: The queried terms and phrases.
     """
     number, entry, kind, ts, sender, labels, length, terms = columns
     held = terms.split(" ")
@@ -190,18 +190,18 @@ def read_row(
 
 
 def idf(found: int, total: int) -> float:
-    """Return the weight of a term that so many of so many rows have; it is above 0."""
-    # It may be counted over more tapes than are searched.
+    """Return the weight of a term that ``found`` of ``total`` rows have; always above 0."""
+    # The term may be counted over more tapes than are searched.
     return math.log(1 + (max(0, total - found) + 0.5) / (found + 0.5))
 
 
 def bm25(row: IndexRow, weights: Mapping[str, float], average: float) -> float:
-    """Return how well the words of a row fit, by BM25.
+    """Return the BM25 score of a row.
 
     Args:
         row: The row.
-        weights: Of the asked terms.
-        average: Mean terms of a row.
+        weights: Weights of the queried terms.
+        average: Mean number of terms of a row.
     """
     damped = 1 - _B + _B * max(row.length, _SHORT) / max(average, _SHORT)
     total = 0.0
@@ -214,12 +214,12 @@ def bm25(row: IndexRow, weights: Mapping[str, float], average: float) -> float:
 def row_features(
     rows: Collection[int], read: Mapping[int, IndexRow], question: RankingQuery
 ) -> dict[int, tuple[float, ...]]:
-    """Return the features of rows, by their ids, in the order of ``FEATURES``.
+    """Return the features of rows by id, in the order of ``FEATURES``.
 
     Args:
-        rows: Ids of those that are ranked.
-        read: These and the turns beside them.
-        question: What is asked.
+        rows: Ids of the rows to rank.
+        read: These rows and the turns beside them, by id.
+        question: The analysed query.
     """
     weights = question.weights
     near = {row: _beside(row, read) for row in rows}
@@ -270,24 +270,24 @@ def row_features(
 
 
 def _beside(row: int, read: Mapping[int, IndexRow]) -> dict[int, int]:
-    """Return the ids of the turns beside a row, by how many turns away they are."""
+    """Return the rowids of the turns beside a row, by their distance in turns."""
     if not is_turn(row):
         return {}
     return {step: row + step for step in neighbour_steps(NEIGHBOURS) if step and row + step in read}
 
 
 def neighbour_steps(count: int) -> range:
-    """Return the steps to so many neighbours on each side, and to the row itself."""
+    """Return the offsets of ``count`` neighbours on each side, including 0 for the row itself."""
     return range(-count, count + 1)
 
 
 def is_turn(row: int) -> bool:
-    """Say whether a rowid is of a tape's lane of turns."""
+    """Return whether a rowid lies in a tape's lane of turns."""
     return row // ROWS_PER_LANE % 2 == 0
 
 
 def neighbour_ids(rows: Collection[int]) -> set[int]:
-    """Return the rowids that are needed to rank these rows, and the turns beside them."""
+    """Return the further rowids that ranking these rows and their neighbours needs."""
     turns = (row for row in rows if is_turn(row))
     return {row + step for row in turns for step in neighbour_steps(2 * NEIGHBOURS)}.difference(
         rows
@@ -302,14 +302,15 @@ def score_rows(
     admits: Callable[[IndexRow], bool],
     spreads: bool,
 ) -> Iterator[tuple[float, float, IndexRow]]:
-    """Yield rows and the turns beside them, each with what it is ranked by and how well it fits.
+    """Yield rows and the turns beside them, each with its total and its own match.
 
     Args:
-        rows: Ids of those that were gathered.
-        read: These and what is ``around`` them, but turns that do not count for their neighbours.
-        question: What is asked.
-        admits: Says whether a row is an answer.
-        spreads: Whether the turns beside those that were gathered may be answers, too.
+        rows: Ids of the gathered rows.
+        read: These rows and those of ``neighbour_ids``, without turns that must not count as
+            neighbours.
+        question: The analysed query.
+        admits: Returns whether a row may be an answer.
+        spreads: Whether turns beside the gathered rows may be answers, too.
     """
     ranked = {
         row + step for row in rows if is_turn(row) for step in neighbour_steps(NEIGHBOURS)
@@ -333,14 +334,14 @@ _WORDS, _NEAR_COVERAGE, _MEANING, _MEANING_BESIDE = map(
 def top_entries(
     found: Iterable[tuple[float, float, IndexRow]], limit: int
 ) -> list[tuple[float, IndexRow]]:
-    """Return the best of what was found, each entry once, each with a score: the better, the higher."""
+    """Return the best rows, each entry once, with scores that never rise from one to the next."""
     held: dict[tuple[int, int], tuple[float, float, IndexRow]] = {}
     for one in found:
         known = held.setdefault(one[2].key, one)
-        # Of a long text the piece that fits best; what reads them gives them in any order.
+        # Of a long text the best piece counts; the rows come in any order.
         if (one[0], one[1], one[2].id) > (known[0], known[1], known[2].id):
             held[one[2].key] = one
-    # What fits about equally is told by its age.
+    # Of about equal matches the newer comes first.
     order = heapq.nsmallest(limit, held.values(), key=lambda one: (-one[0], -one[2].ts, -one[2].id))
     scores = sorted((fits for _, fits, _ in order), reverse=True)
     return [(score, row) for score, (_, _, row) in zip(scores, order, strict=True)]

@@ -1,4 +1,4 @@
-"""Where a search looks: ranges of rowids, and what a row must be to count. Blocking."""
+"""Translate a query's filters to rowid ranges and conditions on rows. Blocking."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.tape.index.tables import TapeRows, first_row
 from bot.tape.search import SearchQuery
 
 _FEW = 16
-"""So many tapes are searched each in its range; more, all at once."""
+"""Up to this many tapes are searched range by range; more in one range."""
 
 _FOUND_UNASKED = frozenset(range(len(INDEXED_KINDS))) - {INDEXED_KINDS.index("system")}
 
@@ -26,20 +26,20 @@ _LABELLED = """
 
 
 class IndexFilter:
-    """What a query's filters come to.
+    """A query's filters, resolved against the index.
 
     Args:
-        connection: To the index.
-        tapes: The tapes that may be searched, by number.
-        query: What is asked.
-        most: Rows that have the labels are counted up to this number.
+        connection: A connection to the index.
+        tapes: The tapes to search, by number.
+        query: The query, with ids in place of anchors.
+        most: Rows with matching labels are counted up to this number.
 
     Attributes:
-        ranges: Of rowids, both ends included.
-        every_tape: All rows in the ranges are of tapes that may be searched.
-        total: How many rows may be searched, before filters but those of labels.
-        and_labelled: What a look for words must hold, too, where labels are asked for.
-        labels: These labels, its parameter of that name.
+        ranges: Rowid ranges, both ends included.
+        every_tape: Whether all rows in the ranges belong to the tapes to search.
+        total: How many rows may match; of the filters only tapes and labels are considered.
+        and_labelled: Further SQL condition on matching words if the query filters by labels.
+        labels: Value of the parameter ``labels`` in that condition.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class IndexFilter:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing can be found."""
+        """Whether nothing can match."""
         nobody = self._senders == frozenset() or (
             self._labels is not None and not self._labels.numbers
         )
         return not self.ranges or nobody or not self._kinds
 
     def admits(self, row: IndexRow) -> bool:
-        """Say whether a row counts."""
+        """Return whether a row passes the filters."""
         return (
             row.kind in self._kinds
             and (self._first is None or row.entry >= self._first)
@@ -96,15 +96,15 @@ class IndexFilter:
         )
 
     def counts_beside(self, row: IndexRow) -> bool:
-        """Say whether a turn counts for those that it stands beside."""
+        """Return whether a turn may count for its neighbours' rank."""
         return self._beside is None or row.labels in self._beside.numbers
 
     def people(self) -> list[tuple[int, str]]:
-        """Return number and shown name of all who speak on the tapes."""
+        """Return the number and display name of all senders on the tapes."""
         return [(number, name) for number, _, name in self._people()]
 
     def assistants(self) -> set[tuple[int, int]]:
-        """Return the numbers of tapes, each with the number under which the assistant speaks there."""
+        """Return the numbers of tapes, each with the assistant's sender number there."""
         where, values = "uid = ?", [ASSISTANT_SENDER]
         if len(self._tapes) == 1:
             where, values = "uid = ? AND tape = ?", [ASSISTANT_SENDER, *map(str, self._tapes)]
@@ -112,7 +112,7 @@ class IndexFilter:
         return {(int(tape), int(number)) for tape, number in rows}
 
     def newest(self, limit: int) -> Iterator[IndexRow]:
-        """Yield the newest rows of each lane of each tape that count: of so many entries each."""
+        """Yield each lane's newest rows that pass the filters, up to ``limit`` entries each."""
         for tape, rows in self._tapes.items():
             for lane in range(2):
                 low = rows.first_row + lane * ROWS_PER_LANE
@@ -124,7 +124,7 @@ class IndexFilter:
                     yield from self._counting(limit, found)
 
     def _counting(self, limit: int, found: Iterable[tuple[Any, ...]]) -> Iterator[IndexRow]:
-        """Yield the first rows that count, of so many entries."""
+        """Yield the first rows that pass the filters, up to a number of entries."""
         entries: set[int] = set()
         for columns in found:
             row = read_row(columns, {})
@@ -136,14 +136,14 @@ class IndexFilter:
             yield row
 
     def turns(self, first: int, last: int, count: int, *, but: int, back: bool) -> tuple[int, ...]:
-        """Return the entries of the turns that may come with a hit, in their order.
+        """Return the entries of the turns to return beside a hit, in order.
 
         Args:
             first: The lowest rowid.
-            last: The highest.
-            count: So many at most: those at the range's end where ``back``, else at its beginning.
-            but: An entry that is left out: the hit's own.
-            back: Which end counts.
+            last: The highest rowid.
+            count: Most turns to return: those at the range's end if ``back``, else at its start.
+            but: Id of an entry to leave out: the hit's own.
+            back: Whether to count from the end.
         """
         found: list[tuple[int, int]] = []
         for where, values in label_conditions(self._beside, first // (2 * ROWS_PER_LANE)):
@@ -161,7 +161,7 @@ class IndexFilter:
         return first_row(self._connection, low, low + ROWS_PER_LANE - 1, row.entry)
 
     def rows_of(self, entries: Iterable[int]) -> list[int]:
-        """Return the rowids of those turns of the one tape that are of these entries."""
+        """Return the rowids of the turns of these entries on the single searched tape."""
         [rows] = self._tapes.values()
         low, high = rows.first_row, rows.first_row + ROWS_PER_LANE - 1
         found = []
@@ -185,7 +185,7 @@ class IndexFilter:
                 )
             ]
         if self._first is None and self._last is None:
-            # Both lanes at once: each range costs a search through the terms.
+            # Take both lanes at once, since each range costs a search through the terms.
             return [
                 (r.first_row, r.first_row + 2 * ROWS_PER_LANE - 1) for r in self._tapes.values()
             ]

@@ -1,4 +1,4 @@
-"""Words that are nearly a given one, of those in an index. Blocking."""
+"""Find indexed words that are close to a misspelt one. Blocking."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from bot.tape.index.terms import is_word
 
 KNOWN = 3
-"""A word that so many rows have is no typing error."""
+"""A word that this many rows have is not a misspelling."""
 
 _MOST = 50
-"""Of the words of all tapes; those that are searched may have few of them."""
+"""Most corrections. They are words of all tapes, few of which may occur in the searched ones."""
 
 _SHORT = 5
 _CLOSE, _FAR = 0.7, 0.5
-"""What a match by one and by two changes is worth."""
+"""Weights of a correction with one and with two changes."""
 
 
 def document_frequency(connection: sqlite3.Connection, term: str) -> int:
-    """Return how many rows of all tapes have a term; more where rows were dropped since."""
+    """Return how many rows of all tapes have a term; rows dropped since may be counted."""
     row = connection.execute("SELECT found FROM vocabulary WHERE term = ?", (term,)).fetchone()
     return row[0] if row else 0
 
@@ -27,15 +27,15 @@ def document_frequency(connection: sqlite3.Connection, term: str) -> int:
 def similar_terms(
     connection: sqlite3.Connection, term: str, *, doubted: bool = False
 ) -> dict[str, float]:
-    """Return terms that somebody who typed this one may have meant, with what each is worth.
+    """Return the likely corrections of a term with their weights.
 
-    One letter more, less, other or swapped with its neighbour; two in longer words. The nearest come
-    first, and of these those that most rows have.
+    One letter may be added, missing, different or swapped with the next; two in longer words. The
+    closest come first, and among these the most frequent.
 
     Args:
-        connection: To the index.
-        term: What was typed.
-        doubted: Look also where it is a word that many rows have.
+        connection: A connection to the index.
+        term: The term as typed.
+        doubted: Correct it even if many rows have it.
     """
     if not is_word(term) or (not doubted and document_frequency(connection, term) >= KNOWN):
         return {}
@@ -53,24 +53,24 @@ def similar_terms(
 
 
 def max_edits(term: str) -> int:
-    """Return how many changes may lie between a term and one that was meant."""
+    """Return how many changes a correction may have."""
     return 1 if len(term) <= _SHORT else 2
 
 
 def beginnings(term: str) -> set[str]:
-    """Return the first letters that what was meant may have."""
+    """Return the first letters that a correction may have."""
     # The first letter is seldom wrong, but may be swapped with the second.
     return {term[0], term[1]}
 
 
 def rank_corrections(term: str, candidates: Mapping[str, int]) -> dict[str, float]:
-    """Return those terms that may have been meant, the nearest first, with what each is worth.
+    """Return the candidates that are close enough, the closest first, with their weights.
 
     Args:
-        term: What was typed.
-        candidates: Terms of about its length, with how many rows have each.
+        term: The term as typed.
+        candidates: Terms of similar length, with their document frequency.
     """
-    # Loaded when a word is first unknown: starting must not wait for it.
+    # Imported for the first unknown word, to keep startup fast.
     from rapidfuzz import process
     from rapidfuzz.distance import OSA
 

@@ -1,10 +1,10 @@
-"""Entries into the index's tables. Blocking; each call is one transaction.
+"""Write entries to the index's tables and read anchors. Blocking; one transaction per call.
 
-Rule 1: a tape's rows, how far they reach and the digest of the last entry change together.
-Rule 2: the turns of a tape are numbered in their order, with a gap at each boundary and each header, so
-    that neighbours are found by counting, and none is found across them.
-Rule 3: a header of the tape's own, where none stands right before it, says which entries are gone: those
-    that no segment holds. Anybody may append an entry that looks like one.
+Rule 1: a tape's rows, the last indexed id and the digest of the last entry change together.
+Rule 2: a tape's turns are numbered in order, with a gap at each boundary and each header, so that
+    neighbours have adjacent numbers and none are found across a gap.
+Rule 3: a header of the tape's own with no entry right before it marks a reset: the entries before
+    it that are in no segment are gone. Other entries may look like headers, so both are checked.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ AnchorRow = tuple[int, int, int, bytes, bytes, bytes]
 
 @dataclass(slots=True)
 class TapeRows:
-    """Where a tape's rows stand.
+    """The place of a tape's rows in the index.
 
     Attributes:
-        id: The tape's number.
-        name: Its name.
-        indexed: Id of the last entry indexed.
-        digest: Of that entry.
-        turns: Number for the next turn.
-        others: Number for the next other piece.
-        rows: How many rows it has.
+        id: Number of the tape.
+        name: Name of the tape.
+        indexed: Id of the last indexed entry.
+        digest: Digest of that entry.
+        turns: Number of the last turn.
+        others: Number of the last document that is no turn.
+        rows: How many rows the tape has.
     """
 
     id: int
@@ -52,13 +52,13 @@ class TapeRows:
 
     @property
     def first_row(self) -> int:
-        """The lowest rowid that it may have."""
+        """The lowest rowid of the tape."""
         return self.id * 2 * ROWS_PER_LANE
 
 
 @dataclass(slots=True)
 class _Batch:
-    """What one transaction writes."""
+    """Rows that one transaction writes."""
 
     docs: list[DocRow] = field(default_factory=list)
     anchors: list[AnchorRow] = field(default_factory=list)
@@ -66,22 +66,22 @@ class _Batch:
 
 
 def text_to_blob(text: str) -> bytes:
-    """Return any text as bytes: SQLite's own texts hold no lone surrogates."""
+    """Encode any text as bytes, since SQLite's text type cannot hold lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def blob_to_text(stored: bytes) -> str:
-    """Return the text that ``exact`` made bytes of."""
+    """Decode the bytes that ``text_to_blob`` returned."""
     return stored.decode("utf-8", "surrogatepass")
 
 
 def digest_of(entry: TapeEntry) -> bytes:
-    """Return what tells whether an entry is still the one that was indexed."""
+    """Return a digest that shows whether an entry is still the indexed one."""
     return hashlib.blake2b(encode_entries([entry]), digest_size=16).digest()
 
 
 def load_tape_rows(database: IndexDatabase) -> dict[str, TapeRows]:
-    """Return all tapes of the index by name."""
+    """Return the rows' places of all tapes by name."""
     with database.reader() as connection:
         rows = connection.execute(
             "SELECT id, name, indexed, digest, turns, others, rows FROM tapes"
@@ -96,14 +96,14 @@ def add_entries(
     segments: Sequence[Segment],
     cuts: Container[int],
 ) -> None:
-    """Index the next entries of a tape; ``rows`` moves on with them.
+    """Index the next entries of a tape and update ``rows``.
 
     Args:
         database: The index.
-        rows: Where the tape stands.
-        entries: What follows, in order of ids.
-        segments: The tape's segments, as they are now.
-        cuts: Ids of headers before which the tape has no entry: what was live there is gone.
+        rows: The tape's rows.
+        entries: The next entries, in order of ids.
+        segments: The tape's current segments.
+        cuts: Ids of headers with no entry right before them: live entries before them are gone.
     """
     with database.write_transaction() as connection:
         batch = _Batch()
@@ -135,7 +135,7 @@ def add_entries(
 
 
 def delete_tape(database: IndexDatabase, rows: TapeRows) -> None:
-    """Drop all that is indexed of a tape."""
+    """Remove all rows of a tape."""
     with database.write_transaction() as connection:
         _delete(connection, [(rows.first_row, rows.first_row + 2 * ROWS_PER_LANE - 1)])
         connection.execute("DELETE FROM anchors WHERE tape = ?", (rows.id,))
@@ -158,7 +158,7 @@ def _collect(
 
 
 def anchor_row(rows: TapeRows, entry: TapeEntry) -> AnchorRow | None:
-    """Return an entry as a row of anchors; None where it is none."""
+    """Return the row of an anchor; None if the entry is no anchor."""
     made = anchor_from_entry(rows.name, entry)
     if made is None:
         return None
@@ -169,7 +169,7 @@ def anchor_row(rows: TapeRows, entry: TapeEntry) -> AnchorRow | None:
 def doc_row(
     connection: sqlite3.Connection, rows: TapeRows, place: int, document: Document
 ) -> DocRow:
-    """Return a document as the row of this rowid; who said it and its labels are made known."""
+    """Return a document's row with this rowid; its sender and labels are added to their tables."""
     sender = _sender(connection, rows, document)
     labels = _labels(connection, rows, document)
     return (
@@ -185,7 +185,7 @@ def doc_row(
 
 
 def _place(rows: TapeRows, document: Document) -> int:
-    """Return the rowid of the next document of its lane."""
+    """Return the rowid for the next document of its lane."""
     if document.spoken:
         rows.turns += 1
         return rows.first_row + rows.turns
@@ -220,7 +220,7 @@ def _labels(connection: sqlite3.Connection, rows: TapeRows, document: Document) 
 
 
 def _flush(connection: sqlite3.Connection, batch: _Batch) -> None:
-    # FTS5 writes out what it has gathered whenever a rowid is lower than the one before.
+    # FTS5 flushes its buffer whenever a rowid is lower than the one before.
     batch.docs.sort()
     connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", batch.docs)
     connection.executemany(
@@ -241,7 +241,7 @@ def _flush(connection: sqlite3.Connection, batch: _Batch) -> None:
 def _drop(
     connection: sqlite3.Connection, rows: TapeRows, header: int, segments: Iterable[Segment]
 ) -> None:
-    """Drop the rows of entries before a header that are in no segment."""
+    """Remove the rows of entries before a header that are in no segment."""
     kept = max((one.last_id for one in segments if one.last_id < header), default=0)
     if kept >= header - 1:
         return
@@ -259,7 +259,7 @@ def _drop(
 
 
 def _delete(connection: sqlite3.Connection, ranges: Iterable[tuple[int, int]]) -> int:
-    """Drop rows by rowid; return how many."""
+    """Remove rows by rowid ranges; return how many."""
     dropped = 0
     for first, last in ranges:
         within = "FROM docs WHERE id BETWEEN ? AND ?"
@@ -272,9 +272,9 @@ def _delete(connection: sqlite3.Connection, ranges: Iterable[tuple[int, int]]) -
 
 
 def first_row(connection: sqlite3.Connection, low: int, high: int, entry: int) -> int:
-    """Return the first rowid of a lane whose entry has this id or a higher one.
+    """Return the first rowid of a lane whose entry has at least this id.
 
-    Entries grow along a lane, so it is found by bisection.
+    Entry ids increase along a lane, so this is a binary search.
     """
     last = connection.execute(
         "SELECT id FROM docs WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)

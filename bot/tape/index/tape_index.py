@@ -1,7 +1,7 @@
-"""The index of a store's tapes (SQLite with FTS5): anchors, sessions and full text.
+"""Keep a SQLite FTS5 index of a store's tapes up to date and answer searches from it.
 
-Deleting it loses nothing: it is made of what the store reads, and made again where it does not fit.
-What a search finds is read from the tapes themselves, so it never shows what they do not hold.
+Deleting the index loses nothing: it is built from what the store reads, and rebuilt if it does not
+match. Hits are read from the tapes themselves, so a search never returns what they do not hold.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from bot.tape.store import HEADER_EVENT, Anchor, Segment, find_last_anchor
 logger = logging.getLogger(__name__)
 
 _PORTION = 500
-"""Ids that one transaction indexes, before others have their turn."""
+"""Ids that one transaction indexes, before other tasks get their turn."""
 
 _LINGER = 1.0
-"""Seconds that the background lets more come together; a search does not wait for it."""
+"""Seconds that the background task waits for more changes; a search does not wait."""
 
 _RECOVERY = 30.0
-"""Seconds until the background tries again where the disk refused."""
+"""Seconds until the background task retries after a disk error."""
 
 _TRIES = 5
-"""Times that a question is asked while what it is asked of goes away."""
+"""Attempts to answer while the index is being replaced."""
 
 _T = TypeVar("_T")
 
 
 class IndexSource(Protocol):
-    """What an index needs of its store."""
+    """The reads of a store that an index needs."""
 
     async def list_tapes(self) -> list[str]:
         """Return the names of all tapes."""
@@ -64,7 +64,7 @@ class IndexSource(Protocol):
         ...
 
     async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return those of these entries that are there, in their order."""
+        """Return the existing entries among these ids, in order."""
         ...
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -73,12 +73,12 @@ class IndexSource(Protocol):
 
 
 class TapeIndex:
-    """Finds what a store's tapes hold.
+    """Search the tapes of a store.
 
     Args:
         path: The database file; None for one in memory.
         source: The store.
-        read_only: Another process writes the file: index in memory what is asked for.
+        read_only: Another process writes the file, so build an index in memory of what is queried.
     """
 
     def __init__(self, path: Path | None, source: IndexSource, *, read_only: bool = False) -> None:
@@ -91,20 +91,20 @@ class TapeIndex:
         self._checked: set[str] = set()
         self._changed: set[str] = set()
         self._next = 0
-        self._generation = 0  # Grows when something that was indexed is dropped.
+        self._generation = 0  # Grows when indexed entries are dropped.
         self._lock = anyio.Lock()
         self._wake = anyio.Event()
         self._doubted = False
         self._statistics = {"entries": 0, "rebuilt": 0, "mended": 0}
 
     def mark_changed(self, tape: str) -> None:
-        """Take note that a tape has changed; costs nothing."""
+        """Note that a tape has changed; does no I/O."""
         self._known.add(tape)
         self._changed.add(tape)
         self._wake.set()
 
     async def run(self) -> None:
-        """Keep up with what is noted, until cancelled; searches work without it, too."""
+        """Index changed tapes until cancelled; searches work without it."""
         while True:
             self._wake = anyio.Event()
             try:
@@ -119,12 +119,12 @@ class TapeIndex:
                 await anyio.sleep(_LINGER)
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best; knows every entry appended before it was asked.
+        """Return the best matches among all entries appended before the call.
 
         Raises:
-            InvalidSearch: It cannot be answered as it is asked.
-            TapeNotFound: An anchor that it names does not exist.
-            TapeError: The index can neither be read nor made anew.
+            InvalidSearch: The query is invalid.
+            TapeNotFound: An anchor named in the query does not exist.
+            TapeError: The index can be neither read nor rebuilt.
         """
         query.validate()
         if query.after_anchor is not None or query.before_anchor is not None:
@@ -156,10 +156,10 @@ class TapeIndex:
         return await self._ask([tape], select)
 
     async def mark_untrusted(self) -> None:
-        """Take note that entries are about to be erased or dropped: a kill from here on costs the index.
+        """Prepare for erasing or dropping entries: after a crash from here on the index is rebuilt.
 
         Raises:
-            TapeError: The index's file can neither be opened nor given up.
+            TapeError: The index's file can be neither opened nor invalidated.
         """
         async with self._lock:
             self._doubted = True
@@ -170,10 +170,11 @@ class TapeIndex:
                 raise TapeError(f"the index of the tapes cannot be used ({error})") from error
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> None:
-        """Put tombstones, which are on the tape by now, in the place of what was found there.
+        """Replace what was indexed of entries by their tombstones, which are on the tape already.
 
-        No byte of what they replace is left, nor of anything else that was ever dropped. Costs what the
-        index holds: its file is written anew. Where that fails it is removed, to be made of the tapes.
+        No byte of the replaced content is left, nor of anything dropped before. The index file is
+        rewritten, so the cost is proportional to its size. If that fails, the file is removed and
+        rebuilt from the tapes.
 
         Raises:
             TapeError: The file can be neither written nor removed.
@@ -181,7 +182,7 @@ class TapeIndex:
         await self._purged(lambda database: self._replace(database, tape, tombstones))
 
     async def drop(self, tape: str) -> None:
-        """Drop all that was found on a tape, which was reset; what it holds now is indexed again.
+        """Drop all that was indexed of a tape that was reset; its present content is indexed again.
 
         No byte of it is left, as after ``erase``.
 
@@ -191,7 +192,7 @@ class TapeIndex:
         await self._purged(lambda database: self._drop_all(database, tape))
 
     async def _purged(self, change: Callable[[IndexDatabase], Awaitable[None]]) -> None:
-        """Change what is in the database, and leave no byte in its file of what was there before."""
+        """Change the database and remove all traces of its former content from the file."""
         async with self._lock:
             try:
                 database = await self._opened()
@@ -223,24 +224,24 @@ class TapeIndex:
         self._changed.add(tape)
 
     def statistics(self) -> dict[str, Any]:
-        """Return entries indexed since the start, tapes that wait, and how often it was made anew."""
+        """Return counters: entries indexed since the start, rebuilds, repairs, tapes behind."""
         return {**self._statistics, "behind": len(self._changed)}
 
     async def close(self) -> None:
-        """Close the database in order, so that it is trusted at the next start."""
+        """Close the database with a checkpoint, so that it is trusted at the next start."""
         with anyio.CancelScope(shield=True):
             async with self._lock:
                 if self._database is not None:
                     await anyio.to_thread.run_sync(lambda: _closed(self._database))
                 self._begin_anew()
 
-    # Asking.
+    # Answering.
 
     async def _resolve(self, tape: str, name: str) -> int:
         return find_last_anchor(tape, name, await self.anchors(tape)).entry_id
 
     async def _look(self, query: SearchQuery) -> tuple[list[Hit], set[str]]:
-        """Return hits, and the tapes that turned out not to hold what is indexed of them."""
+        """Return hits, and the tapes that turned out to differ from their index."""
 
         def look(database: IndexDatabase, known: Mapping[str, TapeRows]) -> list[IndexMatch]:
             wanted = known.keys() if query.tapes is None else set(query.tapes)
@@ -258,7 +259,7 @@ class TapeIndex:
         return hits, outdated
 
     async def _read(self, found: Iterable[IndexMatch]) -> dict[str, dict[int, TapeEntry]]:
-        """Return what was found, and what stands beside it, by tape and id; what is there of it."""
+        """Return the matching entries and their neighbours by tape and id, as far as they exist."""
         wanted: defaultdict[str, set[int]] = defaultdict(set)
         for one in found:
             wanted[one.tape].update((*one.before, one.entry, *one.after))
@@ -277,10 +278,10 @@ class TapeIndex:
         question: Callable[[IndexDatabase, Mapping[str, TapeRows]], _T],
         last: int | None = None,
     ) -> _T:
-        """Answer a question that knows every entry of these tapes (None: of all) up to an id.
+        """Answer from an index of every entry of these tapes (None: of all) up to an id.
 
-        An answer counts if nothing was dropped meanwhile and the files are still there: others may begin
-        anew, and the files may be taken away, while somebody reads.
+        An answer counts only if nothing was dropped meanwhile and the files still exist: another
+        task may rebuild the index, or somebody may remove its files, while it is read.
         """
         for left in reversed(range(_TRIES)):
             database = None
@@ -299,10 +300,10 @@ class TapeIndex:
         raise TapeError("the tapes cannot be searched (the files of their index keep going away)")
 
     async def _mend(self, error: Exception, database: IndexDatabase | None) -> bool:
-        """Discard the database where an error says that it is damaged or gone.
+        """Discard the database if an error shows that it is damaged or gone.
 
         Returns:
-            Whether it is worth trying again: it was discarded, now or by another who met the same.
+            Whether to retry: it was discarded, now or by another task that met the same error.
         """
         async with self._lock:
             if database is not self._database:
@@ -316,22 +317,22 @@ class TapeIndex:
             self._begin_anew()
         return True
 
-    # Keeping up.
+    # Indexing.
 
     async def _catch_up(
         self, tapes: Iterable[str] | None, last: int | None = None
     ) -> IndexDatabase:
-        """Index what is new, of what is asked for; return the database, which knows all of it."""
+        """Index what is new on the requested tapes; return the database."""
         while True:
             async with self._lock:
                 database = await self._opened()
                 if self._read_only:
-                    # Nobody takes note of what another process writes.
+                    # Changes by another process are not announced.
                     self._known = set(await self._source.list_tapes())
                     self._checked.clear()
                 generation = self._generation
             await self._index_due(tapes, last)
-            # What was there of the first tapes may be gone again by the last one.
+            # Tapes indexed first may have been dropped again by now.
             if generation == self._generation:
                 return database
 
@@ -340,24 +341,24 @@ class TapeIndex:
         due = wanted - self._checked | wanted & self._changed
         for tape in sorted(due):
             if last is not None and tape in self._checked and self._tapes[tape].indexed >= last:
-                # What came later is no answer, and is indexed in the background.
+                # Later entries cannot match; they are indexed in the background.
                 continue
             try:
                 await self._catch_up_with(tape)
             except TapeError as error:
                 if tapes is not None:
                     raise
-                # One tape that cannot be read keeps no other from being found in.
+                # An unreadable tape must not block searches in others.
                 logger.warning("tape %s cannot be indexed (%s)", tape, error)
 
     async def _catch_up_with(self, tape: str) -> None:
-        """Index what a tape has now, portion by portion; others have their turn in between."""
+        """Index what a tape has now, batch by batch, so that other tasks get their turn."""
         target: int | None = None
         while True:
             async with self._lock:
                 database = await self._opened()
                 place, version = await self._index(database, tape)
-            # A tape that grows all the time must not keep a search waiting for ever.
+            # A steadily growing tape must not keep a search waiting for ever.
             target = version if target is None else target
             if place >= target:
                 return
@@ -369,7 +370,8 @@ class TapeIndex:
             self._begin_anew()
         if self._database is None:
             listed = await self._source.list_tapes()
-            # All at once: what is cancelled in between would leave an index that knows of no tape.
+            # In one thread call: a cancellation in between would leave an index that knows no
+            # tapes.
             opened = await anyio.to_thread.run_sync(_open, self._path)
             self._database, self._tapes = opened
             if self._doubted:
@@ -382,7 +384,7 @@ class TapeIndex:
         return self._database
 
     async def _index(self, database: IndexDatabase, tape: str) -> tuple[int, int]:
-        """Index the next portion of a tape; return the id that it reaches, and the tape's version."""
+        """Index the next batch of a tape; return the last id it covers and the tape's version."""
         try:
             return await self._index_portion(database, tape)
         except TapeNotFound:
@@ -391,7 +393,7 @@ class TapeIndex:
             self._checked.discard(tape)
             return 0, 0
         except BaseException:
-            # What was undone in the database must be undone here.
+            # The transaction was rolled back, so restore the state in memory, too.
             self._checked.discard(tape)
             self._changed.add(tape)
             with anyio.CancelScope(shield=True), suppress(sqlite3.Error, OSError):
@@ -402,7 +404,7 @@ class TapeIndex:
             raise
 
     async def _index_portion(self, database: IndexDatabase, tape: str) -> tuple[int, int]:
-        # Before the look: what comes in between makes it changed once more.
+        # Cleared before reading: a change from now on sets it again.
         self._changed.discard(tape)
         rows = self._tapes.get(tape)
         if rows is not None and tape not in self._checked and not await self._fits(rows):
@@ -414,7 +416,7 @@ class TapeIndex:
         version = await self._source.version(tape)
         entries: list[TapeEntry] = []
         place = rows.indexed
-        # Of ids that a reset dropped there may be any number.
+        # A reset may have dropped any number of ids.
         while place < version and not entries:
             upto = min(version, place + _PORTION)
             entries = await self._source.read(tape, place + 1, upto)
@@ -433,7 +435,7 @@ class TapeIndex:
         return place, version
 
     async def _fits(self, rows: TapeRows) -> bool:
-        """Say whether the last entry that was indexed is on the tape as it was."""
+        """Return whether the last indexed entry is unchanged on the tape."""
         entries = await self._source.read(rows.name, rows.indexed, rows.indexed)
         return bool(entries) and writing.digest_of(entries[0]) == rows.digest
 
@@ -449,7 +451,7 @@ class TapeIndex:
             await self._drop_all(await self._opened(), tape)
 
     async def _tidy(self) -> None:
-        """Bring what was written ahead into the file, where it has become much."""
+        """Checkpoint if the write-ahead log has grown large."""
         async with self._lock:
             database = self._database
             if database is not None and database.wal_pages() > CHECKPOINT_PAGES:
@@ -463,7 +465,7 @@ class TapeIndex:
 
 
 def _open(path: Path | None) -> tuple[IndexDatabase, dict[str, TapeRows]]:
-    """Return a database and the tapes that it knows."""
+    """Open a database and load its tapes."""
     database = IndexDatabase(path)
     try:
         return database, writing.load_tape_rows(database)
@@ -479,14 +481,14 @@ def _answered(
     database: IndexDatabase,
     known: Mapping[str, TapeRows],
 ) -> tuple[_T, bool]:
-    """Return an answer, and whether the database's files are gone by now."""
+    """Return the answer, and whether the database's files are gone by now."""
     return question(database, known), database.is_gone
 
 
 def _is_damage(error: Exception) -> bool:
-    """Say whether an error tells that what is in the file is wrong.
+    """Return whether an error means that the file's content is damaged.
 
-    An operation that failed (no space, no memory) tells nothing of it.
+    A failed operation (no space, no memory) does not.
     """
     return not isinstance(error, (sqlite3.OperationalError, OSError))
 
@@ -494,7 +496,7 @@ def _is_damage(error: Exception) -> bool:
 def _held(
     query: SearchQuery, read: Iterable[tuple[IndexMatch, dict[int, TapeEntry]]]
 ) -> list[Hit | None]:
-    """Return what was found as it is on its tape; None where that is something else."""
+    """Return matches as hits; None where the tape holds something else."""
     return [_hit(query, found, entries) for found, entries in read]
 
 

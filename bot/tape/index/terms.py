@@ -1,10 +1,10 @@
-"""Texts as the terms by which they are found, in any script. Pure.
+"""Split texts in any script into the terms by which they are found, and parse queries. Pure.
 
-Rule 1: what is indexed and what is asked for pass through the same functions.
-Rule 2: case, width and accents do not count; words are cut to their stems where the script's main
-    language has a stemmer (Snowball). A stem that is wrong for a language is wrong on both sides.
-Rule 3: scripts without spaces, and Hangul, become single characters, by which phrases are found, and
-    behind all of a text's terms their pairs, by which words are.
+Rule 1: indexed texts and queries pass through the same functions.
+Rule 2: case, width and accents are ignored; words are stemmed (Snowball) where the script's main
+    language has a stemmer. A stem that is wrong for a language is wrong on both sides.
+Rule 3: scripts without spaces, and Hangul, become single characters, which find phrases. Pairs of
+    them, which find words, follow after all terms of a text.
 Rule 4: terms are ASCII letters and digits and characters beyond ASCII: no sign of FTS5's syntax.
 """
 
@@ -39,20 +39,20 @@ _COMMON = frozenset(
     "when where which while who whom whose why will with would you your yours d ll m re ve".split()
 )
 PAIRS = "¦"
-"""Stands before the pairs of a text, so that no phrase reaches into them."""
+"""Separates a text's terms from its pairs, so that no phrase spans both."""
 
 _COMPOUND = re.compile(r"(?<![\w-])([^\W\d_]{2,40})-([^\W\d_]{2,40})(?![\w-])")
-"""Two words that a hyphen joins."""
+"""Two words joined by a hyphen."""
 
 _LEAST_COMPOUND = 6
 
 MAX_PHRASES = 24
-"""Phrases of a question that weigh; each costs a look through the index."""
+"""Most phrases of a query that add to the score; each costs a search in the index."""
 
 _LONGEST = 40
-"""Characters of a term: beyond that, what differs is not a word."""
+"""Longest term in characters; the rest is cut off."""
 
-# The scripts whose accents and points are left out; in others such marks are letters.
+# Scripts whose accents and points are ignored; in other scripts such marks are letters.
 _UNACCENTED = ("LATIN", "GREEK", "ARABIC", "HEBREW")
 _HEBREW_PREFIXES = frozenset("בהוכלמש")
 _STEMMERS = {
@@ -66,7 +66,7 @@ _STEMMING = threading.Lock()
 
 
 def tokenize(text: str) -> list[str]:
-    """Return a text's terms in order; common words are kept, so that phrases hold."""
+    """Return a text's terms in order, common words included, so that phrases match."""
     found: list[str] = []
     for part in _PARTS.findall(_plain(text)):
         found += part if _UNSPACED_RUN.fullmatch(part) else _words(part)
@@ -74,7 +74,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def with_pairs(terms: list[str]) -> list[str]:
-    """Return a text's terms with the pairs of its single characters behind them."""
+    """Return a text's terms followed by the pairs of its single characters."""
     single = [len(term) == 1 and bool(_UNSPACED_RUN.match(term)) for term in terms]
     pairs = [terms[i] + terms[i + 1] for i in range(len(terms) - 1) if single[i] and single[i + 1]]
     return [*terms, PAIRS, *pairs] if pairs else terms
@@ -82,14 +82,14 @@ def with_pairs(terms: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """What a question asks for.
+    """A parsed query.
 
     Attributes:
-        terms: Of its words, without common ones; where all are common, of all.
-        phrases: Terms that stand behind each other, joined by spaces: its phrases in quotation marks.
-        weighty: Those of them that weigh: a few, and no common word alone.
-        compounds: Terms of words with a hyphen as they are written without one.
-        exact: It is nothing but phrases: a text that has them is wanted, and no other.
+        terms: Terms of its words, without common ones unless all are common.
+        phrases: Its phrases in quotation marks, each as terms joined by spaces.
+        weighty: The phrases that add to the score: a few, and no common word alone.
+        compounds: Hyphenated words, as terms without the hyphen.
+        exact: Whether it consists of phrases only, so that texts with all of them exclude others.
     """
 
     terms: list[str]
@@ -100,7 +100,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Return what a question asks for."""
+    """Parse the text of a query."""
     quoted, beside = split_quotations(text)
     runs = [" ".join(inside) for one in quoted if (inside := tokenize(one))]
     words = list(dict.fromkeys(_asked(text)))
@@ -118,30 +118,30 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def has_phrase(terms: str, run: str) -> bool:
-    """Say whether a text, given as terms with a space between two, has terms behind each other."""
+    """Return whether a text's terms, joined by spaces, contain a phrase."""
     return f" {run} " in f" {terms} "
 
 
 def halves(term: str) -> list[str]:
-    """Return what a word may be in two words, each as a run: it may have been written with a hyphen."""
+    """Return the ways to split a word in two, as phrases: it may have had a hyphen."""
     if not _LEAST_COMPOUND <= len(term) <= _LONGEST or not is_word(term):
         return []
     return [f"{term[:at]} {term[at:]}" for at in range(2, len(term) - 1)]
 
 
 def is_word(term: str) -> bool:
-    """Say whether a term is of a script in which words may be misspelt."""
+    """Return whether a term is of a script whose words can be misspelt."""
     return len(term) > 3 and not _UNSPACED_RUN.search(term) and not term.isdecimal()
 
 
 def _asked(text: str) -> Iterator[str]:
-    """Yield the terms that a question's words are looked for by."""
+    """Yield the terms by which a query's words are searched."""
     for part in _PARTS.findall(_plain(text)):
         yield from _pairs(part) if _UNSPACED_RUN.fullmatch(part) else _words(part)
 
 
 def _plain(text: str) -> str:
-    """Return text in one width and case, without what cannot be written."""
+    """Normalise width and case."""
     return normalize_unicode("NFKC", text).casefold()
 
 
@@ -159,7 +159,7 @@ def _words(part: str) -> Iterator[str]:
 
 @lru_cache(maxsize=100_000)
 def _term(word: str) -> str:
-    """Return a word's term."""
+    """Return the term of a word."""
     script = unicodedata.name(word[0], "").partition(" ")[0]
     if script in _UNACCENTED:
         apart = normalize_unicode("NFD", word)
@@ -171,14 +171,14 @@ def _term(word: str) -> str:
     word = word[:_LONGEST]
     if word in _COMMON or script not in _STEMMERS:
         return word
-    # A stemmer keeps its word in itself: two threads at once would cut each other's.
+    # A stemmer holds its current word as state, so only one thread may use it.
     with _STEMMING:
         return _stem(script)(word) or word
 
 
 @lru_cache
 def _stem(script: str) -> Callable[[str], str]:
-    # Loaded when a first word is cut: starting must not wait for it.
+    # Imported for the first word, to keep startup fast.
     from snowballstemmer import stemmer
 
     found: Callable[[str], str] = stemmer(_STEMMERS[script]).stemWord

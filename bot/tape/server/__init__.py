@@ -1,1 +1,1 @@
-"""The tape server: a tape store over HTTP."""
+"""Serve a tape store over HTTP: the tape server."""

@@ -1,4 +1,4 @@
-"""Routes of anchors."""
+"""Routes that list, create and resolve anchors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.tape.store import anchor_from_entry, named_anchor_entry
 
 
 def add_anchor_routes(api: TapeApi) -> None:
-    """Add the routes."""
+    """Add the routes for anchors."""
     making = anyio.Lock()
 
     @api.route(
@@ -32,7 +32,7 @@ def add_anchor_routes(api: TapeApi) -> None:
     async def list_anchors(
         tape: TapeName, after: EntryId = None, limit: PageSize = 200
     ) -> Response:
-        """List a tape's anchors, oldest first, from the one after an id."""
+        """List a tape's anchors, oldest first, after an id."""
         found = [one for one in await api.store.list_anchors(tape) if one.at > (after or 0)]
         page = found[:limit]
         following = page[-1].at if len(found) > limit else None
@@ -49,13 +49,13 @@ def add_anchor_routes(api: TapeApi) -> None:
         body=json_body("NewAnchor", {"name": "plan", "state": {"step": 1}}, required=True),
     )
     async def create_anchor(request: Request, tape: TapeName, key: AppendKey = None) -> Response:
-        """Name an entry, by default the newest; the anchor itself is appended."""
+        """Append an anchor that names an entry, by default the newest."""
         asked = parse_body(NewAnchor, await read_body(request, api.max_body_bytes))
-        # One at a time: asked again while it is still being made, it names the same entry too.
+        # One at a time, so that a retry sees the anchor that the first request is creating.
         async with making:
             target = asked.entry_id
             if target is None:
-                # Asked again, it names the entry that it named before.
+                # A retry must name the same entry as the first request.
                 before = await api.receipts.find(tape, key)
                 pointed = before.target_id if before is not None else None
                 target = pointed or await newest_readable_id(api.store, tape)
@@ -76,7 +76,7 @@ def add_anchor_routes(api: TapeApi) -> None:
         refused=(404,),
     )
     async def get_anchor(tape: TapeName, name: AnchorName) -> Response:
-        """Read the last anchor of a name."""
+        """Return the last anchor with a name."""
         return build_json_response(anchor_record(await api.store.get_anchor(tape, name)))
 
     @api.route(
@@ -88,5 +88,5 @@ def add_anchor_routes(api: TapeApi) -> None:
         refused=(404,),
     )
     async def resolve_anchor(tape: TapeName, name: AnchorName) -> Response:
-        """Read the id of the entry that the last anchor of a name points at."""
+        """Return the id of the entry that the last anchor with a name points at."""
         return build_json_response({"entry_id": await api.store.resolve_anchor(tape, name)})

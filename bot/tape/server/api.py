@@ -1,7 +1,7 @@
-"""What every route has: a token's scope, a tape that the token sees, and its place in OpenAPI.
+"""Register routes with token scope, tape access checks and OpenAPI metadata.
 
-Rule 1: a route without a declared scope takes an admin's token: nothing is open by omission.
-Rule 2: a token is looked at before anything else of the request is.
+Rule 1: a route without a declared scope requires an admin token: nothing is open by omission.
+Rule 2: the token is checked before anything else of a request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bot.tape.server.tokens import TokenGrant, TokenScope, TokenStore
 from bot.tape.store import TapeStore
 
 AUTH_SCHEME = "token"
-"""The security scheme's name in OpenAPI."""
+"""Name of the security scheme in the OpenAPI document."""
 
 PageSize = Annotated[
     int, Query(alias="limit", description="How much a page holds at most.", ge=1, le=MAX_PAGE_SIZE)
@@ -49,9 +49,9 @@ EntryId = Annotated[int | None, Query(ge=0, le=MAX_JSON_INTEGER)]
 
 
 def _named(name: str) -> Callable[[Request], Awaitable[str]]:
-    """Return the dependency that reads a name from the query, exactly."""
+    """Return a dependency that reads a name from the query string exactly."""
 
-    # Not a plain function: the framework would send each request through a thread for it.
+    # A plain function would run in a worker thread for each request.
     async def read(request: Request) -> str:
         value = query_text(request, name)
         if value is None or len(value) > MAX_NAME_LENGTH:
@@ -78,10 +78,10 @@ _NAMES = {
 
 
 def query_text(request: Request, name: str) -> str | None:
-    """Return a text of the query, which the framework would not read exactly.
+    """Return a parameter of the query string exactly, unlike FastAPI's own parameters.
 
     Raises:
-        Problem: The query is not UTF-8.
+        TapeApiError: The query string is not UTF-8.
     """
     try:
         return query_parameter(request.scope["query_string"], name)
@@ -94,14 +94,14 @@ _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class TapeApi:
-    """The application that routes are added to, and what they work on.
+    """The application with the resources that its routes use.
 
     Attributes:
-        app: The application.
-        store: Holds the tapes.
-        receipts: Append each key once.
-        max_body_bytes: Bytes of a request.
-        stopping: Set when the server is to end: what has no end of its own ends then.
+        app: The FastAPI application.
+        store: The tape store.
+        receipts: Appends each idempotency key once.
+        max_body_bytes: Largest request body in bytes.
+        stopping: Set when the server stops, so that endless responses end.
     """
 
     app: FastAPI
@@ -121,16 +121,16 @@ class TapeApi:
         body: dict[str, Any] | None = None,
         names: tuple[str, ...] = ("tape",),
     ) -> Callable[[_Handler], _Handler]:
-        """Add a route.
+        """Return a decorator that adds a route.
 
         Args:
-            method: Of the request.
-            path: Of the request.
-            scope: What a token must allow; None where there needs to be no token.
-            answer: The response of success, by status.
-            refused: Statuses of refusals beside those that any route has.
-            body: Of the request.
-            names: What of the query names something.
+            method: HTTP method.
+            path: Path of the route.
+            scope: Scope that the token must have; None if no token is needed.
+            answer: The successful response, by status.
+            refused: Error statuses besides those of every route.
+            body: OpenAPI description of the request body.
+            names: Query parameters that are names, such as the tape.
         """
         extra: dict[str, Any] = {"security": [{AUTH_SCHEME: [scope]}] if scope else []}
         if names:
@@ -150,7 +150,7 @@ class TapeApi:
         )
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document."""
+        """Return the OpenAPI document; it is built once."""
         if self.app.openapi_schema is None:
             document = get_openapi(
                 title=self.app.title,
@@ -166,10 +166,10 @@ class TapeApi:
 
 
 async def authorize(request: Request) -> None:
-    """Let a request pass whose token allows it.
+    """FastAPI dependency that checks the request's token, its scope and its access to the tape.
 
     Raises:
-        Problem: There is no good token, or it does not allow this.
+        TapeApiError: The token is missing, unknown or not sufficient.
     """
     needed = _scope_of(request)
     if needed is None:
@@ -190,16 +190,16 @@ async def authorize(request: Request) -> None:
 
 
 def current_grant(request: Request) -> TokenGrant:
-    """Return who asks."""
+    """Return the grant of the request's token."""
     grant: TokenGrant = request.state.caller
     return grant
 
 
 def require_scope(grant: TokenGrant, scope: TokenScope, tape: str | None = None) -> None:
-    """See that a token allows it.
+    """Check that a token has a scope and may access a tape.
 
     Raises:
-        Problem: It does not.
+        TapeApiError: It does not.
     """
     if not grant.allows(scope):
         raise TapeApiError(
@@ -212,7 +212,7 @@ def require_scope(grant: TokenGrant, scope: TokenScope, tape: str | None = None)
 
 
 def build_json_response(value: Any, status: int = 200, *, version: int | None = None) -> Response:
-    """Return a response of JSON."""
+    """Return a JSON response, with an ETag if a version is given."""
     headers = None if version is None else {"ETag": f'"{version}"'}
     return Response(to_json(value), status, headers, media_type="application/json")
 

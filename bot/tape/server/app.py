@@ -1,4 +1,4 @@
-"""The tape server's application: a tape store over HTTP."""
+"""Build the tape server's FastAPI application."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def build_app(
     folder: Path | None = None,
     stopping: anyio.Event | None = None,
 ) -> FastAPI:
-    """Return the application (ASGI).
+    """Build the ASGI application.
 
     Args:
-        store: Holds the tapes; whoever runs the application runs and closes it.
-        tokens: Say who may do what.
-        most: Bytes of a request.
-        folder: Where the store writes, for /health.
-        stopping: Set when the server is to end, so that followers end.
+        store: The tape store, which the caller runs and closes.
+        tokens: The access tokens.
+        most: Largest request body in bytes.
+        folder: The store's folder, checked by ``/health``.
+        stopping: Set when the server stops, so that event streams end.
     """
     app = FastAPI(
         title="tapebot tape server",
         version=version("tapebot"),
         description=_ABOUT,
         dependencies=[Depends(authorize)],
-        # Their pages load programs from elsewhere.
+        # The documentation pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

@@ -1,4 +1,4 @@
-"""Routes of entries: reading, appending, following."""
+"""Routes that read, append and follow entries."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _LastEvent = Annotated[
 
 
 async def read_request_entries(request: Request, most: int) -> list[TapeEntry]:
-    """Return the entries that a request brings.
+    """Parse the entries of a request body.
 
     Raises:
-        Problem: There are too many, or the body is too large.
-        InvalidEntry: One of them is none.
+        TapeApiError: There are too many entries, or the body is too large.
+        InvalidEntry: A line is not an entry.
     """
     entries = parse_new_entries(await read_body(request, most))
     if len(entries) > MAX_APPEND_ENTRIES:
@@ -83,12 +83,12 @@ async def read_request_entries(request: Request, most: int) -> list[TapeEntry]:
 
 
 def expected_version(version: str | None) -> int | None:
-    """Return the version that an ``If-Match`` names; None where there is none."""
+    """Return the version in an ``If-Match`` header; None without one."""
     return None if version is None else int(version.strip('"'))
 
 
 def add_entry_routes(api: TapeApi) -> None:
-    """Add the routes."""
+    """Add the routes for entries."""
 
     @api.route(
         "GET",
@@ -100,7 +100,7 @@ def add_entry_routes(api: TapeApi) -> None:
     async def read(
         tape: TapeName, first: EntryId = None, last: EntryId = None, limit: PageSize = 200
     ) -> Response:
-        """Read the entries of an id range, oldest first, both ends included."""
+        """Return the entries of an id range, oldest first, both ends included."""
         return _page(await read_page(api.store, tape, first, last, limit))
 
     @api.route(
@@ -111,7 +111,7 @@ def add_entry_routes(api: TapeApi) -> None:
         refused=(404,),
     )
     async def read_back(tape: TapeName, before: EntryId = None, limit: PageSize = 200) -> Response:
-        """Read entries newest first, from the one before an id."""
+        """Return entries newest first, starting just before an id."""
         return _page(await read_page_back(api.store, tape, before, limit))
 
     @api.route(
@@ -120,7 +120,7 @@ def add_entry_routes(api: TapeApi) -> None:
     async def chain_links(
         tape: TapeName, first: EntryId = None, last: EntryId = None, limit: PageSize = 200
     ) -> Response:
-        """Read the links of the entries of an id range in the tape's chain of digests, oldest first."""
+        """Return an id range's links in the tape's chain of digests, oldest first."""
         version = await newest_readable_id(api.store, tape)
         end = version if last is None else min(last, version)
         at = max(first or 1, 1)
@@ -142,7 +142,7 @@ def add_entry_routes(api: TapeApi) -> None:
     async def append(
         request: Request, tape: TapeName, expect: IfMatch = None, key: AppendKey = None
     ) -> Response:
-        """Append entries as one atomic write; answered once they are durable."""
+        """Append entries in one atomic write; the response is sent once they are durable."""
         entries = await read_request_entries(request, api.max_body_bytes)
         if not entries:
             raise InvalidEntry("there is nothing to append: send a line for each entry")
@@ -154,7 +154,7 @@ def add_entry_routes(api: TapeApi) -> None:
     async def follow(
         request: Request, tape: TapeName, after: EntryId = None, last_event: _LastEvent = None
     ) -> Response:
-        """Follow a tape: entries after an id, by default after the newest, as they come."""
+        """Follow a tape: stream new entries after an id, by default after the newest."""
         now = await newest_readable_id(api.store, tape)
         start = now if after is None else after
         if last_event is not None:

@@ -1,4 +1,4 @@
-"""Refusals: every error is a JSON body ``{"error", "detail", ...}`` with a status that fits it."""
+"""Return every error as JSON ``{"error", "detail", ...}`` with a fitting status."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 class TapeApiError(HttpError):
-    """A refusal that is no error of the store."""
+    """An error response that no store error causes."""
 
     def response(self) -> Response:
-        """Return the response that tells of it."""
+        """Return the error as a response."""
         return _response(self.status, {"error": self.code, "detail": self.detail}, self.headers)
 
 
@@ -37,7 +37,7 @@ def _response(
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Make every error of the application's a JSON body."""
+    """Add handlers that return all errors as JSON."""
 
     @app.exception_handler(TapeApiError)
     async def refused(request: Request, problem: TapeApiError) -> Response:  # noqa: ARG001
@@ -50,7 +50,7 @@ def add_error_handlers(app: FastAPI) -> None:
             return _response(409, body, {"ETag": f'"{error.actual}"'})
         status, code = http_error(error)
         if status >= 500:
-            # The error's own text names the session; what the system said of it does not.
+            # The error's own text names the session; the operating system's message does not.
             why = getattr(error.__cause__, "strerror", None) or "its text is in the answer only"
             where = f"{request.method} {request.url.path}"
             logger.error("%s failed: %s (%s)", where, type(error).__name__, why)

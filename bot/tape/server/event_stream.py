@@ -1,4 +1,4 @@
-"""A tape as a stream of events: one for each entry, with its id, until one of the two sides ends it."""
+"""Send a tape's new entries as server-sent events until the client or the server stops."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from bot.tape.http_protocol import SSE_MEDIA_TYPE, encode_sse_event
 logger = logging.getLogger(__name__)
 
 _KEEP_ALIVE = 15.0
-"""Seconds; proxies close what is silent for longer."""
+"""Seconds between keep-alive comments; proxies close connections that are silent for longer."""
 
 _RETRY = 1_000
-"""Milliseconds after which a client should come again."""
+"""Milliseconds after which a client should reconnect."""
 
 
 class EventStreamResponse(Response):
-    """Sends entries as they come.
+    """Send entries as server-sent events as they are appended.
 
     Args:
-        entries: As ``TapeStore.follow`` yields them.
-        start: The id after which they come: what a client resumes at before the first of them.
-        allowed: Says whether the token still allows it; asked before each entry.
-        stopping: Ends it.
+        entries: The iterator of ``TapeStore.follow``.
+        start: The id after which the entries start; a client that got none yet resumes there.
+        allowed: Returns whether the token is still valid; called before each entry.
+        stopping: Ends the stream when set.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class EventStreamResponse(Response):
         stopping: anyio.Event,
     ) -> None:
         super().__init__(None, 200, {"Cache-Control": "no-store"}, media_type=SSE_MEDIA_TYPE)
-        # Without a length, as it has no end.
+        # An endless response has no length.
         self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
         self._entries = entries
         self._start = start
@@ -49,7 +49,7 @@ class EventStreamResponse(Response):
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Send until the client goes or the server stops."""
+        """Send events until the client disconnects, the server stops or the token is revoked."""
         sending = anyio.Lock()
 
         async def put(message: Message) -> None:
@@ -88,11 +88,12 @@ class EventStreamResponse(Response):
             try:
                 async for entry in entries:
                     if not self._allowed():
-                        # The client comes again, and is refused.
+                        # The client reconnects and is refused.
                         return
                     await put(_body(encode_sse_event(entry) + b"\n"))
             except TapeError as error:
-                # The client comes again, and is told what is wrong. The text names the session.
+                # The client reconnects and gets the error. Its text names the session, so it is not
+                # logged.
                 logger.warning("a tape cannot be followed any further: %s", type(error).__name__)
 
 

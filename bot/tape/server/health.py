@@ -1,4 +1,4 @@
-"""Whether the disk takes what is written: asked without a token, and answered without a name."""
+"""Report, without a token and without naming tapes, whether the store's disk can be written."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from bot.tape.server.api import TapeApi, build_json_response
 from bot.tape.server.openapi import json_response, ref
 
 MIN_FREE_BYTES = 64_000_000
-"""Bytes of free space below which the server says that it is not well."""
+"""Free bytes below which the server reports itself unhealthy."""
 
 _FRESH = 1.0
-"""Seconds for which an answer counts: asking often does not wear the disk."""
+"""Seconds for which a result is reused, so that frequent checks do not wear the disk."""
 
 _PATIENCE = 5.0
 """Seconds that the disk may take."""
 
 
 class StorageHealth:
-    """Tries the store's folder.
+    """Check the store's folder by writing to it.
 
     Args:
-        folder: Where the store writes; None where it keeps nothing.
+        folder: The store's folder; None for a store without one.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -38,7 +38,7 @@ class StorageHealth:
         self._tried: float | None = None
 
     async def failures(self) -> list[str]:
-        """Return what is wrong; nothing where all is well."""
+        """Return descriptions of failures; empty if the storage is healthy."""
         async with self._trying:
             now = anyio.current_time()
             if self._tried is None or now - self._tried > _FRESH:
@@ -68,7 +68,7 @@ def _try_disk(folder: Path) -> list[str]:
 
 
 def add_health_route(api: TapeApi, folder: Path | None) -> None:
-    """Add the route."""
+    """Add the health route."""
     health = StorageHealth(folder)
     unwell = {
         "description": "Something is wrong; `reasons` says what.",
@@ -77,7 +77,7 @@ def add_health_route(api: TapeApi, folder: Path | None) -> None:
 
     @api.route("GET", "/health", None, answer={200: json_response("Health"), 503: unwell}, names=())
     async def look() -> Response:
-        """Say whether the server can write; needs no token."""
+        """Report whether the server can write; needs no token."""
         if reasons := await health.failures():
             detail = "the server cannot keep what is sent to it: " + "; ".join(reasons)
             return build_json_response(

@@ -1,6 +1,7 @@
-"""Appending at most once, however often it is asked: the key of an append stands on the tape.
+"""Append entries once per idempotency key; a repeated key returns the entries of the first append.
 
-Keys are known from memory and, once for each tape and process, from the newest entries.
+Keys are stored on the tape. They are cached in memory, and read from a tape's newest entries once
+per process.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from bot.tape.server.error_handlers import TapeApiError
 from bot.tape.store import TapeStore
 
 LOOK_BACK = 1_000
-"""Entries, and so keys, of a tape."""
+"""Most entries of a tape that are searched for keys, and most keys cached for it."""
 
 _TAPES = 256
 
 
 @dataclass(slots=True, eq=False)
 class _Keys:
-    """Keys of a tape with the ids of the entries that they stand in, oldest first."""
+    """The cached keys of a tape, with the id of the first entry of each append, oldest first."""
 
     first_ids: OrderedDict[str, int] = field(default_factory=OrderedDict)
     under_way: dict[str, anyio.Event] = field(default_factory=dict)
@@ -36,10 +37,10 @@ class _Keys:
 
 
 class IdempotentAppender:
-    """Appends to a store's tapes, each key once.
+    """Append entries to a store's tapes, once per key.
 
     Args:
-        store: Holds the tapes.
+        store: The tape store.
     """
 
     def __init__(self, store: TapeStore) -> None:
@@ -56,12 +57,12 @@ class IdempotentAppender:
     ) -> list[TapeEntry]:
         """Append entries, or return those that were appended with this key before.
 
-        A key that is known is answered whatever version is expected: the answer to the first
+        A known key is answered whatever version is expected, since the response to the first
         request may have been lost.
 
         Raises:
-            Problem: The key was used for other entries.
-            TapeError: As ``TapeStore.append_many``.
+            TapeApiError: The key was used for other entries.
+            TapeError: As in ``TapeStore.append_many``.
         """
         if key is None or not entries:
             return await self._store.append_many(tape, entries, expect=expect)
@@ -77,7 +78,7 @@ class IdempotentAppender:
             keys.users -= 1
 
     async def find(self, tape: str, key: str | None) -> TapeEntry | None:
-        """Return the first entry that was appended with this key, if there is one."""
+        """Return the first entry of the append with this key, or None."""
         if key is None:
             return None
         keys = self._hold(tape)
@@ -106,7 +107,8 @@ class IdempotentAppender:
             async with aclosing(self._store.read_back(tape)) as newest_first:
                 async for entry in newest_first:
                     if isinstance(key := entry.meta.get(IDEMPOTENCY_META_KEY), str):
-                        # Of several with one key the oldest is the append; the others are copies.
+                        # Of several entries with one key the oldest is the append; the others are
+                        # copies.
                         keys.first_ids[key] = entry.id
                         keys.first_ids.move_to_end(key, last=False)
                     seen += 1
@@ -124,7 +126,7 @@ class IdempotentAppender:
         except TapeError:
             raise
         except BaseException:
-            # Whether it was written is not known: the tape is asked again.
+            # The outcome is unknown, so the keys are read from the tape again.
             keys.loaded = False
             raise
         else:
@@ -150,6 +152,6 @@ class IdempotentAppender:
 
 
 def _same(held: TapeEntry, asked: TapeEntry) -> bool:
-    """Say whether an entry on the tape is the one that was asked for."""
+    """Return whether an entry on the tape equals the one in the request."""
     meta = {"ts": held.meta.get("ts"), **asked.meta}
     return (held.kind, held.payload, held.meta) == (asked.kind, asked.payload, meta)

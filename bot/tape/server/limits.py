@@ -1,7 +1,7 @@
-"""Bounds of what clients may hold: requests at once, followers at once, time, unread bodies.
+"""Limit concurrent requests, followers, durations and unread bodies.
 
-A slow client holds one slot for a bounded time; beyond the slots requests wait a little, and are
-then told to come again. What they send is not read before they have a slot.
+A slow client holds a slot for a limited time. Requests without a free slot wait a little and are
+then refused with ``Retry-After``. A body is not read before its request has a slot.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ logger = logging.getLogger(__name__)
 MAX_REQUESTS = 64
 MAX_FOLLOWERS = 256
 MAX_CONNECTIONS = 1_024
-"""Open connections, idle ones included."""
+"""Most open connections, idle ones included."""
 
 _WAIT = 10.0
 _LONGEST = 120.0
-"""Seconds that a request may take, its body and its answer included."""
+"""Seconds that a request may take, including its body and response."""
 
 
 class RequestLimitMiddleware:
-    """Stands before the application and keeps its bounds.
+    """ASGI middleware that limits requests and logs them.
 
     Args:
         app: The application.
-        follow: The path whose answers have no end.
+        follow: The path with endless responses.
     """
 
     def __init__(self, app: ASGIApp, follow: str) -> None:
@@ -43,7 +43,7 @@ class RequestLimitMiddleware:
         self._followers = anyio.Semaphore(MAX_FOLLOWERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Process one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -81,7 +81,7 @@ async def _acquired(slots: anyio.Semaphore, wait: float) -> bool:
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request and its response."""
+    """A request and its response, observed as they pass."""
 
     scope: Scope
     receiving: Receive
@@ -98,7 +98,7 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self._unread_body():
-                # Otherwise the connection would be read to the body's end, however far that is.
+                # Otherwise the server would read the rest of the body, however long it is.
                 message["headers"] = [*message.get("headers", []), (b"connection", b"close")]
         await self.sending(message)
 
@@ -107,7 +107,7 @@ class _Exchange:
         await response(self.scope, self.receive, self.send)
 
     def log(self) -> None:
-        """Leave a line: never the query, which names the session, nor a header."""
+        """Log the request without headers and query string, which names the session."""
         status = self.status or 0
         refused = logging.INFO if status in (401, 403, 413) else logging.DEBUG
         level = logging.WARNING if status >= 500 else refused

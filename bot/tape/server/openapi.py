@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beside the routes' parameters: bodies, responses, schemas."""
+"""Describe request bodies, responses and schemas for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _record(
 
 
 def ref(name: str) -> dict[str, Any]:
-    """Return a reference to a schema."""
+    """Return a reference to a schema of ``SCHEMAS``."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -159,7 +159,7 @@ _ETAG = {"ETag": {"description": "The tape's version, in quotation marks.", "sch
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the responses that refuse."""
+    """Return the descriptions of error responses by status."""
     found: dict[int | str, dict[str, Any]] = {}
     for status in sorted(statuses):
         found[status] = {
@@ -172,11 +172,11 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def json_response(schema: str, *, version: bool = False) -> dict[str, Any]:
-    """Return a response of JSON.
+    """Describe a JSON response.
 
     Args:
-        schema: Its name.
-        version: It has an ETag.
+        schema: Name of the schema.
+        version: Whether the response has an ETag with the tape's version.
     """
     described = {
         "description": SCHEMAS[schema]["description"],
@@ -186,7 +186,7 @@ def json_response(schema: str, *, version: bool = False) -> dict[str, Any]:
 
 
 def entries_response(*, paged: bool) -> dict[str, Any]:
-    """Return a response of entries, a line each."""
+    """Describe an NDJSON response of entries."""
     following = {
         NEXT_PAGE_HEADER: {
             "description": "Where the next page begins, if there is one.",
@@ -206,7 +206,7 @@ def entries_response(*, paged: bool) -> dict[str, Any]:
 
 
 def events_response() -> dict[str, Any]:
-    """Return a response of server-sent events."""
+    """Describe a response of server-sent events."""
     return {
         "description": "Entries as they come: `id` is the entry's id, `data` its line. Without end.",
         "content": {
@@ -216,7 +216,7 @@ def events_response() -> dict[str, Any]:
 
 
 def entries_body(description: str, *, required: bool) -> dict[str, Any]:
-    """Return a request body of new entries."""
+    """Describe an NDJSON request body of new entries."""
     schema = {**_TEXT, "description": "Lines of `NewEntry`."}
     return {
         "description": description,
@@ -226,7 +226,7 @@ def entries_body(description: str, *, required: bool) -> dict[str, Any]:
 
 
 def tombstones_body() -> dict[str, Any]:
-    """Return a request body of tombstones."""
+    """Describe an NDJSON request body of tombstones."""
     schema = {**_TEXT, "description": "Lines of `Entry`."}
     return {
         "description": "What stands from now on in the place of the entries of these ids; the kinds "
@@ -237,7 +237,7 @@ def tombstones_body() -> dict[str, Any]:
 
 
 def json_body(schema: str, example: dict[str, Any], *, required: bool) -> dict[str, Any]:
-    """Return a request body of JSON."""
+    """Describe a JSON request body."""
     return {
         "required": required,
         "content": {"application/json": {"schema": ref(schema), "example": example}},

@@ -1,4 +1,4 @@
-"""Pages of entries: bounded in number and bytes, and each a whole moment of the tape."""
+"""Read pages of entries, limited in number and bytes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from bot.tape.http_protocol import encode_ndjson_entry
 from bot.tape.store import TapeStore
 
 _BYTES = 1_000_000
-"""A page ends with the entry that passes it."""
+"""Bytes of a page; it ends with the entry that exceeds them."""
 
-# Read in ranges that grow, so that large entries do not come in large numbers.
+# Ranges grow, so that few large entries are read at once.
 _FIRST_RANGE = 16
 _LAST_RANGE = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class NdjsonPage:
-    """Some entries of a tape.
+    """A page of a tape's entries as NDJSON.
 
     Attributes:
-        lines: The entries.
-        version: The id of the newest entry of the tape when the page was read.
-        next: Where the next page begins; None where nothing is left.
+        lines: The encoded entries.
+        version: Id of the tape's newest readable entry when the page was read. A page before an id
+            has the id of its own newest entry instead; 0 without entries.
+        next: Id at which the next request starts; None if no entries are left.
     """
 
     lines: bytes
@@ -34,7 +35,7 @@ class NdjsonPage:
 async def read_page(
     store: TapeStore, tape: str, first: int | None, last: int | None, limit: int
 ) -> NdjsonPage:
-    """Return entries of an id range, oldest first.
+    """Return a page of an id range, oldest first.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -57,7 +58,7 @@ async def read_page(
 
 
 async def read_page_back(store: TapeStore, tape: str, before: int | None, limit: int) -> NdjsonPage:
-    """Return entries before an id, newest first.
+    """Return a page of entries before an id, newest first.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -76,7 +77,7 @@ async def read_page_back(store: TapeStore, tape: str, before: int | None, limit:
 
 
 async def newest_readable_id(store: TapeStore, tape: str) -> int:
-    """Return the id of the newest entry that can be read: a version may run ahead of the disk."""
+    """Return the id of the newest readable entry; the version may be ahead of the disk."""
     async with aclosing(store.read_back(tape)) as newest_first:
         async for entry in newest_first:
             return entry.id

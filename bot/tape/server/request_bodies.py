@@ -1,6 +1,6 @@
-"""What requests carry: read within bounds, and checked without touching a character of it.
+"""Read request bodies within limits and validate them without changing a character.
 
-Bodies are read by Python's own reader: it takes lone surrogates and big integers as they are.
+Python's JSON parser reads them, since it keeps lone surrogates and big integers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _object(value: Any) -> Any:
     return value
 
 
-# pydantic's own text has no lone surrogates.
+# pydantic's own ``str`` rejects lone surrogates.
 Text = Annotated[Any, AfterValidator(_text), WithJsonSchema({"type": "string"})]
 Object = Annotated[Any, AfterValidator(_object), WithJsonSchema({"type": "object"})]
 Name = Annotated[
@@ -66,14 +66,14 @@ class _Body(BaseModel):
 
 
 class NewTape(_Body):
-    """How a tape is made."""
+    """A tape to create."""
 
     title: Text | None = None
     replace: bool = False
 
 
 class NewFork(_Body):
-    """What a fork is made of."""
+    """A fork to create."""
 
     new_tape: Name
     from_entry: Id | None = None
@@ -82,7 +82,7 @@ class NewFork(_Body):
 
 
 class NewAnchor(_Body):
-    """An anchor to make; without an entry it points at the newest."""
+    """An anchor to create; without an entry it points at the newest one."""
 
     name: Name
     entry_id: Id | None = None
@@ -93,7 +93,7 @@ _Near = Annotated[tuple[Id, Annotated[float, Field(ge=0, le=10)]], Field(strict=
 
 
 class Search(_Body):
-    """What to look for: see ``SearchQuery``."""
+    """A search query; see ``SearchQuery``."""
 
     text: Annotated[Text, Field(json_schema_extra={"maxLength": MAX_QUERY_LENGTH})] = ""
     tapes: list[Name] | None = None
@@ -116,7 +116,7 @@ class Search(_Body):
     near: Annotated[list[_Near], Field(max_length=MAX_SEMANTIC_MATCHES)] | None = None
 
     def query(self, tapes: tuple[str, ...] | None) -> SearchQuery:
-        """Return it as the store takes it, in these tapes."""
+        """Return the query for the store, restricted to these tapes."""
         return SearchQuery(
             self.text,
             tapes,
@@ -145,10 +145,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """Return the request's body; beyond so many bytes nothing of it is read.
+    """Read a request's body, up to a number of bytes.
 
     Raises:
-        Problem: It is too large, or comes too slowly.
+        TapeApiError: The body is too large or arrives too slowly.
     """
     too_large = TapeApiError(
         413, "too_large", f"a request takes at most {most} bytes; send less at once"
@@ -172,10 +172,10 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 def parse_body(model: type[_Model], raw: bytes) -> _Model:
-    """Return a body as its model; an empty one stands for an empty object.
+    """Parse a body as a model; an empty body stands for an empty object.
 
     Raises:
-        Problem: It is none.
+        TapeApiError: The body is not JSON, or does not fit the model.
     """
     try:
         value = from_json(raw) if raw.strip() else {}

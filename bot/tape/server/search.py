@@ -1,4 +1,4 @@
-"""Routes of searching, and of the store's state."""
+"""Routes for search and statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.tape.server.tokens import TokenGrant
 
 
 def add_search_routes(api: TapeApi) -> None:
-    """Add the routes."""
+    """Add the routes for search and statistics."""
 
     @api.route(
         "POST",
@@ -24,7 +24,7 @@ def add_search_routes(api: TapeApi) -> None:
         names=(),
     )
     async def search(request: Request) -> Response:
-        """Search the tapes that the token sees; best first, of equal fit the newer first."""
+        """Search the tapes that the token may access, best first; on a tie the newer first."""
         asked = parse_body(Search, await read_body(request, api.max_body_bytes))
         by_anchor = asked.after_anchor is not None or asked.before_anchor is not None
         if by_anchor and asked.tapes is not None:
@@ -38,7 +38,7 @@ def add_search_routes(api: TapeApi) -> None:
 
     @api.route("GET", "/v1/statistics", "read", answer={200: json_response("Statistics")}, names=())
     async def statistics() -> Response:
-        """Read the store's snapshot of itself, and how large a request may be."""
+        """Return the store's statistics and the largest request body."""
         return build_json_response(
             {"store": api.store.statistics(), "most_bytes": api.max_body_bytes}
         )
@@ -47,7 +47,7 @@ def add_search_routes(api: TapeApi) -> None:
 async def _visible(
     api: TapeApi, grant: TokenGrant, asked: list[str] | None
 ) -> tuple[str, ...] | None:
-    """Return the tapes to search: those asked for that the token sees; None for all there are."""
+    """Return the requested tapes that the token may access; None for all tapes."""
     if asked is None:
         if grant.sees_all:
             return None

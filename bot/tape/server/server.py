@@ -1,4 +1,4 @@
-"""Running the tape server: the socket, the signals, the store's background work, the end."""
+"""Run the tape server: socket, signals, the store's background work and shutdown."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from bot.tape.store import TapeStore
 logger = logging.getLogger(__name__)
 
 _GRACE = 20
-"""Seconds that requests under way may take when the server stops."""
+"""Seconds that requests in progress may take when the server stops."""
 
 
 _FILES = 4_096
-"""Descriptors that the process may have: the connections' and the tapes'."""
+"""File descriptors that the process should have, for connections and tapes."""
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,10 +46,10 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def bind_socket(address: str) -> socket.socket:
-    """Return a socket that is bound to ``HOST:PORT``.
+    """Bind a socket to ``HOST:PORT``.
 
     Raises:
-        SettingsError: It cannot be; most often another program has the port.
+        SettingsError: The address is invalid or in use.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -72,15 +72,15 @@ async def serve_store(
     folder: Path | None,
     ready: Callable[[str], object],
 ) -> None:
-    """Serve the store until a signal asks to stop; requests under way are finished.
+    """Serve the store until a signal arrives; requests in progress are finished.
 
     Args:
-        store: Is run beside, and closed by the caller.
-        tokens: Say who may do what.
-        bound: From ``listening``.
-        most: Bytes of a request.
-        folder: Where the store writes.
-        ready: Called with the server's address once it answers.
+        store: The tape store; it is run here, and closed by the caller.
+        tokens: The access tokens.
+        bound: The socket from ``bind_socket``.
+        most: Largest request body in bytes.
+        folder: The store's folder.
+        ready: Called with the server's address once it accepts connections.
     """
     _allow_files()
     stopping = anyio.Event()
@@ -89,7 +89,7 @@ async def serve_store(
     )
     watchdog = Watchdog(None)
     async with watchdog.watch(), anyio.create_task_group() as tasks:
-        # Who is told that it serves may ask it to stop at once.
+        # Handle signals first: the supervisor may send one as soon as the server is ready.
         await tasks.start(_stop_on_signal, server, stopping, watchdog)
         tasks.start_soon(store.run)
         bound.listen(MAX_CONNECTIONS)
@@ -99,7 +99,7 @@ async def serve_store(
 
 
 def _allow_files() -> None:
-    """See that connections alone cannot use up the descriptors, which the tapes need too."""
+    """Raise the limit of file descriptors, so that connections leave enough for tapes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -107,7 +107,7 @@ def _allow_files() -> None:
 
 
 def uvicorn_config(app: FastAPI) -> uvicorn.Config:
-    """Return how the application is served."""
+    """Return the uvicorn configuration for the application."""
     return serving.server_config(
         app, grace=_GRACE, http=serving.connection_class(MAX_CONNECTIONS, _refuse), ws="none"
     )

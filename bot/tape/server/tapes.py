@@ -1,4 +1,4 @@
-"""Routes of whole tapes: listing, making, sealing, clearing, erasing, forking."""
+"""Routes that list, create, archive, erase, reset and fork tapes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _CARRY = "Entries that the new live part begins with, after its header; none if 
 
 
 def add_tape_routes(api: TapeApi) -> None:
-    """Add the routes of reading and making."""
+    """Add the routes that list, create and describe tapes."""
 
     @api.route("GET", "/v1/tapes", "read", answer={200: json_response("Tapes")}, names=("after",))
     async def list_tapes(request: Request, after: TapeAfter, limit: PageSize = 1_000) -> Response:
-        """List the names of all tapes that the token sees."""
+        """List the names of all tapes that the token may access."""
         sees = current_grant(request).can_see
         names = [
             name
@@ -49,7 +49,7 @@ def add_tape_routes(api: TapeApi) -> None:
         body=json_body("NewTape", {"title": "Kitchen"}, required=False),
     )
     async def create(request: Request, tape: TapeName) -> Response:
-        """Make a tape if it is not there; with `replace` (scope admin) reset one that is."""
+        """Create a tape unless it exists; with `replace` (scope admin) reset an existing one."""
         asked = parse_body(NewTape, await read_body(request, api.max_body_bytes))
         if asked.replace:
             require_scope(current_grant(request), "admin")
@@ -60,7 +60,7 @@ def add_tape_routes(api: TapeApi) -> None:
         "GET", "/v1/tapes/title", "read", answer={200: json_response("Title")}, refused=(404,)
     )
     async def title(tape: TapeName) -> Response:
-        """Read a tape's title."""
+        """Return a tape's title."""
         return build_json_response({"title": await api.store.get_title(tape)})
 
     @api.route(
@@ -71,7 +71,7 @@ def add_tape_routes(api: TapeApi) -> None:
         refused=(404,),
     )
     async def version(tape: TapeName) -> Response:
-        """Read the id of a tape's last entry."""
+        """Return the id of a tape's last entry."""
         found = await api.store.version(tape)
         return build_json_response({"version": found}, version=found)
 
@@ -89,7 +89,7 @@ def add_tape_routes(api: TapeApi) -> None:
 
 
 def add_lifecycle_routes(api: TapeApi) -> None:
-    """Add the routes of sealing, clearing, erasing and forking."""
+    """Add the routes that archive, erase, reset and fork tapes."""
 
     @api.route(
         "POST",
@@ -100,7 +100,7 @@ def add_lifecycle_routes(api: TapeApi) -> None:
         body=entries_body(_CARRY, required=False),
     )
     async def archive(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
-        """Seal what is live into a segment; ids go on."""
+        """Seal the live part into a segment; ids continue."""
         carry = await read_request_entries(request, api.max_body_bytes)
         segment = await api.store.archive(tape, carry, expect=expected_version(expect))
         return build_json_response(segment_record(segment))
@@ -114,7 +114,7 @@ def add_lifecycle_routes(api: TapeApi) -> None:
         body=tombstones_body(),
     )
     async def erase(request: Request, tape: TapeName) -> Response:
-        """Put tombstones in the place of entries, for good; asked again, what is left of it is done."""
+        """Replace entries by tombstones permanently; a retry completes an interrupted erasure."""
         raw = await read_body(request, api.max_body_bytes)
         tombstones = await anyio.to_thread.run_sync(parse_tombstones, raw)
         return build_json_response({"erased": await api.store.erase(tape, tombstones)})
@@ -128,7 +128,7 @@ def add_lifecycle_routes(api: TapeApi) -> None:
         body=entries_body(_CARRY, required=False),
     )
     async def reset(request: Request, tape: TapeName, expect: IfMatch = None) -> Response:
-        """Drop all that a tape holds, sealed and live; ids go on."""
+        """Drop all entries of a tape, sealed and live; ids continue."""
         carry = await read_request_entries(request, api.max_body_bytes)
         await api.store.reset(tape, carry, expect=expected_version(expect))
         found = await api.store.version(tape)
@@ -143,7 +143,7 @@ def add_lifecycle_routes(api: TapeApi) -> None:
         body=json_body("NewFork", {"new_tape": "telegram:42:plan", "from_entry": 7}, required=True),
     )
     async def fork(request: Request, tape: TapeName) -> Response:
-        """Make a new tape with a copy of what this one holds from an entry or an anchor on."""
+        """Create a tape with a copy of this tape's entries from an entry or an anchor on."""
         asked = parse_body(NewFork, await read_body(request, api.max_body_bytes))
         require_scope(current_grant(request), "append", asked.new_tape)
         if asked.from_entry is not None and asked.from_entry < 1:

@@ -1,7 +1,7 @@
-"""Who may do what on a tape server: tokens, their scopes, and the sessions that they see.
+"""Manage the tape server's access tokens, their scopes and the tapes that they may access.
 
-Rule 1: a token is 32 random bytes and is shown once; what is kept is its SHA-256.
-Rule 2: a token sees the sessions whose names one of its patterns fits, whether they exist or not.
+Rule 1: a token is 32 random bytes and is shown once; only its SHA-256 is stored.
+Rule 2: a token may access the tapes whose names match one of its patterns, existing or not.
 """
 
 from __future__ import annotations
@@ -25,24 +25,23 @@ from bot.core.files import private_directory, replace_file
 logger = logging.getLogger(__name__)
 
 TOKEN_FILE = "tape-tokens.json"  # noqa: S105 (a file name)
-"""The file's name in the home folder."""
+"""Name of the file in the home folder."""
 
 TokenScope = Literal["read", "append", "admin"]
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
-"""Each includes those before it."""
+"""Each scope includes those before it."""
 
 _PREFIX = "tape_"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenGrant:
-    """What a token allows.
+    """The permissions of a token.
 
-    Attributes:
-        name: What the operator calls it.
-        scope: What may be done.
-        tapes: Patterns of session names, with ``*``, ``?`` and ``[...]`` as in file names.
-        sha256: Of the token, in hexadecimal.
+    name: The operator's name for the token.
+    scope: The highest scope that it allows.
+    tapes: Patterns of session keys, with ``*``, ``?`` and ``[...]`` as in file names.
+    sha256: SHA-256 of the token in hexadecimal.
     """
 
     name: str
@@ -51,21 +50,21 @@ class TokenGrant:
     sha256: str
 
     def allows(self, scope: TokenScope) -> bool:
-        """Say whether the scope is included."""
+        """Return whether the token has a scope."""
         return SCOPES.index(scope) <= SCOPES.index(self.scope)
 
     def can_see(self, tape: str) -> bool:
-        """Say whether the session is one of the token's."""
+        """Return whether the token may access a tape."""
         return any(fnmatchcase(tape, pattern) for pattern in self.tapes)
 
     @property
     def sees_all(self) -> bool:
-        """Whether every session is the token's."""
+        """Whether the token may access every tape."""
         return "*" in self.tapes
 
 
 class _Grant(BaseModel):
-    """A grant in the file."""
+    """A grant as stored in the file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,7 +78,7 @@ _FILE_OF_GRANTS = TypeAdapter(list[_Grant])
 
 
 class TokenStore:
-    """The file of tokens. A change to it holds from the next request on.
+    """The file of access tokens; a change takes effect with the next request.
 
     Args:
         path: The file.
@@ -91,9 +90,9 @@ class TokenStore:
         self._grants: tuple[TokenGrant, ...] = ()
 
     def find(self, token: str) -> TokenGrant | None:
-        """Return what a token allows; None where nobody gave it out.
+        """Return the grant of a token; None if it is unknown.
 
-        A file that is damaged, or was taken away, allows nothing.
+        A damaged or missing file grants nothing.
         """
         self._look()
         digest = _digest(token)
@@ -104,7 +103,7 @@ class TokenStore:
         return found
 
     def is_current(self, grant: TokenGrant) -> bool:
-        """Say whether a grant is still given as it was."""
+        """Return whether a grant is still in the file, unchanged."""
         self._look()
         return grant in self._grants
 
@@ -131,7 +130,7 @@ class TokenStore:
         return tuple(TokenGrant(one.name, one.scope, one.tapes, one.sha256) for one in held)
 
     def add(self, name: str, scope: TokenScope, tapes: Sequence[str]) -> str:
-        """Give out a token and return it: it is kept nowhere.
+        """Create a token and return it; it is stored nowhere.
 
         Raises:
             SettingsError: The name is taken, or the file cannot be read or written.
@@ -144,7 +143,7 @@ class TokenStore:
         return token
 
     def remove(self, name: str) -> bool:
-        """Take a token back; say whether there was one of this name.
+        """Revoke a token; return whether it existed.
 
         Raises:
             SettingsError: The file cannot be read or written.
@@ -165,7 +164,7 @@ class TokenStore:
             raise SettingsError(f"{self._path} cannot be written: {error}") from error
 
     def _look(self) -> None:
-        """Read the file where it is another than the one read last."""
+        """Read the file again if it has changed."""
         try:
             found = self._path.stat()
             now = (found.st_mtime_ns, found.st_size, found.st_ino)

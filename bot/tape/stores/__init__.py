@@ -1,1 +1,1 @@
-"""Where tapes live, one module for each kind of place."""
+"""Implement ``TapeStore`` in memory, in files, in PostgreSQL and over HTTP."""

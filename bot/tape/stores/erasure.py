@@ -1,8 +1,9 @@
-"""Erasing from tapes in files: each part that holds what is erased is written anew, beside the old one.
+"""Erase entries from tape files by rewriting each affected part beside the old one.
 
-A part is replaced by one rename, so after a kill it is the old one or the new. What was being written
-carries ``.new`` and is removed when the folder is opened. The live file goes on meanwhile: what it has
-got since is brought over at the end. A tape that was turned over meanwhile is looked at once more.
+Each part is replaced by one rename, so after a crash it is either the old one or the new.
+Unfinished files end with ``.new`` and are removed when the folder is opened. Appends to the live
+file continue meanwhile and are copied at the end. If the tape was archived or reset meanwhile,
+erasing starts over.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_t
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a tape holds of what is erased.
+    """The parts of a tape that an erasure must rewrite.
 
     Attributes:
-        parts: The tape as it was looked at.
-        found: The parts that hold some of it; the live one without a segment.
-        changed: Ids of entries that are not yet as their tombstones.
+        parts: The tape when it was read.
+        found: The affected parts with their segments; None for the live file.
+        changed: Ids of entries that do not equal their tombstones yet.
     """
 
     parts: TapeSnapshot
@@ -44,17 +45,17 @@ class _Plan:
 
 
 class TapeEraser:
-    """Erases from the tapes of a folder, one after the other.
+    """Erase entries from the tapes of a folder, one erasure at a time.
 
     Args:
-        folder: Where they are.
-        reader: Reads them.
-        tapes: Those that are open.
-        packing: Writes segments, too.
-        index: Finds what they hold.
+        folder: The tapes' folder.
+        reader: Reads sealed segments and counts damage.
+        tapes: The open tapes.
+        packing: The segment packer, which must not write at the same time.
+        index: The search index.
 
     Attributes:
-        emptied: Lines that could not be read and whose bytes were dropped.
+        emptied: How many unreadable lines were emptied.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class TapeEraser:
         self.emptied = 0
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put tombstones in the place of entries: see ``TapeStore.erase``."""
+        """Replace entries by tombstones; see ``TapeStore.erase``."""
         wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
         changed: set[int] = set()
         try:
@@ -88,7 +89,7 @@ class TapeEraser:
                         if not wanted:
                             return 0
                         changed |= plan.changed
-                        # From the first byte on, a kill would leave what is erased in the index.
+                        # From the first change on, a crash would leave erased content in the index.
                         await self._index.mark_untrusted()
                         whole = await self._carry_out(plan, wanted)
                 await self._index.erase(tape, list(wanted.values()))
@@ -116,7 +117,7 @@ class TapeEraser:
         return _Plan(parts, found, changed)
 
     async def _carry_out(self, plan: _Plan, wanted: Mapping[int, TapeEntry]) -> bool:
-        """Write the parts anew; return whether none was turned over meanwhile."""
+        """Rewrite the affected parts; return False if the tape was archived or reset meanwhile."""
         for segment, found in plan.found:
             if not found.debris and plan.changed.isdisjoint(found.held):
                 continue
@@ -137,7 +138,7 @@ class TapeEraser:
         raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
         is_raw = raw.exists()
         if is_raw and packed.exists():
-            # It was about to be packed: the raw file counts, and holds all.
+            # Packing was about to finish: the raw file is complete and counts.
             packed.unlink()
             sync_directory(packed.parent)
         fresh = raw.with_name(raw.name + ".new")
@@ -161,7 +162,7 @@ class TapeEraser:
     async def _live(
         self, parts: TapeSnapshot, found: PartScan, wanted: Mapping[int, TapeEntry]
     ) -> bool:
-        """Write the live file anew; return whether it still was the live file then."""
+        """Rewrite the live file; return whether it was still the live file at the end."""
         path = self._folder.live_path(parts.tape)
         fresh = path.with_name(path.name + ".new")
         emptied = await anyio.to_thread.run_sync(
@@ -175,10 +176,10 @@ class TapeEraser:
 
 
 def _see(plan: _Plan, wanted: Mapping[int, TapeEntry]) -> None:
-    """See that all is there that is to be replaced.
+    """Check that the tombstones fit the entries that they replace.
 
     Raises:
-        InvalidEntry: It is not, or is of another kind.
+        InvalidEntry: An entry is missing, or its kind differs.
     """
     held = {number: line.entry for _, one in plan.found for number, (_, line) in one.held.items()}
     heads = {segment.first_id for segment in plan.parts.segments} | {plan.parts.first_id}

@@ -1,8 +1,9 @@
-"""Tapes as JSONL files: one live file for each tape, and its sealed segments beside it.
+"""Store tapes as JSONL files: one live file per tape, with its sealed segments beside it.
 
-Each idea has its module: names, the lock and turning over (``folder``), the open tapes (``live``,
-``opening``), reading (``parts``, ``scan``), packed segments (``segment``, ``packing``), forks
-(``forking``), erasing (``erasing``, ``rewriting``). A reader beside the writing process looks at the files anew for each call.
+The parts are in modules of their own: file names, the lock and archiving (``folder``), open tapes
+(``live_tapes``, ``live_files``), reading (``part_reader``, ``line_scan``), packed segments
+(``packed_segment``, ``segment_packer``), forks (``fork_writer``), erasing (``erasure``,
+``part_rewrite``). A reader beside the writing process reopens the files for each call.
 """
 
 from __future__ import annotations
@@ -39,30 +40,30 @@ from bot.tape.stores.segment_packer import SegmentPacker
 
 logger = logging.getLogger(__name__)
 
-# Ids are dense, so a page is a range of ids; pages grow for callers that want much.
+# Ids are dense, so a page is an id range; pages grow for callers that read much.
 _FIRST_PAGE = 32
 _LAST_PAGE = 1024
 _APART = 8
-"""Entries that are further apart are read each by itself."""
+"""Entries further apart than this are read separately."""
 _LOOK = 0.5
-"""Seconds after which a reader beside the writer looks for new entries."""
+"""Seconds between a reader's checks for new entries of another process."""
 _TRIES = 20
 
 _T = TypeVar("_T")
 
 
 class FileTapeStore:
-    """Tapes in a folder that one process at a time may write.
+    """Store tapes in a folder that one process at a time may write.
 
     Args:
-        root: The folder; made if it is not there.
-        workspace: Part of every file's name: the same session has another tape in another
-            workspace. Empty for the default one, so that the folder can be moved.
-        sync: Wait for the disk at each append; without it a power loss may cost the newest
-            entries, a kill costs none.
+        root: The folder; created if it does not exist.
+        workspace: Part of every file's name, so that the same session has separate tapes in
+            separate workspaces. Empty for the default one, so that the folder can be moved.
+        sync: Sync the disk at each append. Without it a power loss may lose the newest entries; a
+            killed process loses none.
         open_tapes: How many tapes stay open.
-        read_only: Take no lock and write nothing, for looking at tapes of a running program.
-        clock: Gives entries their ``ts``.
+        read_only: Take no lock and write nothing, to read tapes of a running program.
+        clock: Source of the entries' ``ts``.
     """
 
     def __init__(
@@ -75,10 +76,10 @@ class FileTapeStore:
         read_only: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        """Take the folder.
+        """Lock the folder.
 
         Raises:
-            TapeLocked: Another process has it.
+            TapeLocked: Another process uses the folder.
         """
         self._clock = clock or SystemClock()
         self._read_only = read_only
@@ -105,7 +106,7 @@ class FileTapeStore:
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
     ) -> str:
-        """Make the tape with its header if it is not there; return its name."""
+        """Create the tape with its header if it does not exist; return its name."""
         try:
             async with self._tapes.use(tape):
                 pass
@@ -123,12 +124,12 @@ class FileTapeStore:
             return live.title
 
     async def list_tapes(self) -> list[str]:
-        """Return the session keys that the headers name."""
+        """Return the session keys that the live files' headers name."""
         with map_os_errors("the tapes could not be listed", TapeError):
             return await anyio.to_thread.run_sync(self._folder.sessions)
 
     async def version(self, tape: str) -> int:
-        """Return the id of the last entry handed in."""
+        """Return the id of the last entry, which may not be durable yet."""
         async with self._tapes.use(tape) as live:
             return live.file.staged
 
@@ -140,7 +141,7 @@ class FileTapeStore:
         return await self._look(tape, lambda live: self._read(live, first, to_entry_id))
 
     async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return those of these entries that are there, in their order."""
+        """Return the existing entries among these ids, in order."""
         ranges: list[range] = []
         for one in sorted(ids):
             if ranges and one - ranges[-1].stop < _APART:
@@ -168,7 +169,7 @@ class FileTapeStore:
         return await self._look(tape, links)
 
     def damage(self, tape: str) -> list[str]:
-        """Return what was found to be wrong with a tape."""
+        """Return descriptions of the damage found in a tape."""
         unreadable = self._parts.damaged_of(tape)
         cannot = [f"{unreadable} of its entries cannot be read"] if unreadable else []
         return [*self._files.lost.get(tape, ()), *cannot]
@@ -189,7 +190,7 @@ class FileTapeStore:
                 for entry in reversed(await self.read(tape, floor, ceiling - 1)):
                     yield entry
                 ceiling, size = floor, min(size * 2, _LAST_PAGE)
-            # Between parts there may be any number of ids, those of entries that a reset dropped.
+            # Between parts there may be any number of ids, whose entries a reset dropped.
             if earlier is None and first > 1:
                 earlier = [s for s in await self.segments(tape) if s.last_id < first]
             if not earlier:
@@ -204,7 +205,7 @@ class FileTapeStore:
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
-        """Append entries as one line group, one write; durable on return."""
+        """Append entries in one write; they are durable on return."""
         self._tapes.check_writable()
         async with self._tapes.use(tape) as live:
             file = live.file
@@ -233,7 +234,7 @@ class FileTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop the live file's entries, and the segments."""
+        """Drop the live file's entries and all segments."""
         await self._drop(tape, carry, expect=expect)
 
     async def _drop(
@@ -246,10 +247,10 @@ class FileTapeStore:
     ) -> None:
         self._tapes.check_writable()
         if expect is not None and expect != (version := await self.version(tape)):
-            # It costs the index nothing.
+            # Checked first, so that a conflict does not invalidate the index.
             raise VersionConflict(tape, expected=expect, actual=version)
         with anyio.CancelScope(shield=True):
-            # From here on a kill would leave what is dropped in the index.
+            # From here on a crash would leave dropped content in the index.
             try:
                 await self._index.mark_untrusted()
             except TapeError as error:
@@ -269,25 +270,25 @@ class FileTapeStore:
                 )
 
     async def _sweep(self, tape: str) -> None:
-        """Remove the files of what a reset dropped."""
+        """Remove the files of dropped segments."""
         async with self._tapes.use(tape) as live:
             dropped = live.dropped
         if dropped:
-            # What is being packed would be there again.
+            # Packing would create the file again.
             async with self._packing.turn:
                 await anyio.to_thread.run_sync(self._files.drop_sealed, tape, dropped)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put tombstones in the place of entries, in the files and in the index."""
+        """Replace entries by tombstones, in the files and in the index."""
         self._tapes.check_writable()
         try:
             return await self._erasing.erase(tape, tombstones)
         finally:
-            # What was refused in the middle may have been done in part.
+            # A failed erasure may have been done in part.
             self._erasures[tape] += 1
 
     async def erasures(self, tape: str) -> int:
-        """Return how often something was erased since the start: nobody else erases here."""
+        """Return the number of erasures since the start; no other process erases here."""
         return self._erasures[tape]
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -303,7 +304,7 @@ class FileTapeStore:
         from_anchor: str | None = None,
         title: str | None = None,
     ) -> str:
-        """Make a new tape with a copy of what another holds from a point on."""
+        """Create a tape with a copy of another tape's entries from a point on."""
         self._tapes.check_writable()
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
@@ -313,7 +314,7 @@ class FileTapeStore:
             head = fork_header(new_tape, title, Parent(from_tape, first, last))
             return self._files.stamp([head], head.id - 1)[0]
 
-        # The parent goes on meanwhile: what is copied is what it held when it was asked.
+        # The parent may grow meanwhile: the copy holds what it had at the start.
         with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
             self._files.copied[from_tape] += 1
             try:
@@ -337,7 +338,7 @@ class FileTapeStore:
         entry_id: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> Anchor:
-        """Name an entry, by default the newest."""
+        """Append an anchor that names an entry, by default the newest."""
         target = await self._durable(tape) if entry_id is None else entry_id
         return await append_named_anchor(self, tape, name, target, state)
 
@@ -354,11 +355,11 @@ class FileTapeStore:
         return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best, best first."""
+        """Return the best matches, best first."""
         return await self._index.search(query)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries as they come, once they are durable."""
+        """Yield new entries once they are durable."""
         if not self._read_only:
             async for entry in self._growth.follow(tape, after, self._durable, self.read):
                 yield entry
@@ -370,7 +371,7 @@ class FileTapeStore:
             await self._clock.sleep(_LOOK)
 
     async def run(self) -> None:
-        """Look for tapes that were cut or taken away, pack segments, keep the index up, until cancelled."""
+        """Check tapes for lost entries, pack segments and update the index, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._index.run)
             if not self._read_only:
@@ -378,9 +379,9 @@ class FileTapeStore:
                 tasks.start_soon(self._compare_heads)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of open tapes, and the damage met, repaired and dropped since the start.
+        """Return the number of open tapes, and the damage found, repaired or removed so far.
 
-        ``cut_tapes`` is how many tapes lacked entries at the start that they are known to have had.
+        ``cut_tapes`` counts the tapes that lacked recorded entries at the start.
         """
         damage = {
             "damaged_lines": self._parts.damaged_lines,
@@ -391,7 +392,7 @@ class FileTapeStore:
         return {"open_tapes": self._tapes.count, "cut_tapes": self._lacking, **found}
 
     async def close(self) -> None:
-        """Close the index and all files and give up the lock; no tape opens from then on."""
+        """Close the index and all files and release the lock; no tape can be opened afterwards."""
         with anyio.CancelScope(shield=True):
             await self._index.close()
             await self._tapes.close()
@@ -404,16 +405,16 @@ class FileTapeStore:
         self._lacking = await anyio.to_thread.run_sync(self._files.compare_heads, beat)
 
     async def _look(self, tape: str, look: Callable[[LiveTape], _T]) -> _T:
-        """Return what is read of a tape as it is at one moment.
+        """Return what a function reads from a tape in one consistent state.
 
         Raises:
             TapeNotFound: There is no such tape.
-            TapeError: It cannot be read, or another process turned it over again and again meanwhile.
+            TapeError: The tape cannot be read, or another process kept archiving or resetting it.
         """
 
         def one_look(live: LiveTape) -> tuple[_T, bool]:
             found = look(live)
-            # Another process may have reset it, and taken segments away before they were read.
+            # Another process may have reset the tape and removed segments before they were read.
             path = self._folder.live_path(tape)
             return found, not self._read_only or is_live(path, live.file.fd)
 

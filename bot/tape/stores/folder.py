@@ -1,14 +1,15 @@
-"""The folder that holds tape files: their names, their turning over, and the lock on them all.
+"""Name, lock, list, archive and replace the files of a tape folder.
 
 Names are ``<workspace>__<session>`` (two hashes of 16 digits), so that no id from a platform can
-become a path; the header entry names the session. A segment carries its time and its ids in its
-name: ``<workspace>__<session>.20260210T100000Z.1-532.jsonl``, with ``.gz`` behind it once it is
-packed. What is being written carries ``.new`` until it is whole.
+become a path; the header entry names the session. A segment's name adds its time and ids:
+``<workspace>__<session>.20260210T100000Z.1-532.jsonl``, and ``.gz`` once it is packed. Unfinished
+files end with ``.new``.
 
-Archiving is atomic: the successor is written whole as ``….next``, then the live file is renamed to
-its segment, then the successor to the live name. A successor without a live file is an archive that
-was cut short after its second step, and is finished at the next open; beside a live file it is one
-that never happened, and is removed.
+Archiving is atomic: the successor is written completely as ``….next``, then the live file is
+    renamed
+to its segment, then the successor to the live name. A successor without a live file means that
+archiving was interrupted after its second step, and is finished at the next open. Beside a live
+file it means that archiving did not happen, and the successor is removed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PACKED = ".gz"
 
 
 class TapeFolder:
-    """Tape files of one workspace in a folder. All blocking, no state but the lock.
+    """The tape files of one workspace in a folder. Blocking, without state but the lock.
 
     Args:
         root: The folder.
@@ -45,10 +46,10 @@ class TapeFolder:
         self._lock = FileLock(root / ".lock", timeout=0, mode=PRIVATE_FILE, thread_local=False)
 
     def lock(self) -> None:
-        """Make the folder if it is not there, and take it for this process.
+        """Create the folder if it does not exist, lock it, and remove unfinished files.
 
         Raises:
-            TapeLocked: Another process has it.
+            TapeLocked: Another process has the lock.
         """
         private_directory(self.root)
         owner = self.root / ".owner"
@@ -70,7 +71,7 @@ class TapeFolder:
             raise
 
     def unlock(self) -> None:
-        """Give the folder up."""
+        """Release the lock."""
         self._lock.release()
 
     def live_path(self, tape: str) -> Path:
@@ -78,21 +79,21 @@ class TapeFolder:
         return self.root / f"{self.stem(tape)}.jsonl"
 
     def temporary_path(self, tape: str, number: int) -> Path:
-        """Return where a tape's live file is made, beside others that are being made."""
+        """Return the path of a live file that is being created; numbers keep several apart."""
         return self.root / f"{self.stem(tape)}.jsonl.{number}.new"
 
     @property
     def index_path(self) -> Path:
-        """The index of this workspace's tapes."""
+        """The path of the index of this workspace's tapes."""
         return self.root / f"{self._workspace}.index.db"
 
     @property
     def heads_path(self) -> Path:
-        """Where the newest entries of this workspace's tapes are kept."""
+        """The path of the file with the newest entry of each tape."""
         return self.root / f"{self._workspace}.heads"
 
     def segment_path(self, segment: Segment) -> Path:
-        """Return the path of a sealed segment, before it is packed."""
+        """Return the path of a segment before it is packed."""
         return self.root / segment.name
 
     def packed_path(self, segment: Segment) -> Path:
@@ -104,14 +105,14 @@ class TapeFolder:
         return self.segments_of(self.stem(tape))
 
     def segments_of(self, stem: str) -> list[Segment]:
-        """Return the sealed segments of the tape whose files' names begin so, oldest first."""
+        """Return the sealed segments of the tape with this file name stem, oldest first."""
         return _listed(self.root.glob(f"{stem}.*.*-*.jsonl*"))
 
     def drop_segments(self, tape: str, last: int) -> None:
         """Remove the files of a tape's segments up to an id.
 
         Raises:
-            OSError: The storage refused; some may be there still.
+            OSError: The storage failed; some files may remain.
         """
         dropped = [one for one in self.segments(tape) if one.last_id <= last]
         for segment in dropped:
@@ -121,32 +122,32 @@ class TapeFolder:
             sync_directory(self.root)
 
     def raw_segments(self) -> list[Segment]:
-        """Return the segments of all tapes that are not packed, or not to the end."""
+        """Return the segments of all tapes that are not, or not completely, packed."""
         return _listed(self.root.glob(f"{self._workspace}__*.*.*-*.jsonl"))
 
     def next_segment(self, tape: str, first: int, last: int, now: datetime) -> Segment:
-        """Return the segment that the live file would become."""
+        """Return the segment that the live file becomes when it is archived."""
         moment = now.strftime("%Y%m%dT%H%M%SZ")
         return Segment(f"{self.stem(tape)}.{moment}.{first}-{last}.jsonl", first, last)
 
     def sessions(self) -> list[str]:
-        """Return the sessions that the live files' headers name."""
+        """Return the session keys that the live files' headers name."""
         names = {_session(self.root / f"{stem}.jsonl") for stem in self.stems()}
         return sorted(name for name in names if name is not None)
 
     def stems(self) -> list[str]:
-        """Return what the names of each tape's files begin with."""
+        """Return the file name stems of all tapes."""
         kinds = (".jsonl", ".jsonl.next", f".jsonl{_PACKED}")
         paths = [path for kind in kinds for path in self.root.glob(f"{self._workspace}__*{kind}")]
         return sorted({path.name.partition(".")[0] for path in paths})
 
     def stem(self, tape: str) -> str:
-        """Return what the names of a tape's files begin with."""
+        """Return the file name stem of a tape."""
         return f"{self._workspace}__{_digest(tape)}"
 
 
 def _listed(paths: Iterable[Path]) -> list[Segment]:
-    """Return the segments of these files, each once, oldest first."""
+    """Return the segments of these files, without duplicates, oldest first."""
     found = set()
     for path in paths:
         name = path.name.removesuffix(_PACKED)
@@ -158,13 +159,13 @@ def _listed(paths: Iterable[Path]) -> list[Segment]:
 
 
 def successor_path(path: Path) -> Path:
-    """Return where a live file's successor is written."""
+    """Return the path of a live file's successor."""
     return path.with_name(path.name + ".next")
 
 
 def is_live(path: Path, fd: int) -> bool:
-    """Return whether an open file still is the live file of this name."""
-    # While another process archives, the live file is for a moment its successor.
+    """Return whether an open file still is the live file at this path."""
+    # While another process archives, the successor briefly is the live file.
     for candidate in (path, successor_path(path), path):
         with suppress(FileNotFoundError):
             return os.path.samestat(candidate.stat(), os.fstat(fd))
@@ -172,7 +173,7 @@ def is_live(path: Path, fd: int) -> bool:
 
 
 def finish_archive(path: Path) -> None:
-    """Finish, or take back, an archive of this live file that was cut short."""
+    """Finish or undo an interrupted archiving of this live file."""
     fresh = successor_path(path)
     if fresh.exists():
         if path.exists():
@@ -183,10 +184,10 @@ def finish_archive(path: Path) -> None:
 
 
 def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
-    """Put a new live file in the place of the old, which is kept as ``segment``, if given.
+    """Replace the live file; the old one is kept as ``segment`` if one is given.
 
     Raises:
-        OSError: The storage refused; the old live file is where it was.
+        OSError: The storage failed; the old live file is in its place.
     """
     fresh = successor_path(path)
     write_synced(fresh, data)
@@ -206,8 +207,8 @@ def replace_live_file(path: Path, data: bytes, segment: Segment | None) -> None:
 
 
 def _session(path: Path) -> str | None:
-    """Return the session that a live file's header names."""
-    # The file may be turned over at any moment.
+    """Return the session key in a live file's header."""
+    # The file may be archived at any moment.
     for candidate in (path, successor_path(path), path):
         with suppress(FileNotFoundError), scan.open_source(candidate) as source:
             head = scan.first_entry(source)
@@ -217,5 +218,5 @@ def _session(path: Path) -> str | None:
 
 
 def _digest(text: str) -> str:
-    """Return the 16 digits that stand for a workspace or session in file names."""
+    """Return the 16 digits that stand for a workspace or a session in file names."""
     return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]

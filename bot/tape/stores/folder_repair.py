@@ -1,7 +1,7 @@
-"""Repairing the damaged files of a folder of tapes. All blocking.
+"""Repair the damaged files of a tape folder. Blocking.
 
-A file is mended only where what comes out is proved to be what was written; else it stays as it is. The
-mended file is written beside the damaged one and takes its place by one rename.
+A file is repaired only if the result is proved to be what was written; otherwise it stays
+unchanged. The repaired file is written beside the damaged one and replaces it by one rename.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A file that is not as it was written.
+    """A file with content that differs from what was written.
 
     Attributes:
-        name: The file's name.
-        what: What is wrong with it, for people.
-        mendable: Whether it can be mended, or was.
+        name: Name of the file.
+        what: Description of the damage, to be displayed.
+        mendable: Whether the damage can be repaired, or was.
     """
 
     name: str
@@ -48,10 +48,10 @@ class DamagedFile:
 
 @dataclass(slots=True)
 class RepairReport:
-    """What was found and done.
+    """The result of a repair.
 
     Attributes:
-        tapes: How many tapes were looked at.
+        tapes: How many tapes were checked.
         damaged: The damaged files.
     """
 
@@ -62,19 +62,19 @@ class RepairReport:
 def repair_folder(
     root: Path, workspace: str, session: str | None = None, *, dry_run: bool = False
 ) -> RepairReport:
-    """Mend the tapes of a workspace, or one of them.
+    """Repair the tapes of a workspace, or one of them.
 
     Args:
-        root: Their folder.
-        workspace: The workspace.
-        session: Only this one's tape; None for all.
-        dry_run: Write nothing, and take no lock.
+        root: The tapes' folder.
+        workspace: Name of the workspace.
+        session: Only this session's tape; None for all.
+        dry_run: Write nothing and take no lock.
 
     Raises:
-        TapeLocked: A tapebot uses the folder.
+        TapeLocked: A running tapebot uses the folder.
         TapeNotFound: There is no such tape.
-        SegmentDamaged: The mended file does not read back; the damaged one stays.
-        OSError: The storage refused to write.
+        SegmentDamaged: The repaired file does not read back; the damaged one stays.
+        OSError: Writing failed.
     """
     folder = TapeFolder(root, workspace)
     stems = folder.stems()
@@ -97,11 +97,11 @@ def repair_folder(
 
 
 def _repair_tape(folder: TapeFolder, stem: str, *, dry_run: bool) -> list[DamagedFile]:
-    """Mend a tape's files; return what is wrong with them."""
+    """Repair a tape's files; return the damaged ones."""
     damaged: list[DamagedFile] = []
     for segment in folder.segments_of(stem):
         raw = folder.segment_path(segment)
-        # Until a segment is packed to the end, the raw file counts.
+        # Until packing has finished, the raw file counts.
         if raw.exists():
             damaged += _repair_lines(raw, SEALED_FILE, dry_run=dry_run)
         elif (found := _repair_segment(folder, segment, dry_run=dry_run)) is not None:
@@ -113,7 +113,7 @@ def _repair_tape(folder: TapeFolder, stem: str, *, dry_run: bool) -> list[Damage
 
 
 def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
-    """Mend the lines of a file that is not packed; return what is wrong with it."""
+    """Repair the lines of an unpacked file; return its damage."""
     try:
         *lines, rest = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -137,14 +137,14 @@ def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
 
 
 def _lines(numbers: Sequence[int]) -> str:
-    """Return lines by number, for people."""
+    """Format line numbers for display."""
     listed = ", ".join(map(str, numbers[:_LISTED]))
     more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
     return f"line{'s' if len(numbers) > 1 else ''} {listed}{more}"
 
 
 def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> DamagedFile | None:
-    """Mend a packed segment; return what is wrong with it, None where nothing is."""
+    """Repair a packed segment; return its damage, None if there is none."""
     path = folder.packed_path(segment)
     try:
         with scan.open_source(path) as file:
@@ -169,7 +169,7 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
 
 
 def _unmended(fd: int, contents: PackedContents, segment: Segment, name: str) -> DamagedFile | None:
-    """Say what is wrong with a packed file that parity does not mend, if anything is."""
+    """Describe the damage of a packed file that parity cannot repair, if there is any."""
     lost = [
         lost_entries(contents, place, segment)
         for place, block in enumerate(contents.blocks)
@@ -185,7 +185,7 @@ def _unmended(fd: int, contents: PackedContents, segment: Segment, name: str) ->
 
 
 def _replace(path: Path, data: bytes, mode: int, check: Callable[[Path], None]) -> None:
-    """Put a file in the place of another one, once it was written and checked."""
+    """Replace a file by new content, after writing and checking it."""
     fresh = path.with_name(path.name + ".new")
     try:
         write_synced(fresh, data)
@@ -199,4 +199,4 @@ def _replace(path: Path, data: bytes, mode: int, check: Callable[[Path], None]) 
 
 
 def _go_on(*_: object) -> None:
-    """Break nothing off."""
+    """Ignore progress: a repair cannot be cancelled."""

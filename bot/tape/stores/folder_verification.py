@@ -1,7 +1,7 @@
-"""Checking the tapes of a folder, also beside the process that writes them. All blocking.
+"""Verify the tapes of a folder, even beside the process that writes them. Blocking.
 
-What the lines say is judged by ``bot.tape.verification``; here are the files: that they are there, and that
-what is in them is what was put there.
+``bot.tape.verification`` checks the content of the lines; this module checks that the files are
+there and hold what was written to them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _TRIES = 20
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was found.
+    """The result of a verification.
 
     Attributes:
-        tapes: How many were checked.
+        tapes: How many tapes were checked.
         files: How many files they have.
-        entries: How many entries.
-        unchained: How many of them have no digest: they are from before the chain.
-        problems: What is wrong.
+        entries: How many entries they have.
+        unchained: How many entries have no digest, since they are from before the chain.
+        problems: The problems found.
     """
 
     tapes: int = 0
@@ -52,11 +52,11 @@ class VerificationReport:
 
 
 def verify_folder(root: Path, workspace: str, session: str | None = None) -> VerificationReport:
-    """Check the tapes of a workspace, or one of them.
+    """Verify the tapes of a workspace, or one of them.
 
     Raises:
         TapeNotFound: There is no such tape.
-        TapeError: A tape was turned over again and again while it was checked.
+        TapeError: A tape was archived or reset again and again during its verification.
     """
     folder = TapeFolder(root, workspace)
     heads = HeadFile(folder.heads_path, writable=False)
@@ -74,7 +74,7 @@ def verify_folder(root: Path, workspace: str, session: str | None = None) -> Ver
 
 def _one(folder: TapeFolder, stem: str, report: VerificationReport) -> None:
     for _ in range(_TRIES):
-        # Its files may be turned over or packed at any moment: then it is looked at anew.
+        # Files may be archived or packed at any moment; then the tape is checked again.
         with suppress(FileNotFoundError):
             try:
                 check, files = _Tape(folder, stem).check()
@@ -94,7 +94,7 @@ def _one(folder: TapeFolder, stem: str, report: VerificationReport) -> None:
 
 
 class _Tape:
-    """One tape's files."""
+    """Verify the files of one tape."""
 
     def __init__(self, folder: TapeFolder, stem: str) -> None:
         self._folder = folder
@@ -102,8 +102,8 @@ class _Tape:
         self._live = folder.root / f"{stem}.jsonl"
 
     def check(self) -> tuple[TapeVerifier, int]:
-        """Check all files; return what was found, and their number."""
-        # Known before the files are read: what is appended meanwhile is no matter.
+        """Verify all files; return the verifier and the number of files."""
+        # Read before the files, so that later appends do not matter.
         heads = HeadFile(self._folder.heads_path, writable=False)
         heads.load()
         known = heads.get(self._stem)
@@ -111,7 +111,7 @@ class _Tape:
             head = scan.first_entry(live) if live is not None else None
             named = head.data.get("session") if head and head.name == HEADER_EVENT else None
             found = self._folder.segments_of(self._stem)
-            # What was sealed since the live file was opened is that file.
+            # A segment sealed since the live file was opened is that file.
             parts = [s for s in found if head is None or _before(s, head)]
             check = TapeVerifier(named if isinstance(named, str) else None)
             if isinstance(named, str) and self._folder.stem(named) != self._stem:
@@ -128,14 +128,14 @@ class _Tape:
                     _lines(check, live)
                     check.check_head(None if known is None else (known.last_id, known.value))
                 if not is_live(self._live, live.fd):
-                    # A reset may have taken segments away before they were looked at.
+                    # A reset may have removed segments before they were read.
                     raise FileNotFoundError
         check.finish()
         return check, len(parts) + (live is not None)
 
     def _segment(self, check: TapeVerifier, segment: Segment) -> None:
         raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
-        # Until a segment is packed to the end, the raw file counts.
+        # Until packing has finished, the raw file counts.
         with _opened(raw) as file:
             if file is not None:
                 _lines(check, file)
@@ -171,7 +171,7 @@ class _Tape:
 
     @contextmanager
     def _read(self, check: TapeVerifier, name: str) -> Iterator[None]:
-        """Where the storage refuses to go on with a file, report that, and end the part."""
+        """On a read error report it and end the part."""
         try:
             yield
         except FileNotFoundError:
@@ -185,13 +185,13 @@ class _Tape:
 
 
 def _before(segment: Segment, head: TapeEntry) -> bool:
-    """Return whether a segment is a part of the tape whose live file begins so."""
+    """Return whether a segment belongs to the tape before a live file with this header."""
     return last_dropped(head) < segment.first_id and segment.last_id < head.id
 
 
 @contextmanager
 def _opened(*paths: Path) -> Iterator[FileSource | None]:
-    """Open the first of these files that is there; None where none is."""
+    """Open the first of these files that exists; yield None if none does."""
     with ExitStack() as stack:
         found = None
         for path in paths:
@@ -202,7 +202,7 @@ def _opened(*paths: Path) -> Iterator[FileSource | None]:
 
 
 def _lines(check: TapeVerifier, file: FileSource) -> None:
-    """Show all lines of a raw file, and end the part."""
+    """Verify all lines of a raw file and end the part."""
     end = 0
     for offset, raw in scan.raw_lines_from(file, 0, file.size):
         check.check_line(offset, raw)
@@ -215,7 +215,7 @@ def _unreadable(error: OSError) -> str:
 
 
 def lost_entries(contents: PackedContents, place: int, segment: Segment) -> str:
-    """Say what a block held that cannot be read."""
+    """Describe the entries lost with an unreadable block."""
     blocks = contents.blocks
     if contents.trailer is None:
         return "what is here cannot be read"
@@ -224,7 +224,7 @@ def lost_entries(contents: PackedContents, place: int, segment: Segment) -> str:
 
 
 def _damage(damage: ParityDamage, *, told: bool) -> Iterator[str]:
-    """Say what the parity found; what a block lost is said already where ``told``."""
+    """Describe the damage found by parity; ``told`` if lost blocks are reported already."""
     if damage.mendable:
         yield (
             f"damaged places: {len(damage.mendable):,}, the first from byte {damage.mendable[0]:,} on; "
@@ -237,7 +237,7 @@ def _damage(damage: ParityDamage, *, told: bool) -> Iterator[str]:
 
 
 def _trailer(contents: PackedContents, segment: Segment, digest: str | None) -> Iterator[str]:
-    """Say where the trailer is not true; the checksum is compared if all could be read."""
+    """Describe wrong fields of the trailer; a ``digest`` of None is not compared."""
     trailer = contents.trailer
     if trailer is None:
         yield "its trailer cannot be read"

@@ -1,4 +1,4 @@
-"""Waiting for a tape to grow: what ``follow`` of a store in this process is made of."""
+"""Notify followers of new entries in this process: ``TapeStore.follow`` of local stores."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PAGE = 500
 
 
 class TapeFollowers:
-    """Tells followers that a tape has grown."""
+    """Wake the followers of tapes, and yield new entries to them."""
 
     def __init__(self) -> None:
         self._events: dict[str, anyio.Event] = {}
 
     def notify(self, tape: str) -> None:
-        """Wake whoever waits for this tape."""
+        """Wake the followers of this tape."""
         if (event := self._events.pop(tape, None)) is not None:
             event.set()
 
@@ -29,17 +29,17 @@ class TapeFollowers:
         version: Callable[[str], Awaitable[int]],
         read: Callable[[str, int, int], Awaitable[list[TapeEntry]]],
     ) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries after an id as they come; see ``TapeStore.follow``.
+        """Yield new entries after an id; see ``TapeStore.follow``.
 
         Args:
             tape: The session's key.
-            after: The last id already known; None for the newest.
-            version: Gives the id of the last entry that is durable.
+            after: The last known id; None for the newest.
+            version: Returns the id of the last durable entry.
             read: Reads an id range.
         """
         last = await version(tape) if after is None else after
         while True:
-            # Before the look: what comes in between wakes it again.
+            # Created before reading, so that an append from now on wakes it again.
             grown = self._events.setdefault(tape, anyio.Event())
             newest = await version(tape)
             while last < newest:

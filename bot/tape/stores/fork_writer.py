@@ -1,4 +1,4 @@
-"""Copying a tape from a point on into a new file. All blocking."""
+"""Copy a tape from an entry on into a new file. Blocking."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def write_fork(
     out: Path,
     beat: Callable[[], None],
 ) -> None:
-    """Write a fork's live file, whole and durable; nothing of it stays where that fails.
+    """Write a fork's live file durably; if that fails, remove it.
 
     Args:
         reader: Reads the parent.
-        parts: The parent.
+        parts: Snapshot of the parent.
         first: Id of the first entry to copy; None for all.
-        begin: Given the ids of the first and the last entry that are copied, returns the header.
+        begin: Returns the header, given the ids of the first and the last copied entry.
         out: The new file.
-        beat: Called now and then; may raise, to break off.
+        beat: Called now and then; may raise to cancel.
 
     Raises:
         TapeNotFound: There is no such entry.
-        OSError: The storage refused.
+        OSError: The storage failed.
     """
     last = _newest(reader, parts)
     copied = _from(reader, parts, first or 1)
@@ -56,7 +56,7 @@ def write_fork(
             file.write(data)
             while page:
                 beat()
-                # Each is an append of its own: what was one there was whole when it was read.
+                # Each is an append of its own, since only complete appends were read.
                 for entry in page:
                     if entry.id > head.id:
                         data, value = encode_chained([entry], value)
@@ -70,13 +70,13 @@ def write_fork(
 
 
 def fork_header(tape: str, title: str | None, parent: Parent) -> TapeEntry:
-    """Return a fork's header: right before the first copy, or in the place of entry 1."""
+    """Return a fork's header: its id is right before the first copy, or 1."""
     return replace(header_entry(tape, title, parent=parent), id=max(1, parent.first - 1))
 
 
 def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[TapeEntry]]:
-    """Yield the entries from an id on, some at a time, no page empty."""
-    # Between parts there may be any number of ids, those of entries that a reset dropped.
+    """Yield the entries from an id on in non-empty pages."""
+    # Between parts there may be any number of ids, whose entries a reset dropped.
     ranges = [(one.first_id, one.last_id) for one in parts.segments]
     for low, high in [*ranges, (parts.first_id, parts.last_id)]:
         for floor in range(max(low, first), high + 1, _PAGE):
@@ -85,7 +85,7 @@ def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[
 
 
 def _newest(reader: PartReader, parts: TapeSnapshot) -> int | None:
-    """Return the newest id that can be read."""
+    """Return the newest readable id."""
     ranges = [(one.first_id, one.last_id) for one in parts.segments]
     for low, high in reversed([*ranges, (parts.first_id, parts.last_id)]):
         for top in range(high, low - 1, -_LAST_PAGE):

@@ -1,8 +1,8 @@
-"""The newest entry of each tape of a folder, kept beside the tapes.
+"""Record the newest entry of each tape of a folder, to detect lost or replaced files. Blocking.
 
-It tells when a tape's file was cut, taken away, or replaced by an older copy. One file, one slot of fixed size
-a tape, written in place after each append and not synced: a kill loses nothing of it, a power loss the newest
-slots, and no slot speaks of an entry that is not durable. All blocking.
+It shows when a tape's file was cut, removed or replaced by an older copy. The file has one slot of
+fixed size per tape, written in place after each append and not synced: a killed process loses
+nothing, a power loss the newest slots, and no slot names an entry that is not durable.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ _SLOT = struct.Struct(f"<64sQ{DIGEST_SIZE}sI")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry of a tape.
+    """The newest recorded entry of a tape.
 
-    Attributes:
-        last_id: Its id.
-        value: The value of its link in the chain; ``START`` where the tape has no chain.
+    last_id: Id of the entry.
+    value: Value of its link; ``CHAIN_START`` if the tape has no chain.
     """
 
     last_id: int
@@ -37,14 +36,14 @@ class Head:
 
 
 class HeadFile:
-    """The heads of a folder's tapes, by what the names of their files begin with.
+    """The heads of a folder's tapes, by file name stem. Thread-safe.
 
-    Threads may share it. What cannot be written is left out and logged: it costs the check at the next
-    start, and no append.
+    Write errors are logged once and ignored: the tape's next start is not checked, but no append
+        fails.
 
     Args:
-        path: The file; made when the first head is noted.
-        writable: Whether heads may be noted.
+        path: The file; created with the first head.
+        writable: Whether heads may be recorded.
     """
 
     def __init__(self, path: Path, *, writable: bool) -> None:
@@ -58,10 +57,10 @@ class HeadFile:
         self._end = 0
 
     def load(self) -> None:
-        """Read the file; a slot that is damaged says nothing.
+        """Read the file; damaged slots are ignored.
 
         Raises:
-            OSError: The storage refused.
+            OSError: The storage failed.
         """
         try:
             raw = self._path.read_bytes()
@@ -78,7 +77,7 @@ class HeadFile:
             self._end = -(-len(raw) // _SLOT.size) * _SLOT.size
 
     def get(self, stem: str) -> Head | None:
-        """Return a tape's head; None where none is known."""
+        """Return a tape's head; None if unknown."""
         with self._lock:
             return self._heads.get(stem)
 
@@ -88,7 +87,7 @@ class HeadFile:
             return dict(self._heads)
 
     def note(self, stem: str, last_id: int, value: bytes | None) -> None:
-        """Keep a tape's newest entry."""
+        """Record a tape's newest entry."""
         if not self._writable:
             return
         head = Head(last_id, value or CHAIN_START)

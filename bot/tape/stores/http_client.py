@@ -1,12 +1,12 @@
-"""Asking a tape server: retries, what its refusals mean, and cancellation.
+"""Send requests to a tape server: retries, error mapping and cancellation.
 
-Rule 1: what may be asked twice is asked again when the connection, the server or a proxy failed. An
-    append may: it carries a key, and a server appends each key once.
-Rule 2: what changes a tape otherwise (sealing, clearing, forking) is asked again only where it is
-    certain that the server has not begun it.
-Rule 3: a change that was begun is not cancelled: its outcome is waited for, within a bound.
-Rule 4: the token goes to the server that was named, and to no other: redirects are not followed, and
-    what is asked on this machine does not go through a proxy.
+Rule 1: idempotent requests are retried when the connection, the server or a proxy failed. Appends
+    are idempotent: they carry a key, and a server performs each key once.
+Rule 2: other changes (archive, reset, fork) are retried only if the server certainly has not
+    started them.
+Rule 3: a started change is not cancelled: its outcome is awaited, within a time limit.
+Rule 4: the token goes only to the configured server: redirects are not followed, and requests to
+    this machine bypass the proxy.
 """
 
 from __future__ import annotations
@@ -36,30 +36,32 @@ from bot.tape.http_protocol import (
 Params = dict[str, str | int]
 
 MAX_CONCURRENT_REQUESTS = 8
-"""At once; followed streams come on top. With more, all are answered later: the client's pool looks
-at every connection for every other one."""
+"""Concurrent requests; followed streams come on top. More would slow all down, since the client's
+pool scans all connections for each one.
+"""
 
 _TIMEOUT = httpx.Timeout(10.0, read=130.0, write=60.0, pool=None)
-"""Seconds; the server itself gives a request up after 120."""
+"""Seconds; the server itself aborts a request after 120."""
 
 _SILENCE = httpx.Timeout(10.0, read=45.0, write=60.0, pool=None)
-"""Without a sign of life for so long, a stream is taken for dead."""
+"""A stream that sends nothing for this long is considered dead."""
 
 _LONGEST = 150.0
-"""Seconds that asking may take beside the patience, however slowly an answer comes."""
+"""Seconds that a call may take beyond the patience, however slowly a response arrives."""
 
 _CLOSING = 10.0
-"""Seconds that requests under way are waited for at the end."""
+"""Seconds to wait for requests in progress when closing."""
 
 _KEPT = 2.0
-"""Seconds that an idle connection is kept: fewer than at a server, which may close it just as it is
-used again."""
+"""Seconds that an idle connection is kept: less than at a server, which might close it just as it
+is reused.
+"""
 
 _MOST = 64_000_000
-"""Bytes of an answer, and of an event in a stream: pages end at a megabyte, or with the entry that passes it."""
+"""Most bytes of a response or event: a page ends with the entry that exceeds a megabyte."""
 
 _SURELY_TAKEN = 900_000
-"""Bytes. A server's bound may be higher, and is asked for once."""
+"""Bytes of a body that every server accepts. A server's higher limit is queried once."""
 
 _FAILED = frozenset({429, 502, 503, 504})
 # The request did not reach a server.
@@ -70,8 +72,8 @@ class _Failed(Exception):
     """The server, or a proxy before it, cannot answer now.
 
     Attributes:
-        answer: What it said.
-        begun: Whether it may have begun to do what was asked.
+        answer: The response.
+        begun: Whether the server may have started the request.
     """
 
     def __init__(self, answer: httpx.Response) -> None:
@@ -82,18 +84,18 @@ class _Failed(Exception):
 
     @property
     def wait(self) -> float:
-        """Seconds that it asked to wait; 0 where it did not."""
+        """Seconds of its ``Retry-After`` header; 0 if there is none."""
         asked = self.answer.headers.get("retry-after", "")
         return float(asked) if asked.isdecimal() else 0.0
 
 
 class TapeServerClient:
-    """Asks one tape server.
+    """An HTTP client for one tape server.
 
     Args:
         url: The server's address.
-        token: Allows it.
-        patience: Seconds after which what fails is not tried again.
+        token: The access token.
+        patience: Seconds after which failures are not retried.
     """
 
     def __init__(self, url: str, token: str, *, patience: float) -> None:
@@ -123,13 +125,13 @@ class TapeServerClient:
         self._closed = False
 
     async def close(self) -> None:
-        """Close the connections, once the requests under way are answered; nothing is asked any more."""
+        """Close the connections after the requests in progress; later requests fail."""
         if self._closed:
             return
         self._closed = True
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(_CLOSING):
-                # A connection that is opened while the others are closed would stay open.
+                # A connection opened while the others are closed would stay open.
                 for _ in range(MAX_CONCURRENT_REQUESTS):
                     await self._slots.acquire()
             await self._client.aclose()
@@ -144,20 +146,20 @@ class TapeServerClient:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> httpx.Response:
-        """Return the answer, once there is one that counts and it is a success.
+        """Send a request, retry while that is safe, and return the successful response.
 
         Args:
-            method: Of the request.
-            path: Behind the server's address.
-            params: Of the query.
-            body: Of the request.
-            headers: Of the request.
-            repeatable: Asked twice, it is done once.
+            method: HTTP method.
+            path: Path below the server's address.
+            params: Query parameters.
+            body: Request body.
+            headers: Request headers.
+            repeatable: Whether the request is idempotent.
 
         Raises:
             TapeUnavailable: The server cannot be reached, or fails.
-            TapeRefused: It does not allow it.
-            TapeError: What the server's store says.
+            TapeRefused: The server refuses the request.
+            TapeError: Any error of the server's store.
         """
         self._see_open()
         if body is not None and len(body) > _SURELY_TAKEN:
@@ -168,7 +170,7 @@ class TapeServerClient:
 
         def again(error: Exception) -> bool | float:
             if isinstance(error, _Failed):
-                # It may ask for an hour, in which nobody could cancel a change.
+                # The server may ask for an hour, in which a change could not be cancelled.
                 wait = min(error.wait, self.patience)
                 wanted: bool | float = (repeatable or not error.begun) and (wait or True)
             else:
@@ -200,7 +202,7 @@ class TapeServerClient:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
     ) -> httpx.Response:
-        """Ask for a change (POST): never begun once cancelled, never cancelled once begun."""
+        """Send a change as POST: not started if cancelled before, not cancelled once started."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         with anyio.CancelScope(shield=True):
             answer = await self.request(
@@ -212,11 +214,11 @@ class TapeServerClient:
     async def stream(
         self, path: str, params: Params, headers: Mapping[str, str]
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open an answer without end, and give its parts.
+        """Open an endless response and yield its chunks.
 
         Raises:
-            ConnectionError: It broke; it may be opened again.
-            TapeError: It was refused.
+            ConnectionError: The connection broke; it may be opened again.
+            TapeError: The server refused.
         """
         self._see_open()
         self.counts["followed"] += 1
@@ -239,7 +241,7 @@ class TapeServerClient:
             self.counts["followed"] -= 1
 
     def unavailable_error(self, error: Exception) -> TapeUnavailable:
-        """Return the error of a server that cannot be used."""
+        """Return the error for a server that cannot be used."""
         told = str(error) or type(error).__name__
         return TapeUnavailable(
             f"the tape server {self.url} cannot be used ({told}); see that it runs and can be "
@@ -247,7 +249,7 @@ class TapeServerClient:
         )
 
     def unexpected_response(self, error: Exception) -> TapeUnavailable:
-        """Return the error of an answer that is none of a tape server's."""
+        """Return the error for a response that does not come from a tape server."""
         return TapeUnavailable(
             f"{self.url} gave an answer that is none of a tape server's ({error!r}); check the "
             "address, and the server's version"
@@ -258,13 +260,13 @@ class TapeServerClient:
             raise TapeError("the tape store is closed")
 
     async def _see_size(self, size: int) -> None:
-        """See that a body is not too large: a server would break off, and may not be heard.
+        """Check a body's size: a server might close the connection before its error arrives.
 
         Raises:
-            TapeRefused: It is.
+            TapeRefused: The body is too large.
         """
         if self._most is None or size > self._most:
-            # Asked anew before it is refused: the server may have been given a higher bound.
+            # Query again before refusing: the server's limit may have been raised.
             answer = await self.request("GET", "/v1/statistics", {})
             try:
                 self._most = int(from_json(answer.content)["most_bytes"])
@@ -303,7 +305,7 @@ class TapeServerClient:
 
 
 async def _bounded(answer: httpx.Response) -> None:
-    """Have an answer counted as it arrives; a stream of events has no end, and each of them has."""
+    """Limit a response's size as it arrives; an event stream is endless, so limit each line."""
     endless = answer.headers.get("content-type", "").startswith(SSE_MEDIA_TYPE)
     await limit_response(
         answer, most=None if endless else _MOST, most_line=_MOST if endless else None
@@ -311,7 +313,7 @@ async def _bounded(answer: httpx.Response) -> None:
 
 
 def _direct(url: str) -> dict[str, httpx.AsyncBaseTransport | None]:
-    """Return what keeps the environment's proxy out where the server is on this machine."""
+    """Return mounts that bypass the environment's proxy if the server is on this machine."""
     host = httpx.URL(url).host
     try:
         here = host == "localhost" or ip_address(host).is_loopback
@@ -322,17 +324,17 @@ def _direct(url: str) -> dict[str, httpx.AsyncBaseTransport | None]:
 
 
 def _see(answer: httpx.Response) -> None:
-    """See that it is an answer that counts.
+    """Check that a response is final.
 
     Raises:
-        _Failed: It is not; another may be.
+        _Failed: It is not; a retry may succeed.
     """
     if answer.status_code in _FAILED and _problem(answer).get("error") != DAMAGED:
         raise _Failed(answer)
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:
-    """Return what a refusal says; nothing where it is none of a tape server's."""
+    """Return the body of an error response; empty if it is not a tape server's."""
     if answer.is_success:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""Reading one part of a tape: from the tail, from an id, from the start. All blocking, no state.
+"""Read a part of a tape from its end, from an id or from its start. Blocking, stateless.
 
-Ids grow along a part, so an id is found by bisection over bytes; no index is needed. A reader is
-told where a file ends for it, so that it never sees an append that is under way.
+Ids increase along a part, so an id is found by binary search over bytes, without an index. A source
+has a fixed end, so that a reader never sees an append in progress.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ _PROBE = 1 << 12
 
 
 class LineSource(Protocol):
-    """The lines of a part of a tape, as bytes that do not change."""
+    """The immutable lines of a part of a tape, as bytes."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Number of bytes."""
         ...
 
     def read_at(self, position: int, count: int) -> bytes:
-        """Return this many bytes from a position on, fewer where they end."""
+        """Return up to ``count`` bytes from a position on."""
         ...
 
     def bounds_near(self, target: int) -> tuple[int, int]:
-        """Return bounds, at the starts of lines, for looking for an id.
+        """Return bounds, at the starts of lines, between which to search an id.
 
-        From the first one on, every entry with id ``target`` or higher is found; the entry itself,
-        if it is there, begins before the second one.
+        All entries with id ``target`` or higher start at or after the first bound; the entry with
+        the id ``target`` itself, if it exists, starts before the second.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A file that is open, up to an end.
+    """An open file up to a fixed size.
 
     Attributes:
-        fd: Its descriptor.
+        fd: File descriptor.
         size: How many of its bytes are read.
     """
 
@@ -67,7 +67,7 @@ class FileSource:
         return os.pread(self.fd, min(count, self.size - position), position)
 
     def bounds_near(self, target: int) -> tuple[int, int]:  # noqa: ARG002 (a file has no index)
-        """Return the whole file's bounds."""
+        """Return the bounds of the whole file."""
         return 0, self.size
 
 
@@ -76,14 +76,14 @@ class Tail:
     """The state of a file's end.
 
     Attributes:
-        last_id: The last id that is taken; 0 where no line can be read.
-        torn: Bytes of a last line that was not written to its end.
-        unterminated: Whether the file lacks its last newline.
-        void: Lines of an append that was cut short.
-        damaged: Offsets of whole lines at the very end that cannot be read. They stood for
-            entries, so their ids are taken, unless they are part of what is void.
-        bad_newline: Whether another byte stands in the place of the last newline.
-        chain: The value of the last link; None where there is no chain.
+        last_id: The last id in use; 0 if no line is readable.
+        torn: Bytes of an incomplete last line.
+        unterminated: Whether the last newline is missing.
+        void: Lines of an unfinished append.
+        damaged: Offsets of complete but unreadable lines at the very end. They stood for entries,
+            so their ids are in use, unless they are part of an unfinished append.
+        bad_newline: Whether the last newline is another byte.
+        chain: The value of the last link; None without a chain.
     """
 
     last_id: int
@@ -96,13 +96,13 @@ class Tail:
 
     @property
     def clean(self) -> bool:
-        """True where nothing needs repair."""
+        """Whether nothing needs repair."""
         return not (self.torn or self.void or self.damaged or self.bad_newline)
 
 
 @contextmanager
 def open_source(path: Path) -> Iterator[FileSource]:
-    """Open a file as it is now."""
+    """Open a file at its current size."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield FileSource(fd, os.fstat(fd).st_size)
@@ -111,7 +111,7 @@ def open_source(path: Path) -> Iterator[FileSource]:
 
 
 def lines_back(source: LineSource) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(offset, line)`` newest first; a last line without newline comes first, as it is."""
+    """Yield ``(offset, line)`` newest first; an unterminated last line comes first, unchanged."""
     end = source.size
     position, size = end, BLOCK
     rest = b""
@@ -132,14 +132,14 @@ def lines_back(source: LineSource) -> Iterator[tuple[int, bytes]]:
 
 
 def read_tail(source: LineSource) -> Tail:
-    """Say how the part ends, reading no more than its last append."""
+    """Return how the part ends, reading no more than its last append."""
     torn, unterminated, bad_newline = 0, False, False
     damaged: list[int] = []
     chain: bytes | None = None
     lines: list[TapeLine] = []
     for offset, raw in lines_back(source):
         cut = offset + len(raw) == source.size
-        # A kill leaves the beginning of a line, never one whose digest is right with one byte behind.
+        # A crash leaves the start of a line, never a valid line followed by one more byte.
         whole = decode_line(raw[:-1]) if cut and not raw.endswith(CANCEL) else None
         if whole is not None and whole.link is not None:
             bad_newline = True
@@ -170,7 +170,7 @@ def read_tail(source: LineSource) -> Tail:
 def entries_between(
     source: LineSource, first: int, last: int | None
 ) -> tuple[list[TapeEntry], list[int]]:
-    """Return the entries with ids from ``first`` to ``last``, and offsets of damaged lines met."""
+    """Return the entries of an id range, and the offsets of damaged lines seen."""
     found, damaged = lines_between(source, first, last)
     return [line.entry for line in found], damaged
 
@@ -178,10 +178,10 @@ def entries_between(
 def lines_between(
     source: LineSource, first: int, last: int | None
 ) -> tuple[list[TapeLine], list[int]]:
-    """Return the lines of these entries, and offsets of damaged lines met."""
+    """Return the lines of these entries, and the offsets of damaged lines seen."""
     lines: list[TapeLine | None] = []
     damaged: list[int] = []
-    # Behind what is wanted an append may be long; of it only that it has its end must be known.
+    # An append after the range may be long; only whether it is complete matters.
     passed, end = 0, 0
     for offset, raw in lines_from(source, _find(source, first), source.size):
         if end:
@@ -221,7 +221,7 @@ def first_line(source: LineSource) -> TapeLine | None:
 
 
 def link_at(source: LineSource, number: int) -> bytes | None:
-    """Return the value of the link of an entry; None where its line cannot be read or has none."""
+    """Return the value of an entry's link; None if its line is unreadable or has no link."""
     value = None
     for _, raw in lines_from(source, _find(source, number), source.size):
         line = decode_line(raw)
@@ -234,7 +234,7 @@ def link_at(source: LineSource, number: int) -> bytes | None:
 
 
 def _find(source: LineSource, target: int) -> int:
-    """Return an offset at a line's start from which every entry >= ``target`` is found."""
+    """Return a line's offset, at or before the first entry with id ``target`` or higher."""
     low, high = source.bounds_near(target)
     while high - low > _PROBE:
         middle = (low + high) // 2
@@ -247,7 +247,7 @@ def _find(source: LineSource, target: int) -> int:
 
 
 def _next_line(source: LineSource, position: int, end: int) -> tuple[int, TapeLine] | None:
-    """Return the first readable line that starts after ``position``, and its offset."""
+    """Return the first readable line that starts after ``position``, with its offset."""
     for offset, raw in lines_from(source, position, end, _PROBE):
         line = decode_line(raw) if offset > position else None
         if line is not None:
@@ -258,9 +258,9 @@ def _next_line(source: LineSource, position: int, end: int) -> tuple[int, TapeLi
 def lines_from(
     source: LineSource, position: int, end: int, block_size: int = _FIRST_BLOCK
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(offset, line)`` from an offset on; a last line without newline is left out.
+    """Yield ``(offset, line)`` from an offset on, without an unterminated last line.
 
-    What is read at once begins at ``block_size`` and grows, for callers that want much.
+    Reads start at ``block_size`` bytes and grow, for callers that read much.
     """
     for offset, raw in raw_lines_from(source, position, end, block_size):
         yield from _placed(offset, raw)
@@ -269,7 +269,7 @@ def lines_from(
 def raw_lines_from(
     source: LineSource, position: int, end: int, block_size: int = _FIRST_BLOCK
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the same; lines whose newline is damaged are one."""
+    """Yield the same, but lines joined by a damaged newline as one."""
     offset, rest, size = position, b"", block_size
     while position < end:
         block = source.read_at(position, min(size, end - position))
@@ -284,7 +284,7 @@ def raw_lines_from(
 
 
 def _placed(offset: int, raw: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield a line with its offset; two of them where a damaged newline stands between."""
+    """Yield a line with its offset; two lines if a damaged newline joined them."""
     for one in split_joined(raw):
         yield offset, one
         offset += len(one) + 1

@@ -1,4 +1,4 @@
-"""Opening a tape's live file: its header is read, its end repaired. All blocking."""
+"""Open live files: read the header, repair a torn end, detect lost entries. Blocking."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ class LiveTape:
     """An open tape.
 
     Attributes:
-        tape: Its name.
+        tape: The session's key.
         file: The live file.
-        head: Its header.
-        chain: The values of the links of entries that were handed in, by id; empty where the file is
-            from before the chain.
-        users: How many hold it.
-        free: Set when one of them lets go.
+        head: The live file's header.
+        chain: Link values of the newest entries by id; empty if the file is from before the chain.
+        users: How many callers hold the tape.
+        free: Set when a caller releases the tape.
     """
 
     tape: str
@@ -58,39 +57,40 @@ class LiveTape:
 
     @property
     def title(self) -> str | None:
-        """The title that the header names."""
+        """The title in the header."""
         title = self.head.data.get("title")
         return title if isinstance(title, str) else None
 
     @property
     def dropped(self) -> int:
-        """Id of the last entry that a reset dropped; 0 where there was none."""
+        """Id of the last entry that a reset dropped; 0 without a reset."""
         return last_dropped(self.head)
 
     @property
     def chain_end(self) -> bytes:
-        """What the next entry's link refers to."""
+        """The value that the next entry's link refers to."""
         return self.chain.get(self.file.staged, CHAIN_START)
 
     def encode(self, entries: Sequence[TapeEntry]) -> bytes:
-        """Return the lines of an append that is handed in next.
+        """Return the lines of the next append.
 
         Raises:
-            InvalidEntry: An entry would not read back as it is.
+            InvalidEntry: An entry would not read back exactly.
         """
         if not self.chain:
             return encode_entries(entries)
         data, value = encode_chained(entries, self.chain_end)
-        # Where an append fails, the file falls back to an earlier entry: its link is still here.
+        # A failed append falls back to an earlier entry, whose link is still here.
         for number in [n for n in self.chain if n < self.file.mark]:
             del self.chain[number]
         self.chain[entries[-1].id] = value
         return data
 
     def sealed(self, folder: TapeFolder) -> tuple[Segment, ...]:
-        """Return what came before the live file; the folder is read once. Blocking."""
+        """Return the segments before the live file; the folder is read once. Blocking."""
         if self._sealed is None:
-            # A reader beside the writer may meet a segment sealed since it opened the tape.
+            # A reader beside the writer may find a segment that was sealed after it opened the
+            # tape.
             found = folder.segments(self.tape)
             self._sealed = tuple(
                 one for one in found if self.dropped < one.first_id and one.last_id < self.first_id
@@ -98,25 +98,25 @@ class LiveTape:
         return self._sealed
 
     def parts(self, folder: TapeFolder, fd: int | None = None) -> TapeSnapshot:
-        """Return all of the tape as it is now, read through another descriptor if one is given."""
+        """Return a snapshot of the tape, read through another descriptor if one is given."""
         file = FileSource(self.file.fd if fd is None else fd, self.file.size)
         return TapeSnapshot(self.tape, file, self.first_id, self.file.mark, self.sealed(folder))
 
 
 class LiveFiles:
-    """Opens live files.
+    """Open live files and repair them.
 
     Attributes:
         repaired: What was repaired so far.
-        lost: Tapes that are not what they were, and what is wrong with them, for people.
-        copied: How many copy each tape now: what they read stays, also where a reset dropped it.
+        lost: Descriptions of lost or replaced entries, by tape.
+        copied: How many forks are copying each tape now, whose dropped segments must stay.
 
     Args:
-        folder: Where they are.
-        parts: Keeps account of damaged lines.
-        heads: Know the newest entry of each tape.
-        clock: Gives entries their ``ts``.
-        sync: Wait for the disk at each append.
+        folder: The tapes' folder.
+        parts: Counts damaged lines.
+        heads: The newest known entry of each tape.
+        clock: Source of the entries' ``ts``.
+        sync: Sync the disk at each append.
         read_only: Repair nothing.
     """
 
@@ -145,7 +145,7 @@ class LiveFiles:
 
         Raises:
             TapeNotFound: There is none.
-            TapeError: It belongs to another tape, or the storage refused.
+            TapeError: It belongs to another tape, or the storage failed.
         """
         path = self._folder.live_path(tape)
         with map_os_errors(f"tape {tape} could not be opened", TapeError):
@@ -161,10 +161,10 @@ class LiveFiles:
                 raise
 
     def compare_heads(self, beat: Callable[[], None]) -> int:
-        """Log which tapes lack entries that they are known to have had; return how many.
+        """Log which tapes lack recorded entries; return how many.
 
         Args:
-            beat: Called between tapes; may raise, to break off.
+            beat: Called between tapes; may raise to cancel.
         """
         lacking = 0
         for stem, head in self._heads.known().items():
@@ -187,7 +187,7 @@ class LiveFiles:
         return lacking
 
     def stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-        """Return the entries with the ids that follow a version, and the time."""
+        """Return the entries with the ids after a version, and with the time."""
         now = format_time(self._clock.now())
         return [
             replace(entry, id=version + place, meta={"ts": now, **entry.meta})
@@ -195,17 +195,17 @@ class LiveFiles:
         ]
 
     def note_head(self, tape: str, data: bytes) -> None:
-        """Keep the newest entry of a tape whose file ends with these lines."""
+        """Record a tape's newest entry from the lines that end its file."""
         self._heads.note(self._folder.stem(tape), *last_link(data))
 
     def drop_sealed(self, tape: str, last: int) -> None:
-        """Remove the segments that a reset dropped, unless they are copied now.
+        """Remove the segments that a reset dropped, unless a fork is copying them.
 
-        What is still there does not count, and is removed when the tape is next opened.
+        What remains is ignored, and removed when the tape is next opened.
 
         Args:
             tape: The session's key.
-            last: Id of the last entry that was dropped.
+            last: Id of the last dropped entry.
         """
         if self.copied[tape]:
             return
@@ -220,11 +220,11 @@ class LiveFiles:
             )
 
     def last_known_id(self, tape: str, version: int) -> int:
-        """Return the id of the newest entry that a tape without a live file had; 0 where none is missing.
+        """Return the newest recorded id of a tape without a live file; 0 if no entry is missing.
 
         Args:
             tape: The session's key.
-            version: The id of the last entry that is sealed.
+            version: Id of the last sealed entry.
         """
         head = self._heads.get(self._folder.stem(tape))
         if head is None or head.last_id <= version:
@@ -238,7 +238,7 @@ class LiveFiles:
             if not path.exists():
                 return None
             return AppendFile(path, sync=self._sync, after_write=partial(self.note_head, tape))
-        # While another process archives, the live file is for a moment its successor.
+        # While another process archives, the successor briefly is the live file.
         for candidate in (path, successor_path(path), path):
             with suppress(FileNotFoundError):
                 return AppendFile(candidate, sync=False, writable=False)
@@ -250,7 +250,7 @@ class LiveFiles:
         ending = scan.read_tail(source)
         last_id = ending.last_id
         if first is None:
-            # Nothing of the file can be read; its ids come after those that were sealed.
+            # Nothing in the file is readable; its ids follow the sealed ones.
             sealed = self._folder.segments(tape)
             last_id += sealed[-1].last_id if sealed else 0
             head = replace(header_entry(tape, None, previous=sealed[-1] if sealed else None), id=1)
@@ -282,11 +282,11 @@ class LiveFiles:
     def _lost(
         self, tape: str, head: TapeEntry, source: FileSource, ending: scan.Tail, last_id: int
     ) -> dict[str, int]:
-        """Compare a file with the newest entry that the tape is known to have had.
+        """Compare a file with the newest recorded entry of its tape.
 
         Returns:
-            ``missing``: the last id of those that the file lacks; ``replaced``: the id of an entry that
-            is another one now.
+            ``missing``: the last recorded id, if the file ends before it; ``replaced``: the id of
+            an entry whose digest differs.
         """
         known = self._heads.get(self._folder.stem(tape))
         if known is None or known.last_id < head.id - 1:
@@ -305,7 +305,7 @@ class LiveFiles:
     def _repair(
         self, live: LiveTape, ending: scan.Tail, lost: dict[str, int], head: Sequence[TapeEntry]
     ) -> None:
-        """Close a torn line and note what was found; a void append's ids are given anew by it."""
+        """Close a torn line and append a repair event, which takes the ids of a void append."""
         file = live.file
         found = {
             "torn_bytes": ending.torn,
@@ -328,7 +328,7 @@ class LiveFiles:
 
 
 def _end_line(path: Path, offset: int) -> None:
-    """Put a newline where another byte stands, durably."""
+    """Replace a damaged newline durably."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.pwrite(descriptor, b"\n", offset)
@@ -339,7 +339,7 @@ def _end_line(path: Path, offset: int) -> None:
 
 @contextmanager
 def map_os_errors(failure: str, kind: type[TapeError]) -> Iterator[None]:
-    """Map what the system refuses to an error that says what it means for the tape."""
+    """Raise an ``OSError`` as an error that says what it means for the tape."""
     try:
         yield
     except OSError as error:

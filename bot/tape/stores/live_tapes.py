@@ -1,4 +1,4 @@
-"""The open tapes of a folder: a bounded number, each held while it is used, turned over in peace."""
+"""Hold a limited number of a folder's tapes open; archive, reset and replace their live files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from bot.tape.stores.part_rewrite import swap_file
 
 
 class LiveTapes:
-    """Holds tapes open, up to a limit.
+    """Hold tapes open, up to a limit.
 
     Args:
-        folder: Where they are.
-        files: Opens them.
-        limit: How many stay open.
+        folder: The tapes' folder.
+        files: Opens live files.
+        limit: How many tapes stay open.
         read_only: Open a tape anew for each use, and write nothing.
     """
 
@@ -46,7 +46,7 @@ class LiveTapes:
         self._open: OrderedDict[str, LiveTape] = OrderedDict()
         self._opening = anyio.Lock()
         self._closed = False
-        # True while a new name in the folder is not known to be durable.
+        # Whether a new file name in the folder may not be durable yet.
         self._unnamed = False
 
     @property
@@ -56,7 +56,7 @@ class LiveTapes:
 
     @asynccontextmanager
     async def use(self, tape: str) -> AsyncIterator[LiveTape]:
-        """Hold an open tape; it is not closed or turned over meanwhile.
+        """Hold an open tape, so that it is not closed, archived or reset meanwhile.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -90,11 +90,11 @@ class LiveTapes:
 
     @asynccontextmanager
     async def snapshot(self, tape: str) -> AsyncIterator[TapeSnapshot]:
-        """Lend all of a tape as it is now; the tape goes on, and may be turned over, meanwhile.
+        """Yield a snapshot of a tape, which may grow, or be archived or reset, meanwhile.
 
         Raises:
             TapeNotFound: There is no such tape.
-            OSError: The storage refused.
+            OSError: The storage failed.
         """
         async with self.use(tape) as live:
             descriptor = os.dup(live.file.fd)
@@ -109,7 +109,7 @@ class LiveTapes:
             os.close(descriptor)
 
     async def create(self, tape: str, title: str | None) -> None:
-        """Make a tape with its header, if it is not there."""
+        """Create a tape with its header if it does not exist."""
         self.check_writable()
         async with self._opening:
             await anyio.to_thread.run_sync(self._create_file, tape, title)
@@ -123,17 +123,17 @@ class LiveTapes:
         seal_at: datetime | None = None,
         expect: int | None = None,
     ) -> Segment | None:
-        """Begin a new live file with a header and ``carry``; seal the old one, or drop it and all before.
+        """Start a new live file with a header and ``carry``; seal the old one, or drop all entries.
 
         Args:
             tape: The session's key.
-            carry: What follows the header.
-            title: A new title; None to keep the one that it has.
-            seal_at: The time in the segment's name; None to drop all.
-            expect: The version that the tape must be at.
+            carry: Entries to append after the header.
+            title: A new title; None to keep the present one.
+            seal_at: Time for the segment's name; None to drop all entries.
+            expect: The version that the tape must have.
 
         Raises:
-            VersionConflict: It is not; nothing was done.
+            VersionConflict: The tape's version is not ``expect``; nothing was done.
         """
         self.check_writable()
         segment: Segment | None = None
@@ -142,7 +142,7 @@ class LiveTapes:
                 live = self._open.pop(tape, None)
                 if live is None:
                     live = await anyio.to_thread.run_sync(self._open_file, tape)
-                # Whoever wants the tape from here on waits for the lock, so this comes to an end.
+                # New users wait for the lock, so this ends.
                 try:
                     await self._drain(live)
                     if expect is not None and expect != live.file.staged:
@@ -170,17 +170,17 @@ class LiveTapes:
         return segment
 
     async def replace(self, seen: TapeSnapshot, fresh: Path) -> bool:
-        """Put a file in the place of a live one, with what that has got since it was seen.
+        """Replace a live file by a rewritten one, with what was appended since the snapshot.
 
         Args:
-            seen: The tape as it was when the file was begun.
-            fresh: The file, in place of what the live one held then; it is gone afterwards.
+            seen: Snapshot of the tape when rewriting began.
+            fresh: The rewritten file; it is gone afterwards.
 
         Returns:
-            Whether the live file that was seen still was the live one; if not, nothing was done.
+            Whether the snapshot's live file was still the live one; if not, nothing was done.
 
         Raises:
-            OSError: The storage refused; the old file is where it was.
+            OSError: The storage failed; the old file is in its place.
         """
         with anyio.CancelScope(shield=True):
             try:
@@ -205,7 +205,7 @@ class LiveTapes:
         return same
 
     async def absent(self, tape: str) -> None:
-        """See that there is no tape of this name.
+        """Check that there is no tape of this name.
 
         Raises:
             TapeExists: There is one.
@@ -214,11 +214,11 @@ class LiveTapes:
             await anyio.to_thread.run_sync(self._check_absent, tape)
 
     async def adopt(self, tape: str, fresh: Path) -> None:
-        """Make a whole file, written elsewhere, the live file of a new tape.
+        """Make a completely written file the live file of a new tape.
 
         Raises:
-            TapeExists: There is a tape of this name by now.
-            TapeWriteError: The storage refused.
+            TapeExists: A tape of this name exists by now.
+            TapeWriteError: The storage failed.
         """
 
         def take() -> None:
@@ -241,7 +241,7 @@ class LiveTapes:
             raise
 
     async def close(self) -> None:
-        """Close all files; no tape opens from then on."""
+        """Close all files; no tape can be opened afterwards."""
         self._closed = True
         async with self._opening:
             while self._open:
@@ -252,10 +252,10 @@ class LiveTapes:
                 live.file.close()
 
     def check_writable(self) -> None:
-        """See that tapes may be written.
+        """Check that tapes may be written.
 
         Raises:
-            TapeError: They may not.
+            TapeError: The tapes are read-only.
         """
         if self._read_only:
             raise TapeError("these tapes were opened for reading only")
@@ -275,7 +275,7 @@ class LiveTapes:
             raise TapeError(f"tape {tape} cannot be made: the store is closed")
         if path.exists():
             return
-        # Segments without a live file: it was taken away by hand. Ids go on all the same.
+        # Segments without a live file: somebody removed it. Its ids are not used again.
         with map_os_errors(f"tape {tape} could not be made", TapeWriteError):
             sealed = self._folder.segments(tape)
             last = sealed[-1] if sealed else None
@@ -299,14 +299,14 @@ class LiveTapes:
                 raise TapeExists(f"there is a tape {tape} already")
 
     def _evict(self) -> None:
-        """Close the tapes that were not used for longest, beyond the limit."""
+        """Close the least recently used tapes beyond the limit."""
         for name, live in list(self._open.items())[: max(0, len(self._open) - self._limit)]:
-            # What is still to be cut off must not be read as if it had been acknowledged.
+            # A failed append must be cut off before its bytes could be read as acknowledged.
             if not live.users and live.file.sound:
                 del self._open[name]
                 live.file.close()
 
     async def _drain(self, live: LiveTape) -> None:
-        """Wait until nobody holds it; an append holds it until it is durable."""
+        """Wait until nobody holds the tape; an append holds it until it is durable."""
         while live.users:
             await live.free.wait()

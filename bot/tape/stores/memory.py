@@ -1,4 +1,4 @@
-"""Tapes in memory: for tests, for trying things out, and as the measure of the other stores."""
+"""Store tapes in memory: for tests, for demos, and as the reference for other stores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Tape:
     links: dict[int, ChainLink] = field(default_factory=dict)
 
     def chain(self, entries: Sequence[TapeEntry]) -> None:
-        """Give the entries of an append their links."""
+        """Create the links of an append's entries."""
         previous = list(self.links.values())[-1].value if self.links else CHAIN_START
         for place, entry in enumerate(entries, start=1):
             link = make_link(previous, entry.id, len(entries) - place, digest_content(entry))
@@ -50,10 +50,10 @@ class _Tape:
 
 
 class MemoryTapeStore:
-    """Keeps tapes until the process ends; entries pass through the same encoding as in files.
+    """Keep tapes until the process ends; entries pass through the same encoding as in files.
 
     Attributes:
-        grown: Tells followers of new entries.
+        grown: Notifies followers of new entries.
     """
 
     def __init__(self, *, clock: Clock | None = None) -> None:
@@ -64,13 +64,13 @@ class MemoryTapeStore:
         self._index = TapeIndex(None, self)
 
     def begin_at(self, tape: str, version: int) -> None:
-        """Make a tape whose first entry comes after this version, without a header."""
+        """Create a tape without a header, whose first entry follows this version."""
         self._tapes[tape] = _Tape(None, version=version)
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
     ) -> str:
-        """Make the tape with its header if it is not there; return its name."""
+        """Create the tape with its header if it does not exist; return its name."""
         if tape not in self._tapes:
             self._tapes[tape] = _Tape(title)
             self._extend(tape, [header_entry(tape, title)])
@@ -104,7 +104,7 @@ class MemoryTapeStore:
         ]
 
     async def read_each(self, tape: str, ids: Collection[int]) -> list[TapeEntry]:
-        """Return those of these entries that are there, in their order."""
+        """Return the existing entries among these ids, in order."""
         return [deepcopy(entry) for entry in self._all(tape) if entry.id in ids]
 
     async def chain_links(
@@ -115,7 +115,7 @@ class MemoryTapeStore:
         return [links[entry.id] for entry in found if entry.id in links]
 
     def damage(self, tape: str) -> list[str]:  # noqa: ARG002 (the contract's)
-        """Return nothing: memory is not damaged."""
+        """Return nothing: memory has no damage."""
         return []
 
     async def read_back(
@@ -133,14 +133,14 @@ class MemoryTapeStore:
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
-        """Append entries at once."""
+        """Append entries in one step."""
         self._check(tape, expect)
         return deepcopy(self._extend(tape, entries))
 
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
-        """Seal what is live into a segment."""
+        """Seal the live part into a segment."""
         self._check(tape, expect)
         held = self._get(tape)
         first, last = held.entries[0].id, held.version
@@ -152,14 +152,14 @@ class MemoryTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop all there is."""
+        """Drop all entries."""
         self._check(tape, expect)
         held = self._get(tape)
         held.dropped = held.version
         self._turn_over(tape, [header_entry(tape, held.title, dropped=held.dropped), *carry], None)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put tombstones in the place of entries."""
+        """Replace entries by tombstones."""
         held, wanted = self._get(tape), index_tombstones(tombstones)
         parts = [*(entries for _, entries in held.segments), held.entries]
         found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
@@ -179,7 +179,7 @@ class MemoryTapeStore:
         return len(changed)
 
     async def erasures(self, tape: str) -> int:
-        """Return how often something was erased: nobody else erases here."""
+        """Return the number of erasures; no other process erases here."""
         return self._erasures[tape]
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -195,7 +195,7 @@ class MemoryTapeStore:
         from_anchor: str | None = None,
         title: str | None = None,
     ) -> str:
-        """Make a new tape with a copy of what another holds from a point on."""
+        """Create a tape with a copy of another tape's entries from a point on."""
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
         copied = await self.read(from_tape, from_entry)
@@ -222,7 +222,7 @@ class MemoryTapeStore:
         entry_id: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> Anchor:
-        """Name an entry, by default the newest."""
+        """Append an anchor that names an entry, by default the newest."""
         target = self._get(tape).version if entry_id is None else entry_id
         return await append_named_anchor(self, tape, name, target, state)
 
@@ -240,15 +240,15 @@ class MemoryTapeStore:
         return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best, best first."""
+        """Return the best matches, best first."""
         return await self._index.search(query)
 
     def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries as they come."""
+        """Yield new entries."""
         return self.grown.follow(tape, after, self.version, self.read)
 
     async def run(self) -> None:
-        """Keep the index up, until cancelled."""
+        """Update the index until cancelled."""
         await self._index.run()
 
     def statistics(self) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class MemoryTapeStore:
         return {"open_tapes": len(self._tapes)}
 
     async def close(self) -> None:
-        """Close the index; the tapes stay as long as the object does."""
+        """Close the index; the tapes live as long as this object."""
         with anyio.CancelScope(shield=True):
             await self._index.close()
 
@@ -312,6 +312,6 @@ class MemoryTapeStore:
 
 
 def _read_back(*entries: TapeEntry) -> list[TapeEntry]:
-    """Return entries as they read back from a file."""
+    """Return entries as they would read back from a file."""
     lines = [decode_line(raw) for raw in encode_entries(entries).splitlines()]
     return [line.entry for line in lines if line is not None]

@@ -1,14 +1,14 @@
-"""Sealed segments as packed files: what was a JSONL file, in gzip members of about 64 KB.
+"""Write and read packed segments: a sealed JSONL file as gzip members of about 64 KB.
 
-``zcat`` gives the lines back, and behind them the trailer: one more line of JSON, in a member of its
-own, that says what the segment holds and where each member (here: block) begins. An empty member of
-fixed size, the locator, ends the file; its comment is the trailer's offset. Files of format 2 have a copy of
-the locator behind the trailer, and between the two the parity of all bytes up to there.
+``zcat`` prints the lines, followed by the trailer: one more line of JSON, in a member of its own,
+that describes the segment and says where each member (here: block) starts. An empty member of fixed
+size, the locator, ends the file; its comment is the trailer's offset. Files of format 2 have a copy
+of the locator after the trailer, and between the two locators the parity of all bytes before them.
 
-Rule 1: a packed file stands for the very bytes of the file that was sealed, damage included.
-Rule 2: what cannot be read is mended from the parity, where that is possible.
-Rule 3: a block that cannot be mended costs itself alone: in its place are as many damaged lines.
-Rule 4: where the trailer cannot be read, the blocks are found by reading the members in order.
+Rule 1: a packed file holds exactly the bytes of the file that was sealed, damage included.
+Rule 2: damaged bytes are repaired from the parity where that is possible.
+Rule 3: a block that cannot be repaired loses only itself: it reads as as many damaged lines.
+Rule 4: if the trailer is unreadable, the blocks are found by reading the members in order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bot.tape.store import Segment
 from bot.tape.stores.line_scan import BLOCK, LineSource
 from bot.tape.stores.parity import CHUNK, Parity, Read, make_parity, protected_length
 
-# Written here, not by a library, so that the same lines always make the same file.
+# Written here and not by a library, so that the same lines always give the same file.
 _MEMBER = b"\x1f\x8b\x08\x00" + bytes(5) + b"\xff"
 _COMMENTED = b"\x1f\x8b\x08\x10" + bytes(5) + b"\xff"
 _NOTHING = b"\x01\x00\x00\xff\xff" + bytes(8)
@@ -45,12 +45,12 @@ class PackedBlock:
     """A member of a packed file.
 
     Attributes:
-        lowest: The lowest id in it or anywhere after it.
-        offset: Where it begins in the file.
-        length: Bytes that it takes there.
-        start: Where its lines began in the file that was sealed.
+        lowest: The lowest id in it or in any later block.
+        offset: Where it starts in the packed file.
+        length: Its bytes in the packed file.
+        start: Where its lines started in the sealed file.
         size: Bytes of its lines.
-        lines: How many they are.
+        lines: Number of its lines.
     """
 
     lowest: int
@@ -63,13 +63,13 @@ class PackedBlock:
 
 @dataclass(frozen=True, slots=True)
 class PackedContents:
-    """What a packed file holds.
+    """The contents of a packed file.
 
     Attributes:
-        blocks: In order.
-        trailer: What the trailer says; None where it could not be read.
-        protected: How many of the file's bytes have parity; 0 where there is none.
-        mended: Whether the trailer, or where it is, was damaged and is known all the same.
+        blocks: The blocks in order.
+        trailer: The trailer; None if unreadable.
+        protected: How many of the file's bytes have parity; 0 without parity.
+        mended: Whether the trailer or its locator was damaged and could be recovered.
     """
 
     blocks: tuple[PackedBlock, ...]
@@ -85,23 +85,23 @@ class PackedContents:
     def holding(self, target: int) -> int:
         """Return the number of the block that holds an id, if any block does.
 
-        Behind a line that counts there are only higher ids, so it is the last of those with a
-        ``lowest`` up to the id; and every entry with a higher one is in it or after it.
+        After a line that counts there are only higher ids, so it is the last block whose ``lowest``
+        is not above the id; every entry with a higher id is in it or in a later block.
         """
         return max(0, bisect_right(self.blocks, target, key=lambda block: block.lowest) - 1)
 
     def at(self, position: int) -> int:
-        """Return the number of the block that holds a byte."""
+        """Return the number of the block that holds a byte of the lines."""
         return bisect_right(self.blocks, position, key=lambda block: block.start) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ParityDamage:
-    """What the parity says of a packed file.
+    """The damage that parity shows in a packed file.
 
     Attributes:
-        mendable: Offsets of damaged chunks that it mends.
-        lost: Offsets of those that it does not mend.
+        mendable: Offsets of damaged chunks that parity can repair.
+        lost: Offsets of damaged chunks that it cannot repair.
         ending: Whether the parity or a locator is damaged, or the file was cut.
     """
 
@@ -121,13 +121,13 @@ def write_packed(
 
     Args:
         source: The lines.
-        out: Descriptor of an empty file, which is read, too.
-        segment: What it is the file of.
-        session: The tape's name, where it is known.
-        beat: Called between blocks; may raise, to break off.
+        out: Descriptor of an empty file, which is also read.
+        segment: The segment.
+        session: The session's key, if known.
+        beat: Called between blocks; may raise to cancel.
 
     Raises:
-        OSError: The storage refused.
+        OSError: The storage failed.
     """
     digest = sha256()
     blocks: list[tuple[int, int, int, int]] = []
@@ -158,30 +158,30 @@ def write_packed(
 
 
 def make_ending(read: Read, end: int, trailer: int) -> bytes:
-    """Return what follows the protected bytes of a packed file.
+    """Return the bytes that follow the protected bytes of a packed file.
 
     Args:
-        read: Reads them.
-        end: How many they are.
-        trailer: Where in them the trailer begins.
+        read: Reads the protected bytes.
+        end: Number of protected bytes.
+        trailer: Offset of the trailer in them.
     """
     locator = _locator(trailer)
     return locator + make_parity(read, end) + locator
 
 
 def read_contents(fd: int, segment: Segment) -> PackedContents:
-    """Say what a packed file holds, from its trailer, or from its members where that is lost."""
+    """Return a packed file's contents from its trailer, or from its members if that is lost."""
     size = os.fstat(fd).st_size
     return _from_trailer(fd, size) or _from_parity(fd, size) or _from_members(fd, size, segment)
 
 
 def parity_of(fd: int, protected: int) -> Parity:
-    """Return the parity of a packed file with so many protected bytes."""
+    """Return the parity of a packed file with this many protected bytes."""
     return Parity(lambda at, count: os.pread(fd, count, at), protected, protected + _LOCATOR)
 
 
 def mend_block(fd: int, block: PackedBlock, protected: int) -> bytes | None:
-    """Return the lines of a damaged block from the parity; None where that cannot mend it."""
+    """Recover the lines of a damaged block from the parity; None if that is impossible."""
     if not protected:
         return None
     data = _inflate(parity_of(fd, protected).mended(block.offset, block.length), block.size)
@@ -189,7 +189,7 @@ def mend_block(fd: int, block: PackedBlock, protected: int) -> bytes | None:
 
 
 def find_damage(fd: int, contents: PackedContents) -> ParityDamage:
-    """Compare every byte of a packed file with its parity, those that no reader needs, too."""
+    """Compare every byte of a packed file with its parity, even those that no reader needs."""
     end = contents.protected
     if not end:
         return ParityDamage(
@@ -207,10 +207,10 @@ def find_damage(fd: int, contents: PackedContents) -> ParityDamage:
 
 
 def mend_file(fd: int, contents: PackedContents) -> bytes | None:
-    """Return a packed file as it was sealed, from what is left of it.
+    """Rebuild a packed file as it was sealed.
 
     Returns:
-        The whole file; None where the lines that it would hold are not those that the trailer names.
+        The whole file; None if its lines would not match the checksum in the trailer.
     """
     end = contents.protected
     if not end or contents.trailer is None:
@@ -231,20 +231,20 @@ def _trailer_offset(contents: PackedContents) -> int:
 
 
 def read_block(fd: int, block: PackedBlock) -> bytes | None:
-    """Return the lines of a block; None where its checksum or size is not what it was."""
+    """Return the lines of a block; None if their checksum or size is wrong."""
     data = _inflate(os.pread(fd, block.length, block.offset), block.size)
     return data if data is not None and len(data) == block.size else None
 
 
 def placeholder_lines(block: PackedBlock) -> bytes:
-    """Return damaged lines, as many and as long as those of a block that cannot be read."""
+    """Return damaged lines, as many and as long as those of an unreadable block."""
     if not block.lines:
         return b"\xff" * block.size
     return b"\n" * (block.lines - 1) + b"\xff" * (block.size - block.lines) + b"\n"
 
 
 def _cut(source: LineSource) -> Iterator[bytes]:
-    """Yield the lines in pieces of whole lines; what follows the last newline is the last piece."""
+    """Yield the source in pieces of whole lines; an unterminated line is the last piece."""
     position, rest = 0, b""
     while position < source.size:
         fresh = source.read_at(position, BLOCK)
@@ -276,13 +276,13 @@ def _member(data: bytes) -> bytes:
 
 
 def _inflate(member: bytes, most: int) -> bytes | None:
-    """Return what a member holds; None where it is damaged, or holds more than it may."""
+    """Decompress a member; None if it is damaged, or larger than ``most``."""
     inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         data = inflate.decompress(member, most + 1)
     except zlib.error:
         return None
-    # Behind the trailer follows the member that ends the file.
+    # The trailer's member is followed by the one that ends the file.
     whole = inflate.eof and inflate.unused_data[: len(_COMMENTED)] in (b"", _COMMENTED)
     return data if whole and len(data) <= most else None
 
@@ -298,7 +298,7 @@ def _locator(trailer: int) -> bytes:
 
 
 def _located(fd: int, at: int) -> int | None:
-    """Return what a locator says; None where there is none."""
+    """Return the offset in a locator; None if there is no locator."""
     locator = os.pread(fd, _LOCATOR, max(0, at))
     digits = locator[len(_COMMENTED) : -len(_NOTHING) - 1]
     whole = digits.isdigit() and locator == _locator(int(digits))
@@ -306,7 +306,7 @@ def _located(fd: int, at: int) -> int | None:
 
 
 def _from_trailer(fd: int, size: int) -> PackedContents | None:
-    """Read the trailer where all of it is as it was written."""
+    """Read the contents if the trailer and the locators are undamaged."""
     offset = _located(fd, size - _LOCATOR)
     if offset is None:
         return None
@@ -319,12 +319,12 @@ def _from_trailer(fd: int, size: int) -> PackedContents | None:
 
 
 def _from_parity(fd: int, size: int) -> PackedContents | None:
-    """Read a trailer that is damaged, or where it cannot be seen from the end where it is."""
+    """Read the contents with parity if the trailer or the file's end is damaged."""
     for end in _protected_lengths(fd, size):
         for offset in (_located(fd, end), _located(fd, size - _LOCATOR)):
             if offset is not None and offset < end:
                 member = parity_of(fd, end).mended(offset, end - offset)
-                # What is longer was taken for the wrong number of protected bytes.
+                # A longer member means that the number of protected bytes was wrong.
                 found = _read_trailer(member, offset) if _COMMENTED not in member else None
                 if found is not None:
                     return replace(found, protected=end, mended=True)
@@ -332,7 +332,7 @@ def _from_parity(fd: int, size: int) -> PackedContents | None:
 
 
 def _protected_lengths(fd: int, size: int) -> Iterator[int]:
-    """Yield how many bytes may have parity: by the file's size, and by the copy of the locator."""
+    """Yield candidates for the number of protected bytes, from file size and first locator."""
     end = protected_length(size - 2 * _LOCATOR) if size > 2 * _LOCATOR else None
     if end is not None:
         yield end
@@ -354,7 +354,7 @@ def _read_trailer(member: bytes, offset: int) -> PackedContents | None:
 
 
 def _from_members(fd: int, size: int, segment: Segment) -> PackedContents:
-    """Find the blocks; in place of ids that are missing at the end stand damaged lines."""
+    """Find the blocks in the members; damaged lines stand for ids missing at the end."""
     lengths = (end for end in _protected_lengths(fd, size) if parity_of(fd, end).readable)
     protected = next(lengths, 0)
     listed: list[tuple[int, int, int, int]] = []
@@ -376,7 +376,7 @@ def _from_members(fd: int, size: int, segment: Segment) -> PackedContents:
 
 
 def _members(fd: int, size: int, protected: int) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield where each member begins and ends, and what it holds; None where it is damaged."""
+    """Yield the start, end and content of each member; None as the content of a damaged one."""
     if not size:
         return
     with mmap.mmap(fd, size, prot=mmap.PROT_READ) as whole:
@@ -391,13 +391,13 @@ def _members(fd: int, size: int, protected: int) -> Iterator[tuple[int, int, byt
 
 
 def _lowest_after(blocks: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Put the lowest id of a block and all after it in the place of the block's own."""
+    """Replace each block's lowest id by the lowest in it or any later block."""
     lows = list(accumulate((block[0] for block in reversed(blocks)), min))[::-1]
     return [(low, *block[1:]) for low, block in zip(lows, blocks, strict=True)]
 
 
 def _placed(listed: list[tuple[int, int, int, int]], end: int) -> Iterator[PackedBlock]:
-    """Yield blocks from ``(lowest, offset, size, lines)``, and where the last one ends."""
+    """Yield blocks from ``(lowest, offset, size, lines)`` and the end of the last one."""
     start = 0
     ends = [*(offset for _, offset, _, _ in listed[1:]), end]
     for (lowest, offset, size, lines), after in zip(listed, ends, strict=True):

@@ -1,14 +1,15 @@
-"""Parity by which damaged bytes of a file are found and mended. Pure: it is given a way to read.
+"""Compute parity of a file, and find and repair damaged bytes with it. Pure, given a read function.
 
-The protected bytes are cut into chunks of 512. Chunk ``i`` is in group ``i % groups``; a group has at most
-64 chunks. A group's record holds the CRC-32 of each of its chunks, the XOR of them all, and a CRC-32 of
-itself. The records stand in the extra fields of empty gzip members, which ``zcat`` passes over.
+The protected bytes are cut into chunks of 512. Chunk ``i`` is in group ``i % groups``; a group has
+at most 64 chunks. A group's record holds the CRC-32 of each chunk, the XOR of all of them, and a
+CRC-32 of the record. The records are in the extra fields of empty gzip members, which ``zcat``
+skips.
 
-Rule 1: one damaged chunk of a group is mended. Where there are two, both are found and left as they are.
-Rule 2: a damaged record is not used; its group then is as if it had none.
-Rule 3: there are at least three groups, and the first record is that of the group after the last chunk's.
-    So damage of up to 512 bytes, wherever it lies, never meets two parts of one group.
-Rule 4: the parity is a function of the protected bytes, and its length one of their number.
+Rule 1: one damaged chunk per group can be repaired. If there are two, both are detected and kept.
+Rule 2: a damaged record is not used, as if its group had none.
+Rule 3: there are at least three groups, and the first record is that of the group after the last
+    chunk's. So damage of up to 512 bytes, wherever it is, never hits two parts of one group.
+Rule 4: the parity depends only on the protected bytes, its length only on their number.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SUMS = struct.Struct(f"<{_ROWS}L")
 _SUM = struct.Struct("<L")
 _RECORD = _SUMS.size + CHUNK + _SUM.size
 
-# A gzip header with an extra field of one subfield, and what follows the field: no data.
+# A gzip header with an extra field of one subfield, and the end of a member without data.
 _HEADER = b"\x1f\x8b\x08\x04" + bytes(5) + b"\xff"
 _FIELD = struct.Struct("<H2sH")
 _NAME = b"TP"
@@ -36,36 +37,36 @@ _BEFORE = len(_HEADER) + _FIELD.size
 _FRAME = _BEFORE + len(_NOTHING)
 
 Read = Callable[[int, int], bytes]
-"""Returns this many bytes from a position on, fewer where they end."""
+"""Returns up to this many bytes from a position on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParityLayout:
-    """Where the parity of so many bytes has what.
+    """The layout of the parity for a number of bytes.
 
     Attributes:
-        end: How many bytes are protected.
+        end: Number of protected bytes.
     """
 
     end: int
 
     @property
     def chunks(self) -> int:
-        """How many chunks they make."""
+        """Number of chunks."""
         return -(-self.end // CHUNK)
 
     @property
     def groups(self) -> int:
-        """How many groups, and records, there are."""
+        """Number of groups, and of records."""
         return max(_LEAST_GROUPS, -(-self.chunks // _ROWS))
 
     @property
     def size(self) -> int:
-        """Bytes of the parity."""
+        """Size of the parity in bytes."""
         return self.groups * _RECORD + -(-self.groups // _RECORDS_IN_MEMBER) * _FRAME
 
     def record(self, group: int) -> int:
-        """Return where in the parity a group's record begins."""
+        """Return the offset of a group's record in the parity."""
         place = (group - self.chunks) % self.groups
         return place * _RECORD + place // _RECORDS_IN_MEMBER * _FRAME + _BEFORE
 
@@ -76,7 +77,7 @@ def make_parity(read: Read, end: int) -> bytes:
     groups = layout.groups
     sums: list[int] = []
     xor = 0
-    # Chunks that lie a stripe apart are in one group: whole stripes are added up at once.
+    # Chunks one stripe apart are in one group, so whole stripes are XORed at once.
     stripe = groups * CHUNK
     for start in range(0, end, stripe):
         data = read(start, min(stripe, end - start))
@@ -99,7 +100,7 @@ def make_parity(read: Read, end: int) -> bytes:
 
 
 def protected_length(size: int) -> int | None:
-    """Return how many bytes are protected where they and their parity are so many; None if never."""
+    """Return the number of protected bytes, given their size with parity; None if impossible."""
     found = bisect_left(range(size + 1), size, key=lambda end: end + ParityLayout(end).size)
     return found if found <= size and found + ParityLayout(found).size == size else None
 
@@ -109,9 +110,9 @@ class Parity:
     """The parity of a file that may be damaged.
 
     Attributes:
-        read: Reads the file, whose first bytes are those that are protected.
-        end: How many these are.
-        start: Where the parity begins.
+        read: Reads the file, which starts with the protected bytes.
+        end: Number of protected bytes.
+        start: Offset of the parity.
     """
 
     read: Read
@@ -120,11 +121,11 @@ class Parity:
 
     @property
     def readable(self) -> bool:
-        """Whether any record can be read."""
+        """Whether any record is readable."""
         return any(self._record(group) for group in range(ParityLayout(self.end).groups))
 
     def damaged(self) -> Iterator[int]:
-        """Yield the damaged chunks; those of groups whose record is damaged are not judged."""
+        """Yield the numbers of damaged chunks; groups with a damaged record are skipped."""
         layout = ParityLayout(self.end)
         records = [self._record(group) for group in range(layout.groups)]
         for chunk in range(layout.chunks):
@@ -133,7 +134,7 @@ class Parity:
                 yield chunk
 
     def mended(self, offset: int, count: int) -> bytes:
-        """Return protected bytes; what is damaged among them is mended where that is possible."""
+        """Return protected bytes, repaired where possible."""
         last = min(self.end, offset + count)
         if offset >= last:
             return b""
@@ -143,7 +144,7 @@ class Parity:
         return found[offset - first * CHUNK : last - first * CHUNK]
 
     def mended_chunk(self, chunk: int) -> bytes | None:
-        """Return a chunk, mended if it is damaged; None where it cannot be mended or judged."""
+        """Return a chunk, repaired if damaged; None if it cannot be repaired or checked."""
         groups = ParityLayout(self.end).groups
         data, record = self._chunk(chunk), self._record(chunk % groups)
         if record is None:
@@ -171,5 +172,5 @@ class Parity:
 
 
 def _checksum(body: bytes, end: int, group: int) -> int:
-    """Return the CRC-32 of a record; it differs where the record is of another group or file."""
+    """Return a record's CRC-32, which also covers its group and the number of protected bytes."""
     return crc32(body, crc32(struct.pack("<QL", end, group)))

@@ -1,6 +1,6 @@
-"""Reading a tape: its sealed segments, raw or packed, and its live file. All blocking.
+"""Read a tape's sealed segments, raw or packed, and its live file. Blocking.
 
-What is damaged is passed over, reported once, and counted.
+Damaged lines are skipped, counted, and logged once.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ logger = logging.getLogger(__name__)
 _BLOCKS = 16
 _CONTENTS = 64
 _TRAILER = -1
-"""The number of a packed file's trailer among its blocks."""
+"""The block number that stands for a packed file's trailer."""
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
 
 class LruCache(Generic[_K, _V]):
-    """What was used last, up to a number of things; threads may share it."""
+    """A thread-safe cache of the most recently used values."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -49,7 +49,7 @@ class LruCache(Generic[_K, _V]):
         self._lock = Lock()
 
     def get(self, key: _K, make: Callable[[], _V]) -> _V:
-        """Return what is held under a key; make it where it is not."""
+        """Return the value of a key; create it if it is not cached."""
         with self._lock:
             if key in self._held:
                 self._held.move_to_end(key)
@@ -63,21 +63,21 @@ class LruCache(Generic[_K, _V]):
 
 
 Identity = tuple[str, int, int, int]
-"""What tells a segment's file from those that stood under its name before."""
+"""Identifies a segment's file among all that had its name."""
 
 Blocks = LruCache[tuple[Identity, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSource:
-    """The lines of a packed segment; only the blocks that are asked for are unpacked.
+    """The lines of a packed segment; only the requested blocks are unpacked.
 
     Attributes:
         fd: Descriptor of the packed file.
-        file: Which file it is.
-        contents: Where its blocks are.
-        blocks: Those used last, of any segment.
-        mended: Told the number of each block that was damaged and is mended.
+        file: Identity of the file.
+        contents: Its blocks.
+        blocks: Cache of recently used blocks of all segments.
+        mended: Called with the number of each damaged block that was recovered.
     """
 
     fd: int
@@ -124,14 +124,14 @@ class PackedSource:
 
 @dataclass(frozen=True, slots=True)
 class TapeSnapshot:
-    """All of a tape at one moment.
+    """A tape at one moment.
 
     Attributes:
-        tape: Its name.
+        tape: The session's key.
         live: The live file.
         first_id: The live file's first id.
         last_id: The newest id.
-        segments: What is sealed, oldest first.
+        segments: The sealed segments, oldest first.
     """
 
     tape: str
@@ -142,7 +142,7 @@ class TapeSnapshot:
 
 
 class PartReader:
-    """Reads the tapes of a folder, and keeps account of the damage it meets."""
+    """Read the tapes of a folder and count the damage found."""
 
     def __init__(self, folder: TapeFolder) -> None:
         self._folder = folder
@@ -154,38 +154,38 @@ class PartReader:
 
     @property
     def damaged_lines(self) -> int:
-        """How many lines could not be read so far."""
+        """How many lines were unreadable so far."""
         return len(self._damaged)
 
     def damaged_of(self, tape: str) -> int:
-        """Return how many lines of a tape could not be read so far."""
+        """Return how many lines of a tape were unreadable so far."""
         return sum(1 for one in self._damaged if one[0] == tape)
 
     @property
     def repaired_blocks(self) -> int:
-        """How many blocks of packed segments were damaged and read from their parity so far."""
+        """How many damaged blocks of packed segments were read with their parity so far."""
         return len(self._mended)
 
     def record_damage(self, tape: str, first_id: int, offsets: Iterable[int]) -> None:
-        """Take note of damaged lines of the part that begins with an id."""
+        """Record damaged lines of the part with this first id."""
         met = {(tape, first_id, offset) for offset in offsets}
         if fresh := met - self._damaged:
             logger.warning("%d damaged lines of a tape cannot be read", len(fresh))
         self._damaged |= met
 
     def clear_part_damage(self, tape: str, first_id: int) -> None:
-        """Take note that the part that begins with an id has no damaged lines where it had them."""
+        """Forget the damaged lines of the part with this first id."""
         self._damaged = {one for one in self._damaged if one[:2] != (tape, first_id)}
 
     def clear_tape_damage(self, tape: str) -> None:
-        """Take note that nothing is left of a tape's damaged lines."""
+        """Forget the damaged lines of a tape."""
         self._damaged = {one for one in self._damaged if one[0] != tape}
 
     def read(self, parts: TapeSnapshot, first: int, last: int | None) -> list[TapeEntry]:
         """Return the entries of an id range, both ends included.
 
         Raises:
-            OSError: The storage refused.
+            OSError: The storage failed.
         """
         return [line.entry for line in self.lines(parts, first, last)]
 
@@ -193,7 +193,7 @@ class PartReader:
         """Return the lines of these entries.
 
         Raises:
-            OSError: The storage refused.
+            OSError: The storage failed.
         """
         found: list[TapeLine] = []
         for segment in parts.segments:
@@ -209,9 +209,9 @@ class PartReader:
 
     @contextmanager
     def sealed(self, segment: Segment) -> Iterator[LineSource | None]:
-        """Open a segment, raw or packed; None where it is gone."""
+        """Open a segment, raw or packed; yield None if it is gone."""
         raw, packed = self._folder.segment_path(segment), self._folder.packed_path(segment)
-        # It may be packed at any moment; the raw file goes only when the packed one is there.
+        # It may be packed at any moment; the raw file is removed only after the packed one exists.
         for path in (raw, packed):
             with suppress(FileNotFoundError):
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -228,7 +228,7 @@ class PartReader:
             os.close(fd)
 
     def _gone(self, parts: TapeSnapshot, segment: Segment) -> None:
-        """Say that a segment is gone, once; not where another process has reset the tape since."""
+        """Log a missing segment once, unless another process has reset the tape since."""
         live = is_live(self._folder.live_path(parts.tape), parts.live.fd)
         if live and segment.name not in self._missing:
             logger.warning("the segment %s is gone: its entries cannot be read", segment.name)
@@ -243,7 +243,7 @@ class PartReader:
         return PackedSource(fd, file, contents, self._blocks, partial(self._mended_met, segment))
 
     def _mended_met(self, segment: Segment, block: int) -> None:
-        """Take note of a block that was mended; each file is told of once."""
+        """Record a repaired block; each file is logged once."""
         if all(name != segment.name for name, _ in self._mended):
             logger.warning(
                 "the segment %s is damaged; it is read from its parity, nothing is lost so far: "

@@ -1,9 +1,9 @@
-"""Writing a part of a tape anew with tombstones in the place of entries. All blocking, no state.
+"""Rewrite a tape file with tombstones in place of erased entries. Blocking, stateless.
 
-Rule 1: the entries that count stay where they are, in their appends. Of all else no byte is written:
-    neither of appends that were cut short, nor of lines that cannot be read.
-Rule 2: a line that cannot be read stood for an entry: an empty line is left in its place, so that no id
-    is given anew.
+Rule 1: lines that count keep their order and their appends. No other byte is copied: neither of
+    unfinished appends nor of unreadable lines.
+Rule 2: an unreadable line stood for an entry, so it becomes an empty line, and its id is not
+    assigned anew.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from bot.tape.entries import TapeEntry
 from bot.tape.stores.line_scan import BLOCK, LineSource, lines_from
 
 _BEAT = 1_000
-"""Lines between two beats."""
+"""Lines between two calls of ``beat``."""
 
 
 @dataclass(slots=True)
 class PartScan:
-    """The lines of a part that count: what ``codec.settle`` keeps of them, in little room.
+    """The lines of a part that count, as in ``codec.committed_lines``, in little memory.
 
     Attributes:
-        offsets: Where they begin.
-        held: Those that were looked for, by id, and where they begin.
-        debris: Whether there are other bytes than theirs.
-        damaged: Lines at the end, so far, that cannot be read.
+        offsets: Their offsets.
+        held: The requested ones with their offsets, by id.
+        debris: Whether the part has other bytes.
+        damaged: Unreadable lines at the end so far.
     """
 
     offsets: array[int] = field(default_factory=lambda: array("q"))
@@ -42,7 +42,7 @@ class PartScan:
     _ends: array[int] = field(default_factory=lambda: array("q"))
 
     def take(self, offset: int, line: TapeLine, wanted: Container[int]) -> None:
-        """Take in the next line; drop those before it that it voids."""
+        """Add the next line; drop earlier lines that it voids."""
         number, end = line.entry.id, line.entry.id + line.more
         while self._ids and (self._ids[-1] >= number or number <= self._ends[-1] != end):
             self._drop()
@@ -54,7 +54,7 @@ class PartScan:
             self.held[number] = (offset, line)
 
     def finish(self) -> None:
-        """Drop the lines of a last append whose end is missing."""
+        """Drop the lines of an unfinished last append."""
         count = 0
         while count < len(self._ids):
             place = len(self._ids) - 1 - count
@@ -72,12 +72,12 @@ class PartScan:
 
 
 def scan_part(source: LineSource, wanted: Container[int], beat: Callable[[], None]) -> PartScan:
-    """Say which lines of a part count, and which of them are looked for.
+    """Find the lines of a part that count, and the requested ones among them.
 
     Args:
         source: The part.
-        wanted: Ids of what is looked for.
-        beat: Called now and then; may raise, to break off.
+        wanted: Ids of the requested entries.
+        beat: Called now and then; may raise to cancel.
     """
     found = PartScan()
     end = 0
@@ -103,20 +103,20 @@ def rewrite_part(
     out: Path,
     beat: Callable[[], None],
 ) -> int:
-    """Write a part anew, durably; nothing of it stays where that fails.
+    """Rewrite a part durably; if that fails, remove the new file.
 
     Args:
         source: The part.
-        found: Its survey.
-        tombstones: By the ids of what they replace.
+        found: The result of ``scan_part``.
+        tombstones: Tombstones by id.
         out: The new file.
-        beat: Called now and then; may raise, to break off.
+        beat: Called now and then; may raise to cancel.
 
     Returns:
-        How many lines that cannot be read were emptied.
+        How many unreadable lines were emptied.
 
     Raises:
-        OSError: The storage refused.
+        OSError: The storage failed.
     """
     replaced = {
         offset: encode_tombstone(tombstones[number], line)
@@ -147,10 +147,10 @@ def rewrite_part(
 
 
 def swap_file(path: Path, fresh: Path, old: LineSource, since: int) -> None:
-    """Put a new file in the place of another, with what that has got from a byte on.
+    """Append what the old file got since a byte offset, then replace the old file by the new one.
 
     Raises:
-        OSError: The storage refused; the other file is where it was.
+        OSError: The storage failed; the old file is in its place.
     """
     with fresh.open("ab") as file:
         while since < old.size and (block := old.read_at(since, BLOCK)):

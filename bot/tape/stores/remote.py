@@ -1,4 +1,4 @@
-"""Tapes on a tape server (``tapebot tape-server``)."""
+"""Store tapes on a tape server (``tapebot tape-server``) over HTTP."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAGE = 32
 _PAUSE = 1.0
-"""Seconds before a stream that broke is opened again."""
+"""Seconds before a broken stream is opened again."""
 
 _T = TypeVar("_T")
 
 
 class RemoteTapeStore:
-    """Tapes that a tape server holds.
+    """Read and write the tapes of a tape server.
 
-    What fails is tried again for a while; an append that is asked again is appended once. Whether a
-    seal, a reset or a fork was done is not known where the connection broke meanwhile: they raise
-    ``TapeUnavailable``, and are not tried again.
+    Failed requests are retried for a while; a retried append is applied once. If the connection
+    breaks during an archive, reset or fork, its outcome is unknown: it raises ``TapeUnavailable``
+    and is not retried.
 
     Args:
         url: The server's address, such as ``https://tapes.example.org``.
-        token: Allows the bot to use it.
-        patience: Seconds after which a request that fails is not tried again.
+        token: The access token.
+        patience: Seconds after which a failing request is not retried.
     """
 
     def __init__(self, url: str, token: str, *, patience: float = 30.0) -> None:
@@ -68,7 +68,7 @@ class RemoteTapeStore:
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
     ) -> str:
-        """Make the tape with its header if it is not there; return its name."""
+        """Create the tape with its header if it does not exist; return its name."""
         body = to_json({"title": title, "replace": replace_if_exists})
         await self._change("", tape, body, repeatable=not replace_if_exists)
         self._erasures[tape] += replace_if_exists
@@ -79,7 +79,7 @@ class RemoteTapeStore:
         return self._json(await self._get("/title", tape), _title_from)
 
     async def list_tapes(self) -> list[str]:
-        """Return the names of the tapes that the token sees."""
+        """Return the names of the tapes that the token may access."""
         found: list[str] = []
         params: Params = {}
         while True:
@@ -108,7 +108,7 @@ class RemoteTapeStore:
             answer = await self._get("/entries", tape, params)
             found += self._lines(answer)
             first = _number(answer, NEXT_PAGE_HEADER)
-            # What is appended meanwhile is not in it: the first page says where it ends.
+            # Entries appended meanwhile are left out: the first page names the tape's version.
             last = _number(answer, "ETag") if last is None else last
         return found
 
@@ -127,7 +127,7 @@ class RemoteTapeStore:
         return found
 
     def damage(self, tape: str) -> list[str]:  # noqa: ARG002 (the contract's)
-        """Return nothing: what is wrong with a tape is told where it is kept."""
+        """Return nothing: the server reports damage."""
         return []
 
     async def read_back(
@@ -154,7 +154,7 @@ class RemoteTapeStore:
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
-        """Append entries at once."""
+        """Append entries in one atomic write."""
         if not entries:
             version = await self.version(tape)
             if expect is not None and expect != version:
@@ -173,7 +173,7 @@ class RemoteTapeStore:
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
-        """Seal what is live into a segment."""
+        """Seal the live part into a segment."""
         headers = {"Content-Type": NDJSON_MEDIA_TYPE, **_if_match(expect)}
         answer = await self._change("/archive", tape, encode_new_entries(carry), headers=headers)
         return self._json(answer, segment_from)
@@ -181,27 +181,27 @@ class RemoteTapeStore:
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop all there is."""
+        """Drop all entries."""
         headers = {"Content-Type": NDJSON_MEDIA_TYPE, **_if_match(expect)}
         try:
             await self._change("/reset", tape, encode_new_entries(carry), headers=headers)
         finally:
-            # Where the answer was lost it may have been done.
+            # If the response was lost, it may have been done.
             self._erasures[tape] += 1
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put tombstones in the place of entries; asked again, what is left of it is done, and counted."""
+        """Replace entries by tombstones; a retry completes and counts what is left."""
         body = await anyio.to_thread.run_sync(encode_tombstones, tombstones)
         headers = {"Content-Type": NDJSON_MEDIA_TYPE}
         try:
             answer = await self._change("/erase", tape, body, headers=headers, repeatable=True)
         finally:
-            # Where the answer was lost it may have been done.
+            # If the response was lost, it may have been done.
             self._erasures[tape] += 1
         return self._json(answer, lambda found: int(found["erased"]))
 
     async def erasures(self, tape: str) -> int:
-        """Return how often something was erased since the start: a server's tapes are one bot's."""
+        """Return the number of erasures since the start: only one bot uses a server's tapes."""
         return self._erasures[tape]
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -218,7 +218,7 @@ class RemoteTapeStore:
         from_anchor: str | None = None,
         title: str | None = None,
     ) -> str:
-        """Make a new tape with a copy of what another holds from a point on."""
+        """Create a tape with a copy of another tape's entries from a point on."""
         asked = {
             "new_tape": new_tape,
             "from_entry": None if from_entry is None else _bounded(from_entry),
@@ -235,9 +235,9 @@ class RemoteTapeStore:
         entry_id: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> Anchor:
-        """Name an entry, by default the newest; the anchor itself is appended, once."""
+        """Append an anchor, once, that names an entry, by default the newest."""
         target = None if entry_id is None else _bounded(entry_id)
-        # A state that is no plain JSON would arrive as another one.
+        # A state that is not plain JSON would arrive changed.
         encode_new_entries([named_anchor_entry(name, target or 1, state)])
         body = to_json({"name": name, "entry_id": target, "state": state})
         headers = {IDEMPOTENCY_KEY_HEADER: new_id("anchor")}
@@ -266,7 +266,7 @@ class RemoteTapeStore:
         return self._json(answer, lambda body: int(body["entry_id"]))
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best, best first, in the tapes that the token sees."""
+        """Return the best matches, best first, on the tapes that the token may access."""
         query.validate()
         first, last = (None if i is None else _bounded(i) for i in (query.first, query.last))
         body = to_json(query_record(replace(query, first=first, last=last)))
@@ -274,7 +274,7 @@ class RemoteTapeStore:
         return self._json(answer, lambda found: [hit_from(one) for one in found["hits"]])
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries as they come; a stream that breaks is taken up where it broke."""
+        """Yield new entries; a broken stream is resumed where it broke."""
         last = await self._newest(tape) if after is None else _bounded(after)
         failing_since: float | None = None
         while True:
@@ -296,11 +296,11 @@ class RemoteTapeStore:
             await anyio.sleep(_PAUSE)
 
     async def run(self) -> None:
-        """Wait until cancelled: what keeps the store quick is done by the server."""
+        """Wait until cancelled: the server does all background work."""
         await anyio.sleep_forever()
 
     def statistics(self) -> dict[str, Any]:
-        """Return the tapes changed, the requests made and made again, the streams followed now."""
+        """Return counts of tapes changed, requests, retries, and streams open now."""
         return {"open_tapes": len(self._used), **self._server.counts}
 
     async def close(self) -> None:
@@ -312,7 +312,7 @@ class RemoteTapeStore:
         return await self._server.request("GET", f"/v1/tapes{path}", asked)
 
     async def _newest(self, tape: str) -> int:
-        """Return the id of the newest entry that can be read; a version may run ahead of the disk."""
+        """Return the id of the newest readable entry; the version may be ahead of the disk."""
         return _number(await self._get("/entries/back", tape, {"limit": 1}), "ETag") or 0
 
     async def _change(

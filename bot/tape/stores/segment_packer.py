@@ -1,8 +1,8 @@
-"""Packing sealed segments in the background.
+"""Pack sealed segments in the background.
 
-A packed file is written beside the raw one, read back, and only then takes its place. Until then the
-raw file counts; while both are there they are one segment. No lock is held: whoever reads the raw file
-when it goes has it open.
+A packed file is written beside the raw one and read back before it replaces it. Until then the raw
+file counts; while both exist they are one segment. No lock is needed for readers: one that is
+reading the raw file when it is removed has it open.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ logger = logging.getLogger(__name__)
 
 
 class SegmentPacker:
-    """Packs the sealed segments of a folder, one after the other.
+    """Pack the sealed segments of a folder one by one.
 
     Attributes:
-        turn: Held while segments are written, so that nobody else writes them.
+        turn: Held while segment files are written, to exclude other writers of them.
     """
 
     def __init__(self, folder: TapeFolder) -> None:
@@ -45,14 +45,14 @@ class SegmentPacker:
         self.turn = anyio.Lock()
 
     def wake(self) -> None:
-        """Say that a segment was sealed."""
+        """Notify the packer that a segment was sealed."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Pack what is raw and what becomes so, until cancelled."""
+        """Pack raw segments as they appear, until cancelled."""
         while True:
             self._woken = anyio.Event()
-            # Those that could not be packed before are among them: by now there may be room.
+            # This includes segments that failed before: there may be space by now.
             for segment in await self._raw():
                 await self._pack(segment)
             await self._woken.wait()
@@ -76,16 +76,16 @@ class SegmentPacker:
 
 
 def pack(folder: TapeFolder, segment: Segment, beat: Callable[[], None]) -> None:
-    """Put a packed file in the place of a raw one. Blocking.
+    """Replace a raw segment file by a packed one. Blocking.
 
     Args:
-        folder: Where they are.
-        segment: What to pack; nothing is done where it is packed, or gone.
-        beat: Called now and then; may raise, to break off.
+        folder: The tapes' folder.
+        segment: The segment; nothing happens if it is packed or gone.
+        beat: Called now and then; may raise to cancel.
 
     Raises:
-        SegmentDamaged: What was written does not read back as it should; the raw file stays.
-        OSError: The storage refused; the raw file stays.
+        SegmentDamaged: The packed file does not read back correctly; the raw file stays.
+        OSError: The storage failed; the raw file stays.
     """
     raw = folder.segment_path(segment)
     if raw.exists():
@@ -93,11 +93,11 @@ def pack(folder: TapeFolder, segment: Segment, beat: Callable[[], None]) -> None
 
 
 def put_packed(folder: TapeFolder, raw: Path, segment: Segment, beat: Callable[[], None]) -> None:
-    """Make the lines of a file a segment's packed file, in the place of any other; remove the file.
+    """Pack the lines of a file as the segment's packed file, replacing any other; remove the file.
 
     Raises:
-        SegmentDamaged: What was written does not read back as it should; the file stays.
-        OSError: The storage refused; the file stays.
+        SegmentDamaged: The packed file does not read back correctly; the source file stays.
+        OSError: The storage failed; the source file stays.
     """
     packed = folder.packed_path(segment)
     fresh = packed.with_name(packed.name + ".new")
@@ -113,7 +113,7 @@ def put_packed(folder: TapeFolder, raw: Path, segment: Segment, beat: Callable[[
 
 
 def _write(raw: Path, fresh: Path, segment: Segment, beat: Callable[[], None]) -> str:
-    """Write a packed file and make it durable; return the SHA-256 of its lines."""
+    """Write a packed file durably; return the SHA-256 of its lines."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     out = os.open(fresh, flags, PRIVATE_FILE)
     try:
@@ -130,11 +130,11 @@ def _write(raw: Path, fresh: Path, segment: Segment, beat: Callable[[], None]) -
 
 
 def check_packed(path: Path, segment: Segment, wanted: str, beat: Callable[[], None]) -> None:
-    """Check that a packed file gives back the lines with this SHA-256, and that its parity is right.
+    """Check that a packed file's lines have this SHA-256 and that its parity is correct.
 
     Raises:
-        SegmentDamaged: It does not, or is not.
-        OSError: The storage refused.
+        SegmentDamaged: The lines or the parity are wrong.
+        OSError: The storage failed.
     """
     digest = sha256()
     with scan.open_source(path) as file:

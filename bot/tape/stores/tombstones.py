@@ -1,4 +1,4 @@
-"""What may stand in the place of an entry that is erased. Pure."""
+"""Validate tombstones, which replace erased entries. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bot.tape.store import HEADER_EVENT
 
 
 def index_tombstones(tombstones: Sequence[TapeEntry]) -> dict[int, TapeEntry]:
-    """Return tombstones by the ids of the entries that they are for.
+    """Return tombstones by id.
 
     Raises:
-        InvalidEntry: One has no id, or another one's, or is not JSON.
+        InvalidEntry: A tombstone has no id or the id of another one, or is not plain JSON.
     """
     found: dict[int, TapeEntry] = {}
     for entry in tombstones:
@@ -34,16 +34,17 @@ def check_tombstones(
     held: Mapping[int, TapeEntry],
     heads: Container[int],
 ) -> None:
-    """See that tombstones may stand in the place of what a tape holds.
+    """Check that tombstones may replace a tape's entries.
 
     Args:
         tape: The session's key.
-        tombstones: By id.
+        tombstones: Tombstones by id.
         held: The tape's entries of these ids.
-        heads: Ids at which its parts begin.
+        heads: Ids of the parts' first entries.
 
     Raises:
-        InvalidEntry: One may not.
+        InvalidEntry: An entry does not exist or has another kind, or a part's header loses more
+            than its title.
     """
     for number, entry in tombstones.items():
         old = held.get(number)
@@ -61,10 +62,10 @@ def check_tombstones(
 
 
 def entries_differ(old: TapeEntry, new: TapeEntry) -> bool:
-    """Say whether two entries are not the same to the letter: ``True`` is equal to 1."""
+    """Return whether two entries differ when encoded, since ``True`` equals 1."""
     return encode_entries([old]) != encode_entries([new])
 
 
 def _fixed(header: TapeEntry) -> tuple[str | None, dict[str, Any]]:
-    """Return what of a header finds a tape's files and their order."""
+    """Return the parts of a header that locate and order a tape's files."""
     return header.name, {key: value for key, value in header.data.items() if key != "title"}

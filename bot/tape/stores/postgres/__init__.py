@@ -1,4 +1,4 @@
-"""Tapes in PostgreSQL, which many processes write and read."""
+"""Store tapes in PostgreSQL, for any number of writing and reading processes."""
 
 from bot.tape.stores.postgres.store import PostgresTapeStore
 

@@ -1,4 +1,4 @@
-"""The documents that fit a question best, found in a few statements of one transaction."""
+"""Select and rank the documents that match a query, in one transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bot.tape.stores.postgres.sql_filter import SqlFilter, place_of, row_id
 from bot.tape.stores.postgres.term_weights import HAS_TERM, TermWeigher, WeightedTerms
 
 _READ = 80
-"""Documents that are read and ranked at least."""
+"""Fewest documents to read and rank."""
 
 RankedRows = list[tuple[float, IndexRow]]
 
@@ -43,15 +43,15 @@ _TERMS = "unnest(%(terms)s::text[], %(weights)s::float8[]) as w (term, weight)"
 
 
 class DocumentSearch:
-    """One search, in one transaction.
+    """A single search in one transaction.
 
     Args:
-        connection: In the transaction.
-        scope: Where is searched.
-        query: What is asked, with ids in place of anchors.
+        connection: The connection of the transaction.
+        scope: The query's filters.
+        query: The query, with ids in place of anchors.
 
     Attributes:
-        words: What was looked for.
+        words: The weighted terms of the query.
     """
 
     def __init__(self, connection: Connection, scope: SqlFilter, query: SearchQuery) -> None:
@@ -62,7 +62,7 @@ class DocumentSearch:
         self._wanted = max(_READ, 3 * query.limit)
 
     async def run(self) -> RankedRows:
-        """Return what fits best, best first."""
+        """Return the best matches, best first."""
         if self._scope.empty:
             return []
         parsed = parse_query(self._query.text)
@@ -83,7 +83,7 @@ class DocumentSearch:
         return await self._ranked(found, question, spreads=not exact)
 
     async def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
-        """Return the terms that name people of the one tape that is searched, and those people."""
+        """Return the query terms that name people on the single searched tape, and these people."""
         named: set[str] = set()
         speakers: set[int] = set()
         if self._scope.only_tape is not None:
@@ -93,7 +93,7 @@ class DocumentSearch:
                     speakers.add(number)
         return named, speakers
 
-    # Gathering: the numbers of the documents that are ranked.
+    # Gathering: select the documents to rank.
 
     async def _gathered(self) -> set[int]:
         found: set[int] = set()
@@ -109,7 +109,7 @@ class DocumentSearch:
         return found
 
     async def _near(self) -> set[int]:
-        """Return the messages that are near in meaning."""
+        """Return the semantically similar messages."""
         if not self._query.near:
             return set()
         turns = self._scope.documents(f"{_IS_TURN} and {self._scope.admits}")
@@ -120,12 +120,12 @@ class DocumentSearch:
         return {row_id(*row) for row in rows}
 
     async def _common(self, wanted: int) -> set[int]:
-        """Return the newest that have words that very many have: all of these, or else some."""
+        """Return the newest documents with all of the too common words, or else with some."""
         common, found = self.words.common, set[int]()
         if len(common) > 1:
             found = await self._newest_with(_HAS_ALL, common)
         if common and len(found) < wanted:
-            # So many have one of these that looking through the newest is quicker than the index.
+            # So many documents have one of these that scanning the newest is faster than the index.
             await self._ask(
                 "select set_config('enable_bitmapscan', 'off', true),"
                 " set_config('enable_sort', 'off', true)"
@@ -145,11 +145,12 @@ class DocumentSearch:
         return {row_id(*row) for row in rows}
 
     async def _with_runs(self, runs: Sequence[str]) -> set[int]:
-        """Return the documents that have all of these runs of terms."""
+        """Return the documents that have all of these phrases."""
         values: dict[str, Any] = {}
         conditions: list[str] = []
         for number, run in enumerate(runs):
-            # The index finds what has its terms, and the text says whether they stand in its order.
+            # The index finds documents with the terms, and the text shows whether they are in
+            # order.
             values |= {f"has_{number}": run.split(" "), f"run_{number}": f" {run} "}
             conditions.append(
                 f"string_to_array(d.terms, ' ') @> %(has_{number})s::text[]"
@@ -166,9 +167,9 @@ class DocumentSearch:
         )
 
     async def _of_entries(self, begin: str, condition: str, end: str, **values: Any) -> set[int]:
-        """Return the best documents, of as many entries as are asked for.
+        """Return the best documents, of as many entries as the query's limit.
 
-        A long entry, of many documents, must not hide others.
+        A long entry with many documents must not hide others.
         """
         words = self.words.gathered
         values |= {"terms": [term for term, _ in words], "weights": [worth for _, worth in words]}
@@ -217,7 +218,7 @@ class DocumentSearch:
         return top_entries(ranked, self._query.limit)
 
     async def _newest(self) -> RankedRows:
-        """Return the newest that the filters let through."""
+        """Return the newest documents that pass the filters."""
         columns = await self._ask(
             f"select {_COLUMNS} from {self._newest_entries()}"  # noqa: S608 (words of ours)
             " order by d.said_at desc, d.entry desc limit %(most)s",
@@ -226,10 +227,10 @@ class DocumentSearch:
         return [(0.0, _row(one, {})) for one in columns]
 
     def _newest_entries(self) -> str:
-        """Return a relation ``d``: a document of each of the newest entries of each tape."""
+        """Return a relation ``d`` with one document of each of the newest entries of each tape."""
         chosen, labelled = "unnest(%(tapes)s::bigint[]) as s (tape)", ""
         if "labels" in self._scope.values:
-            # Each label by itself: then the index gives them in their order.
+            # One query per label, so that the index returns them in order.
             chosen = "unnest(%(labels_on)s::bigint[], %(labels)s::int[]) as s (tape, label)"
             labelled = "and d.label = s.label"
         return (

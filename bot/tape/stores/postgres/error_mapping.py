@@ -1,4 +1,4 @@
-"""What the database refuses, as errors that say what it means for a tape."""
+"""Raise database errors as errors that say what they mean for a tape."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bot.core.errors import DatabaseUnavailable, TapeUnavailable, TapeWriteError
 
 @contextmanager
 def map_read_errors(what: str) -> Iterator[None]:
-    """Map what may happen while something is read.
+    """Map errors of a read.
 
     Raises:
-        TapeUnavailable: It could not be read.
+        TapeUnavailable: The read failed.
     """
     try:
         yield
@@ -29,10 +29,10 @@ def map_read_errors(what: str) -> Iterator[None]:
 
 @contextmanager
 def map_write_errors(what: str) -> Iterator[None]:
-    """Map what may happen while something is written.
+    """Map errors of a write.
 
     Raises:
-        TapeWriteError: It was refused, or whether it was done is not known.
+        TapeWriteError: The write failed, or its outcome is unknown.
     """
     try:
         yield
@@ -48,5 +48,5 @@ def map_write_errors(what: str) -> Iterator[None]:
 
 
 def server_message(error: psycopg.Error) -> str:
-    """Return what the server says, without its details, which may hold what people said."""
+    """Return the server's message without its details, which may contain messages of users."""
     return error.diag.message_primary or type(error).__name__

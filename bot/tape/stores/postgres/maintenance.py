@@ -1,4 +1,4 @@
-"""What is done beside the work: rows that were erased go from the disk, old keys go from their table."""
+"""Vacuum erased rows and delete expired idempotency keys in the background."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bot.core.errors import DatabaseUnavailable
 logger = logging.getLogger(__name__)
 
 ERASED_TOPIC = "erased"
-"""Told of when something was erased."""
+"""Topic of notifications that something was erased."""
 
 _EVERY = 300.0
 _REST = 10.0
-# Any number, the same in all processes.
+# Any number that is the same in all processes.
 _LOCK = 7_245_861_306
-# Index entries are removed although they are few, and words of a search's index that nobody uses any more
-# go only with the index itself.
+# Index entries are removed even if they are few. Unused words of a GIN index go only when the index
+# is rebuilt.
 _ENTRIES = "vacuum (index_cleanup on) tapebot.entry_{}"
 _PARTED = (
     "vacuum (index_cleanup on) tapebot.document_{}",
@@ -30,14 +30,14 @@ _PARTED = (
     "reindex index concurrently tapebot.vocabulary_{}_pkey",
 )
 _WHOLE = "vacuum (index_cleanup on) tapebot.tape, tapebot.speaker, tapebot.label"
-# What a reindexing that was cut short leaves: it holds words, and costs with every write.
+# An interrupted reindexing leaves an index that holds words and slows every write.
 _LEFT = r"""
 select format('drop index if exists tapebot.%%I', relname) from pg_catalog.pg_class
 where relnamespace = 'tapebot'::regnamespace and relkind = 'i'
     and relname ~ ('^(document|vocabulary)_' || %s || '_(terms|pkey)_cc(new|old)[0-9]*$')
 """
-# Rows that somebody who began to read before the erasure, such as a backup, might still look at stay in the
-# table: the server says how many its last cleaning left. Only erasures and resets leave any there.
+# Rows stay in the table while an older snapshot, such as a backup's, may still see them: the server
+# knows how many its last vacuum left. Only erasures and resets leave any.
 _STAYING = """
 select coalesce(n_dead_tup, 0) from pg_catalog.pg_stat_all_tables
 where relid = ('tapebot.entry_' || %s)::regclass
@@ -52,14 +52,14 @@ returning 1
 
 
 class TapeMaintenance:
-    """Any number of processes may run it at once: each table is cleaned by one of them.
+    """Maintain the tables; of any number of processes one cleans at a time.
 
     Args:
-        database: What it looks after.
-        wakeups: Tell it of erased rows.
+        database: The database.
+        wakeups: Notifications of erasures.
 
     Attributes:
-        cleaned: How many tables it cleaned.
+        cleaned: How many partitions it cleaned.
     """
 
     def __init__(self, database: Database, wakeups: Wakeups) -> None:
@@ -68,7 +68,7 @@ class TapeMaintenance:
         self.cleaned = 0
 
     async def run(self) -> None:
-        """Look after it until cancelled."""
+        """Clean until cancelled."""
         while True:
             erased = self._wakeups.event(ERASED_TOPIC)
             try:
@@ -76,16 +76,16 @@ class TapeMaintenance:
                 await self.delete_old_keys()
             except (psycopg.Error, DatabaseUnavailable) as error:
                 logger.warning("the tables of tapes could not be cleaned for now: %s", error)
-            # Cleaning costs what the tables hold: of many erasures in a row it is done once.
+            # Cleaning costs as much as the tables hold, so it runs once for several erasures.
             await anyio.sleep(_REST)
             await self._wakeups.wait(erased, _EVERY)
 
     async def clean(self) -> None:
-        """Remove what is left of erased rows from the tables that hold it."""
+        """Remove what is left of erased rows from their tables."""
         if not await self._database.fetch("select 1 from tapebot.vacuum_wanted limit 1"):
             return
         async with self._database.dedicated_connection() as connection:
-            # Whoever has it does the work; it is given up with the connection.
+            # The process that gets the lock does the work; the lock ends with the connection.
             cursor = await connection.execute("select pg_try_advisory_lock(%s)", [_LOCK])
             if await cursor.fetchone() != (True,):
                 return
@@ -102,7 +102,7 @@ class TapeMaintenance:
                 self.cleaned += 1
 
     async def _cleaned(self, connection: Connection, part: str) -> bool:
-        """Clean the tables of a part; return False where that is to be done again."""
+        """Clean the tables of a partition; return False if that must be repeated."""
         await connection.execute(_ENTRIES.format(part).encode())
         cursor = await connection.execute(_STAYING, [part])
         if await cursor.fetchone() != (0,):
@@ -116,6 +116,6 @@ class TapeMaintenance:
         return True
 
     async def delete_old_keys(self) -> None:
-        """Drop the keys of writes that nobody will ask for again."""
+        """Delete idempotency keys older than a day."""
         while len(await self._database.fetch(_FORGET, [_AT_ONCE], seconds=60)) == _AT_ONCE:
             pass

@@ -1,4 +1,4 @@
-"""Reading tapes: a page is one statement, so that it shows one moment, and costs what it holds."""
+"""Read tapes in pages; each is one statement, so it shows one moment of the tape."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from bot.tape.stores.postgres.rows import (
 
 _FIRST_PAGE = 32
 _LAST_PAGE = 1024
-# Bytes of bodies from which on they are decoded beside the event loop.
+# Bytes of bodies from which on they are decoded in a worker thread.
 _MUCH = 64 * 1024
 
 _STATE = """
 select version, live, erasures, title from tapebot.tape where workspace = %s and name = %s
 """
-# What is asked for lies in one partition, which is found when the tape's row is.
+# The entries are in one partition, which is known once the tape's row is found.
 _PAGE = """
 select tape.version, tape.live, found.id, found.body, found.link, found.more
 from tapebot.tape left join lateral (
@@ -89,13 +89,13 @@ where workspace = %s and tape.name = %s order by first_id
 
 @dataclass(frozen=True, slots=True)
 class TapeState:
-    """A tape's row.
+    """The state in a tape's row.
 
     Attributes:
         version: Id of the last entry.
         live: Id of the live part's header.
-        erasures: How often something was erased.
-        title: Shown to people.
+        erasures: Number of erasures.
+        title: A title to display.
     """
 
     version: int
@@ -106,14 +106,14 @@ class TapeState:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Some of a tape at one moment.
+    """Some entries of a tape at one moment.
 
     Attributes:
         version: Id of the tape's last entry.
         live: Id of the live part's header.
-        entries: What was asked for.
-        last_row: Id of the last row, which may be one that cannot be read; None where there was none.
-        rows: How many rows there were.
+        entries: The readable entries.
+        last_row: Id of the last row, readable or not; None without rows.
+        rows: Number of rows.
     """
 
     version: int
@@ -124,11 +124,11 @@ class EntryPage:
 
 
 class TapeReader:
-    """Reads the tapes of one workspace.
+    """Read the tapes of one workspace.
 
     Args:
-        database: Where they are.
-        workspace: As it is kept.
+        database: The database.
+        workspace: The workspace's name, encoded.
     """
 
     def __init__(self, database: Database, workspace: bytes) -> None:
@@ -138,11 +138,11 @@ class TapeReader:
 
     @property
     def damaged(self) -> int:
-        """How many entries that were met cannot be read."""
+        """How many unreadable entries were found."""
         return sum(map(len, self._damaged.values()))
 
     def damaged_of(self, tape: str) -> int:
-        """Return how many entries of a tape that were met cannot be read."""
+        """Return how many unreadable entries of a tape were found."""
         return len(self._damaged.get(tape, ()))
 
     async def names(self) -> list[str]:
@@ -155,7 +155,7 @@ class TapeReader:
         return [bytea_to_text(name) for (name,) in rows]
 
     async def state(self, tape: str) -> TapeState:
-        """Return a tape's row.
+        """Return the state of a tape.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -169,21 +169,21 @@ class TapeReader:
         return [Segment(name, first, last) for name, first, last in rows if name is not None]
 
     async def read_page(self, tape: str, first: int, last: int, most: int) -> EntryPage:
-        """Return the first entries of a range of ids, at most so many."""
+        """Return the first entries of an id range, up to ``most``."""
         return await self._page(tape, _PAGE, clamp_id(first), clamp_id(last), most)
 
     async def links(self, tape: str, first: int, last: int) -> list[ChainLink]:
-        """Return the links of the entries of a range of ids."""
+        """Return the links of the entries of an id range."""
         rows = await self._ask(tape, _LINKS, clamp_id(first), clamp_id(last))
         found = (link_of(number, link, more) for _, number, link, more in rows)
         return [one for one in found if one is not None]
 
     async def read_by_ids(self, tape: str, ids: Sequence[int]) -> EntryPage:
-        """Return the entries of these ids, as far as they are there."""
+        """Return the existing entries among these ids."""
         return await self._page(tape, _THESE, [one for one in ids if one <= MAX_ROW_ID])
 
     async def anchors(self, tape: str) -> list[TapeEntry]:
-        """Return the entries that are anchors, oldest first."""
+        """Return the anchor entries, oldest first."""
         return (await self._page(tape, _ANCHORS)).entries
 
     async def last_anchor(self, tape: str, name: str) -> list[TapeEntry]:
@@ -192,7 +192,7 @@ class TapeReader:
         return (await self._page(tape, _LAST_ANCHOR, kept, kept)).entries
 
     async def read(self, tape: str, first: int, last: int) -> list[TapeEntry]:
-        """Return the entries of a range of ids at one moment, however many they are."""
+        """Return the entries of an id range in one consistent state, however many."""
         while True:
             page = await self.read_page(tape, first, last, _LAST_PAGE)
             found, live, newest = page.entries, page.live, page.version
@@ -201,10 +201,10 @@ class TapeReader:
                 found += page.entries
             if page.live == live:
                 return found
-            # Turned over meanwhile: what was still to come may have been dropped.
+            # Archived or reset meanwhile: entries still to read may have been dropped.
 
     async def read_back(self, tape: str, before: int | None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries newest first; pages grow for callers that want much."""
+        """Yield entries newest first; pages grow for callers that read much."""
         ceiling = MAX_ROW_ID if before is None else clamp_id(before)
         most = _FIRST_PAGE
         while True:
@@ -229,7 +229,7 @@ class TapeReader:
         return EntryPage(version, live, entries, held[-1][2] if held else None, len(held))
 
     async def _ask(self, tape: str, sql: str, *values: Any) -> list[Row]:
-        """Return what a statement says of a tape: it has a row at least for each that is there."""
+        """Return a statement's rows; it must have at least one row for an existing tape."""
         with map_read_errors(f"tape {tape}"):
             rows = await self._database.fetch(sql, [*values, self._workspace, text_to_bytea(tape)])
         if not rows:

@@ -1,4 +1,4 @@
-"""Making a tape as another store holds it: ids, times and segments as they were, in one transaction."""
+"""Restore a tape with its original ids, times and segments in one transaction."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ async def restore_tape(
     segments: Sequence[Segment],
     lines: AsyncIterable[Sequence[TapeLine]],
 ) -> None:
-    """Make a tape whole; others see it when it is.
+    """Create a complete tape; others see it only then.
 
     Args:
-        database: Where.
-        workspace: That of the tape.
+        database: The database.
+        workspace: The tape's workspace.
         tape: The session's key.
-        title: Shown to people.
-        version: The newest id that is taken.
-        segments: What is sealed, oldest first; what comes after them is live.
-        lines: Entries with their links, some at a time, ids growing; ids may be missing.
+        title: A title to display.
+        version: The newest id in use.
+        segments: The sealed segments, oldest first; entries after them are live.
+        lines: Batches of entries with their links, in order of ids; ids may be missing.
 
     Raises:
-        TapeExists: There is a tape of this name, or a segment of one of these names.
-        InvalidEntry: An entry would not read back as it is.
-        TapeWriteError: The database refused, or cannot be reached; there is no such tape, unless the
+        TapeExists: A tape of this name, or a segment of one of these names, exists.
+        InvalidEntry: An entry would not read back exactly.
+        TapeWriteError: The database failed or is unreachable; the tape was not created, unless the
             connection broke at the very end.
     """
     sealed = segments[-1].last_id if segments else 0
@@ -61,7 +61,7 @@ async def restore_tape(
         None if title is None else text_to_bytea(title),
     ]
     with map_write_errors(f"tape {tape}"):
-        # What takes long has a connection of its own, and is not tried again half way.
+        # A long transaction has its own connection, and is not retried halfway.
         async with database.dedicated_connection() as connection, connection.transaction():
             await _see_names(connection, tape, segments)
             made = await connection.execute(_MAKE, [*named, version, sealed + 1, uuid4()])
@@ -81,7 +81,7 @@ async def restore_tape(
 
 
 async def _see_names(connection: Connection, tape: str, segments: Sequence[Segment]) -> None:
-    """See that no other tape has a segment of these names."""
+    """Check that no other tape has segments of these names."""
     names = [one.name for one in segments]
     found = await connection.execute(
         "select name from tapebot.segment where name = any (%s)", [names]
@@ -101,7 +101,7 @@ async def _put(connection: Connection, number: int, tape: str, page: Sequence[Ta
 
 
 def _runs(page: Sequence[TapeLine]) -> Iterator[list[TapeLine]]:
-    """Yield lines whose ids follow each other."""
+    """Yield runs of lines with consecutive ids."""
     placed = enumerate(page)
     for _, run in groupby(placed, key=lambda one: one[1].entry.id - one[0]):
         yield [line for _, line in run]

@@ -1,4 +1,4 @@
-"""Entries as rows: what goes into the tables, and what is read out of them. Pure."""
+"""Convert entries to rows and back, and their documents to JSON. Pure."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from bot.tape.index.labels import Labels, serialize_labels
 from bot.tape.store import HEADER_EVENT
 
 _ANY_ID = 1
-"""Stands in each body: which id an entry gets is known only in the database."""
+"""The id in each stored body, since the database assigns the real one."""
 
 _OPENING = b'{"id":%d,' % _ANY_ID
 
 MAX_ROW_ID = 2**62
-"""No tape is as long; a larger number fits into no column."""
+"""Larger than any tape's id, and within the range of the id columns."""
 
 
 def text_to_bytea(text: str) -> bytes:
-    """Return a text as it is kept: it may hold the character NUL and lone surrogates."""
+    """Encode text for storage, since it may hold NUL and lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def bytea_to_text(raw: bytes) -> str:
-    """Return a text that was kept."""
+    """Decode stored text."""
     return raw.decode("utf-8", "surrogatepass")
 
 
 def clamp_id(number: int) -> int:
-    """Return the nearest number that an id may be compared with."""
+    """Return the nearest number that can be compared with an id."""
     return max(0, min(number, MAX_ROW_ID))
 
 
 @dataclass(frozen=True, slots=True)
 class EntryColumns:
-    """Entries as arguments of the functions that write them.
+    """Entries as arguments of the SQL functions that write them.
 
     Attributes:
         kinds: Their kinds.
-        names: Their names as they are kept; None for all but anchors and events.
+        names: Their encoded names; None for kinds without a name.
         bodies: Their lines of JSON.
-        terms: What a search knows of each.
+        terms: Their search documents.
     """
 
     kinds: list[str]
@@ -57,12 +57,12 @@ class EntryColumns:
 
     @property
     def arguments(self) -> tuple[list[str], list[bytes | None], list[bytes], str]:
-        """All of it, in the order of the functions' parameters."""
+        """All columns in the order of the functions' parameters."""
         return self.kinds, self.names, self.bodies, self.documents_json
 
     @property
     def documents_json(self) -> str:
-        """What a search knows of them, as JSON."""
+        """The search documents as JSON."""
         return json.dumps(self.terms)
 
     def __add__(self, later: EntryColumns) -> EntryColumns:
@@ -76,16 +76,16 @@ class EntryColumns:
 
 
 def stamp(entries: Sequence[TapeEntry], clock: Clock) -> list[TapeEntry]:
-    """Return entries with the time in their ``meta``, unless they bring one."""
+    """Return entries with id 0 and, unless they have a time, the present one."""
     now = format_time(clock.now())
     return [replace(entry, id=0, meta={"ts": now, **entry.meta}) for entry in entries]
 
 
 def pack(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
-    """Return entries as they are written on a tape.
+    """Convert entries of a tape to columns.
 
     Raises:
-        InvalidEntry: One would not read back as it is.
+        InvalidEntry: An entry would not read back exactly.
     """
     bodies = [encode_entries([replace(entry, id=_ANY_ID)])[:-1] for entry in entries]
     names = [None if entry.name is None else text_to_bytea(entry.name) for entry in entries]
@@ -94,12 +94,12 @@ def pack(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
 
 
 def link_of(number: int, link: bytes | None, more: int | None) -> ChainLink | None:
-    """Return a row's link in the chain of digests; None where it has none."""
+    """Return a row's link in the chain of digests, or None."""
     return None if link is None else link_from_bytes(link, number, more or 0)
 
 
 def entry_of(number: int, body: bytes, link: bytes | None, more: int | None) -> TapeEntry | None:
-    """Return a row as an entry; None where it cannot be read, or is not what its digest says."""
+    """Return a row's entry; None if it is unreadable or does not match its digest."""
     if link is not None:
         held, content = link_of(number, link, more), body[len(_OPENING) : -1]
         if held is None or not body.startswith(_OPENING) or not held.covers(content):
@@ -112,14 +112,14 @@ _HIGHEST = 2**63 - 1
 
 
 def index_document(tape: str, entry: TapeEntry) -> dict[str, Any] | None:
-    """Return what an entry is found by, as ``tapebot.put_documents`` takes it.
+    """Return an entry's search documents as ``tapebot.put_documents`` takes them.
 
     Args:
-        tape: The tape's name.
-        entry: As it is appended; its id does not count, for it may not have one yet.
+        tape: The session's key.
+        entry: The entry to append; its id is ignored, since it may not have one yet.
 
     Returns:
-        Plain JSON that PostgreSQL's ``jsonb`` can hold; None where nothing is to be kept.
+        JSON that PostgreSQL's ``jsonb`` can hold; None if there is nothing to store.
     """
     made: dict[str, Any] = {}
     if documents := [_kept(one) for one in documents_of(entry)]:
@@ -145,11 +145,11 @@ def _kept(document: Document) -> dict[str, Any]:
 
 
 def _gap(tape: str, entry: TapeEntry) -> int | None:
-    """Return what says that turns before an entry are no neighbours of those behind it.
+    """Return whether an entry separates the turns before it from those after it.
 
     Returns:
-        0 for one that always parts them; for an anchor the id that it points at: where that is not an
-        earlier one it is none, and the anchor parts them, too.
+        None if it does not; 0 if it always does. For an anchor, the id that it points at: only if
+        that is no earlier entry does it separate the turns.
     """
     if entry.name == HEADER_EVENT and entry.data.get("session") == tape:
         return 0
@@ -160,5 +160,5 @@ def _gap(tape: str, entry: TapeEntry) -> int | None:
 
 
 def _hex(text: str) -> str:
-    """Return any text, lone surrogates and all, as digits."""
+    """Return any text, lone surrogates included, as hexadecimal digits."""
     return text.encode("utf-8", "surrogatepass").hex()

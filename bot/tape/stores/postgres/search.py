@@ -1,4 +1,4 @@
-"""Search in PostgreSQL: one transaction that sees one moment, and reads what it found from the tapes."""
+"""Search in PostgreSQL in one transaction with one snapshot, and read the hits from the tapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.tape.stores.postgres.rows import entry_of
 from bot.tape.stores.postgres.sql_filter import SqlFilter, build_filter, place_of
 
 _LONGEST = 30.0
-"""Seconds that a search may take."""
+"""Longest search in seconds."""
 
 _BEGIN = "set transaction isolation level repeatable read, read only; set local jit = off"
 
@@ -54,18 +54,18 @@ async def search(
     query: SearchQuery,
     resolve: Callable[[str, str], Awaitable[int]],
 ) -> list[Hit]:
-    """Return what fits best, best first; knows every entry appended before it was asked.
+    """Return the best matches among all entries appended before the call.
 
     Args:
-        database: Where the tapes are.
-        workspace: Whose tapes are searched.
-        query: What is asked.
+        database: The database.
+        workspace: The workspace to search, encoded.
+        query: The query.
         resolve: ``TapeStore.resolve_anchor``.
 
     Raises:
-        InvalidSearch: It cannot be answered as it is asked.
-        TapeNotFound: An anchor that it names does not exist.
-        TapeUnavailable: The database could not be asked.
+        InvalidSearch: The query is invalid.
+        TapeNotFound: An anchor named in the query does not exist.
+        TapeUnavailable: The database cannot be queried.
     """
     query.validate()
     if query.after_anchor is not None or query.before_anchor is not None:
@@ -115,7 +115,7 @@ async def _hits(
 async def _around(
     connection: Connection, scope: SqlFilter, keys: list[Key], count: int
 ) -> defaultdict[tuple[int, bool], list[Key]]:
-    """Return the turns that come with hits, by the hit's number and whether they are later than it."""
+    """Return the neighbouring turns of hits, by the hit's number and whether they come after it."""
     found: defaultdict[tuple[int, bool], list[Key]] = defaultdict(list)
     if not count:
         return found
@@ -141,7 +141,7 @@ async def _around(
 async def _entries(
     connection: Connection, scope: SqlFilter, keys: set[Key]
 ) -> dict[Key, TapeEntry]:
-    """Return entries as they are on their tapes; without those that cannot be read."""
+    """Return entries as they are on their tapes, without unreadable ones."""
     rows = await scope.ask(
         connection,
         _BODIES.format(tape=scope.same_tape("w.tape")),

@@ -1,4 +1,4 @@
-"""Where a search looks, and what a document must be to count, as SQL with named parameters."""
+"""Translate a query's filters to SQL conditions with named parameters."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres.rows import MAX_ROW_ID, bytea_to_text, clamp_id, text_to_bytea
 
 _FEW = 16
-"""So many tapes are searched each by itself; more, all at once."""
+"""Up to this many tapes are searched one by one; more at once."""
 
 _COUNTED = 20_000
-"""Documents with the labels that are asked for are counted up to this number."""
+"""Documents with matching labels are counted up to this number."""
 
 _FOUND_UNASKED = [number for number, kind in enumerate(INDEXED_KINDS) if kind != "system"]
 
 _TAPE = "%(tape)s::bigint"
-"""The one tape: known when the query is planned, so that it is planned for one partition."""
+"""The single tape as a parameter: known to the planner, so the plan covers one partition."""
 
 _TAPES = """
 select tape.id, tape.name, coalesce(documents, 0)
@@ -32,20 +32,21 @@ from tapebot.tape left join tapebot.indexed on indexed.tape = tape.id where work
 
 
 class SqlFilter:
-    """What a query's filters come to.
+    """A query's filters as SQL.
 
     Args:
-        query: What is asked, with ids in place of anchors.
-        tapes: Number, name and documents of each tape that may be searched.
+        query: The query, with ids in place of anchors.
+        tapes: Number, name and document count of each tape to search.
 
     Attributes:
-        tapes: The names of the tapes by their numbers.
-        total: How many documents may be searched, before filters but those of labels.
-        narrowed: A term may have fewer documents here than the vocabulary says.
-        values: The parameters that the conditions name.
-        within: A document is in the range and has the labels that are asked for.
-        admits: It may be an answer.
-        beside: It may come with an answer, and counts for those that it stands beside.
+        tapes: The tapes' names by their numbers.
+        total: How many documents may match; of the filters only tapes and labels are considered.
+        narrowed: Whether a term may have fewer documents here than in the vocabulary.
+        values: The parameters of the conditions.
+        within: Condition that a document is in the id range and has matching labels.
+        admits: Condition that a document may be an answer.
+        beside: Condition that a document may be returned as a neighbour and count for its
+            neighbours' rank.
     """
 
     def __init__(self, query: SearchQuery, tapes: list[Row]) -> None:
@@ -54,7 +55,7 @@ class SqlFilter:
         self.narrowed = has_label_filter(query) or query.first is not None or query.last is not None
         self._query = query
         self._empty = not tapes
-        # Those that hold nothing need not be looked up.
+        # Tapes without documents need no lookup.
         held = [number for number, _, documents in tapes if documents]
         self.values: dict[str, Any] = {"tapes": held, "tape": self.only_tape}
         self.within = "true"
@@ -63,20 +64,20 @@ class SqlFilter:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing can be found."""
+        """Whether nothing can match."""
         return self._empty
 
     @property
     def only_tape(self) -> int | None:
-        """The number of the tape where there is only one."""
+        """The number of the tape if there is only one."""
         return next(iter(self.tapes)) if len(self.tapes) == 1 else None
 
     def same_tape(self, column: str) -> str:
-        """Return what a document's or entry's tape must be, where a column says which is meant."""
+        """Return the SQL for the tape of a document or entry, given the column that holds it."""
         return column if self.only_tape is None else _TAPE
 
     async def open(self, connection: Connection) -> None:
-        """Look up who and what is asked for."""
+        """Look up the senders and labels that the query names."""
         query = self._query
         if query.senders is not None:
             wanted = partial(_is_one_of, senders=query.senders)
@@ -95,18 +96,18 @@ class SqlFilter:
             self.within += " and d.entry between %(first)s and %(last)s"
 
     def documents(self, condition: str, end: str = "offset 0") -> str:
-        """Return a relation ``d``: the documents within the scope for which a condition holds.
+        """Return a relation ``d`` of the documents in scope for which a condition holds.
 
-        It may stand behind ``from`` and behind ``cross join``.
+        It can follow ``from`` and ``cross join``.
 
         Args:
-            condition: On ``d``; it may name what stands before it.
-            end: Order and number of what is taken of each tape, or of all where there are very many.
+            condition: Condition on ``d``; may refer to preceding relations.
+            end: Order and limit of the documents per tape, or of all if there are very many tapes.
         """
         if self.only_tape is not None:
             place, tapes = "", f"d.tape = {_TAPE}"
         elif len(self.values["tapes"]) <= _FEW:
-            # Each by itself: by the first column of the index, in its own partition.
+            # One by one: by the first column of the index, in its own partition.
             place, tapes = "unnest(%(tapes)s::bigint[]) as s (tape) cross join", "d.tape = s.tape"
         else:
             place, tapes = "", "d.tape in (select unnest(%(tapes)s::bigint[]))"
@@ -116,7 +117,7 @@ class SqlFilter:
         )
 
     def placed(self) -> str:
-        """Return a relation ``d``: the documents at the places ``at`` of the tapes ``on``."""
+        """Return a relation ``d`` of the documents at the places ``at`` of the tapes ``on``."""
         if self.only_tape is not None:
             return f"tapebot.document d where d.tape = {_TAPE} and d.place = any(%(at)s::bigint[])"
         return (
@@ -126,14 +127,14 @@ class SqlFilter:
         )
 
     async def speakers(self, connection: Connection) -> list[tuple[int, str]]:
-        """Return number and shown name of all who speak on the one tape."""
+        """Return the number and display name of all senders on the single tape."""
         rows = await self.ask(
             connection, "select id, told from tapebot.speaker where tape = any(%(tapes)s)"
         )
         return [(number, json.loads(bytea_to_text(told))[1]) for number, told in rows]
 
     async def assistants(self, connection: Connection) -> set[tuple[int, int]]:
-        """Return the numbers of tapes, each with the number under which the assistant speaks there."""
+        """Return the numbers of tapes, each with the assistant's sender number there."""
         rows = await self.ask(
             connection, "select tape, id, told from tapebot.speaker where tape = any(%(tapes)s)"
         )
@@ -144,13 +145,13 @@ class SqlFilter:
         }
 
     async def ask(self, connection: Connection, sql: str, **values: Any) -> list[Row]:
-        """Run a query with the scope's parameters and more."""
-        # Prepared once for all values, it would not know how common a term is.
+        """Run a query with the scope's parameters and further ones."""
+        # A prepared generic plan would not know how common a term is.
         cursor = await connection.execute(sql.encode(), {**self.values, **values}, prepare=False)
         return await cursor.fetchall()
 
     async def _labelled(self, connection: Connection) -> int:
-        """Return how many documents have the labels; where these are very many, how many there are."""
+        """Count the documents with matching labels; if there are very many, return the total."""
         some = f"select from {self.documents('true')} limit %(most)s"
         most = min(self.total, _COUNTED)
         [(found,)] = await self.ask(
@@ -180,13 +181,13 @@ class SqlFilter:
     async def _among(
         self, connection: Connection, table: str, wanted: Callable[[str], bool], name: str
     ) -> str:
-        """Return the condition that a document has one of the numbers that are wanted.
+        """Return the condition that a document has one of the numbers that a predicate accepts.
 
         Args:
-            connection: To look them up.
-            table: What the numbers are of, and the document's column.
-            wanted: Says it of what is told of one.
-            name: Of the parameters.
+            connection: The connection to use.
+            table: Table of the numbers, and the document's column.
+            wanted: Predicate on the serialised sender or labels.
+            name: Name of the parameters.
         """
         rows = await self.ask(
             connection,
@@ -208,7 +209,7 @@ class SqlFilter:
 
 
 async def build_filter(connection: Connection, workspace: bytes, query: SearchQuery) -> SqlFilter:
-    """Return the scope of a query among the tapes of a workspace."""
+    """Resolve a query's filters among the tapes of a workspace."""
     values: dict[str, Any] = {"workspace": workspace}
     sql = _TAPES
     if query.tapes is not None:
@@ -227,7 +228,7 @@ def row_id(tape: int, place: int) -> int:
 
 
 def place_of(row: int) -> tuple[int, int]:
-    """Return the tape and the place that ``row_id`` made one number of."""
+    """Return the tape and place of a number that ``row_id`` returned."""
     return divmod(row, 2 * ROWS_PER_LANE)
 
 

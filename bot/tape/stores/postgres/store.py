@@ -1,4 +1,4 @@
-"""The store of tapes in PostgreSQL."""
+"""Implement ``TapeStore`` in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bot.tape.stores.postgres.writer import TapeWriter
 
 _PAGE = 500
 _NOTICE = 60.0
-"""Seconds for which writers tell of a tape's new entries after somebody asked them to."""
+"""Seconds for which writers announce a tape's new entries after a follower asked for it."""
 
 _FOLLOW = """
 update tapebot.tape set followed = clock_timestamp() + make_interval(secs => %s)
@@ -34,16 +34,16 @@ _ERASED = "select name, erasures from tapebot.tape where workspace = %s and eras
 
 
 class PostgresTapeStore:
-    """Tapes that any number of processes write and read; an append with ``expect`` keeps late writers out.
+    """Store tapes that any number of processes read and write; ``expect`` rejects outdated writers.
 
-    An append whose answer was lost is asked for again under its key, and done once. The database and the
-    wake-ups belong to whoever opened them.
+    An append whose response was lost is retried under its idempotency key, so it is done once. The
+    caller owns and closes the database and the wakeups.
 
     Args:
-        database: Where they are; set up for this version.
-        wakeups: Tell followers of new entries; without anybody who runs them followers look by themselves.
-        clock: Gives entries their ``ts``.
-        workspace: The same session has another tape in another workspace.
+        database: The database, with this version's schema.
+        wakeups: Notifies followers of new entries; unless they run, followers poll.
+        clock: Source of the entries' ``ts``.
+        workspace: Separates tapes of the same session in different workspaces.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PostgresTapeStore:
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
     ) -> str:
-        """Make the tape with its header if it is not there; return its name."""
+        """Create the tape with its header if it does not exist; return its name."""
         if not await self._writer.create(tape, title) and replace_if_exists:
             await self._writer.turn_over(tape, (), title=title)
         self._used.add(tape)
@@ -84,14 +84,14 @@ class PostgresTapeStore:
         return (await self._reader.state(tape)).version
 
     async def erasures(self, tape: str) -> int:
-        """Return how often entries of a tape were erased; 0 for one that is not there."""
+        """Return the number of erasures of a tape; 0 if it does not exist."""
         try:
             return (await self._reader.state(tape)).erasures
         except TapeNotFound:
             return 0
 
     async def erased(self) -> dict[str, int]:
-        """Return the tapes from which something was erased, and how often."""
+        """Return the tapes with erasures, and how many there were."""
         with map_read_errors("the list of tapes"):
             rows = await self._database.fetch(_ERASED, [self._workspace])
         return {bytea_to_text(name): count for name, count in rows}
@@ -111,7 +111,7 @@ class PostgresTapeStore:
         return await self._reader.links(tape, from_entry_id or 1, last)
 
     def damage(self, tape: str) -> list[str]:
-        """Return what was found to be wrong with a tape."""
+        """Return descriptions of the damage found in a tape."""
         damaged = self._reader.damaged_of(tape)
         return [f"{damaged} of its entries cannot be read"] if damaged else []
 
@@ -126,7 +126,7 @@ class PostgresTapeStore:
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
-        """Append entries in one transaction; durable on return."""
+        """Append entries in one transaction; they are durable on return."""
         written = await self._writer.append(tape, entries, expect)
         self._used.add(tape)
         return written
@@ -134,25 +134,25 @@ class PostgresTapeStore:
     async def archive(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> Segment:
-        """Seal what is live into a segment.
+        """Seal the live part into a segment.
 
         Raises:
-            VersionConflict: The tape is not at ``expect``; nothing was done.
+            VersionConflict: The tape's version is not ``expect``; nothing was done.
         """
         return await self._writer.turn_over(tape, carry, expect=expect, keep=True)
 
     async def reset(
         self, tape: str, carry: Sequence[TapeEntry] = (), *, expect: int | None = None
     ) -> None:
-        """Drop all there is.
+        """Drop all entries.
 
         Raises:
-            VersionConflict: The tape is not at ``expect``; nothing was done.
+            VersionConflict: The tape's version is not ``expect``; nothing was done.
         """
         await self._writer.turn_over(tape, carry, expect=expect)
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put tombstones in the place of entries; what is left in the tables goes with ``run``."""
+        """Replace entries by tombstones; ``run`` removes their remains from the tables."""
         return await self._writer.erase(tape, tombstones)
 
     async def segments(self, tape: str) -> list[Segment]:
@@ -168,7 +168,7 @@ class PostgresTapeStore:
         from_anchor: str | None = None,
         title: str | None = None,
     ) -> str:
-        """Make a new tape with a copy of what another holds from a point on."""
+        """Create a tape with a copy of another tape's entries from a point on."""
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
         await self._writer.fork(from_tape, new_tape, from_entry, title)
@@ -182,7 +182,7 @@ class PostgresTapeStore:
         entry_id: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> Anchor:
-        """Name an entry, by default the newest."""
+        """Append an anchor that names an entry, by default the newest."""
         target = await self.version(tape) if entry_id is None else entry_id
         return await append_named_anchor(self, tape, name, target, state)
 
@@ -203,16 +203,16 @@ class PostgresTapeStore:
         return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
-        """Return what fits best, best first."""
+        """Return the best matches, best first."""
         with map_read_errors("the tapes"):
             return await search(self._database, self._workspace, query, self.resolve_anchor)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
-        """Yield entries as they come, whichever process writes them."""
+        """Yield new entries of any process."""
         last = await self.version(tape) if after is None else after
         topic, noticed = await self._notice(tape), anyio.current_time()
         while True:
-            # Before the look: what comes in between wakes it again.
+            # Created before reading, so that an append from now on wakes it again.
             grown = self._wakeups.event(topic)
             page = await self._reader.read_page(tape, last + 1, MAX_ROW_ID, _PAGE)
             for entry in page.entries:
@@ -220,18 +220,18 @@ class PostgresTapeStore:
             if page.rows == _PAGE and page.last_row is not None:
                 last = page.last_row
                 continue
-            # What a reset dropped is passed over.
+            # Skip ids that a reset dropped.
             last = max(last, page.version)
             if anyio.current_time() > noticed + _NOTICE / 2:
                 topic, noticed = await self._notice(tape), anyio.current_time()
             await self._wakeups.wait(grown)
 
     async def run(self) -> None:
-        """Remove what is left of erased entries, and old keys of appends, until cancelled."""
+        """Remove remains of erased entries and old idempotency keys until cancelled."""
         await self._upkeep.run()
 
     def statistics(self) -> dict[str, Any]:
-        """Return how many tapes this process wrote, entries it could not read, tables it cleaned."""
+        """Return counts of tapes written here, unreadable entries and cleaned partitions."""
         return {
             "open_tapes": len(self._used),
             "damaged_lines": self._reader.damaged,
@@ -239,10 +239,10 @@ class PostgresTapeStore:
         }
 
     async def close(self) -> None:
-        """Leave the database to whoever opened it."""
+        """Do nothing: the caller owns the database."""
 
     async def _notice(self, tape: str) -> str:
-        """Ask writers to tell of a tape's new entries for a while; return the topic."""
+        """Ask writers to announce a tape's new entries for a while; return the topic."""
         with map_read_errors(f"tape {tape}"):
             rows = await self._database.fetch(
                 _FOLLOW, [_NOTICE, self._workspace, text_to_bytea(tape)]

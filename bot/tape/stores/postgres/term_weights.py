@@ -1,4 +1,4 @@
-"""What the words of a question are worth, and by which of them documents are gathered."""
+"""Weight the query's terms and choose those that select candidate documents."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bot.tape.index.terms import ParsedQuery, halves, is_word
 from bot.tape.stores.postgres.sql_filter import SqlFilter
 
 GATHERED = 10_000
-"""Documents gathered at most; the terms that the fewest have come first. Each costs a look at its row."""
+"""Most documents to gather, each by reading its row; rare terms come first."""
 
 _MEANT = 4
-"""Words that one word may have been meant for."""
+"""Most corrections of one word."""
 
 _GUESSED = 24
-"""Unknown words of a question for which nearly equal ones are looked for."""
+"""Most unknown words of a query to correct."""
 
 _LAST_CHARACTER = chr(0x10FFFF)
 
@@ -45,12 +45,12 @@ _COUNTED = "select w.term, count(*) from unnest(%(terms)s::text[]) as w (term) c
 
 @dataclass(slots=True)
 class WeightedTerms:
-    """What is looked for.
+    """The terms to search for.
 
     Attributes:
-        weights: What each term is worth where it stands.
-        gathered: Terms by which documents are gathered, with what each adds.
-        common: Terms that too many have to gather by them, the rarest first.
+        weights: Weight of each term in a document.
+        gathered: Terms that select documents, with the weight that each adds.
+        common: Terms too common to select documents, the rarest first.
     """
 
     weights: dict[str, float] = field(default_factory=dict)
@@ -59,11 +59,11 @@ class WeightedTerms:
 
 
 class TermWeigher:
-    """Weighs the terms of one question.
+    """Weight the terms of one query.
 
     Args:
-        connection: In the search's transaction.
-        scope: Where is searched.
+        connection: The connection of the search's transaction.
+        scope: The query's filters.
     """
 
     def __init__(self, connection: Connection, scope: SqlFilter) -> None:
@@ -76,14 +76,14 @@ class TermWeigher:
         self._guessed = 0
 
     async def weigh(self, asked: Sequence[str], parsed: ParsedQuery) -> WeightedTerms:
-        """Return what is looked for, and what each part of it is worth.
+        """Return the terms to search for, with their weights.
 
         Args:
             asked: The terms that count.
-            parsed: The question.
+            parsed: The parsed query.
         """
         if parsed.exact:
-            # Who quotes knows how it is spelt.
+            # The author of a quotation knows the spelling, so nothing is corrected.
             self._guessed = _GUESSED
         dated = date_terms(asked)
         await self._look_up((*asked, *dated))
@@ -117,7 +117,7 @@ class TermWeigher:
             await self._gather_near(term)
 
     def _take(self, term: str, worth: float) -> bool:
-        """Gather by a term; return whether anything has it."""
+        """Gather by a term; return whether any document has it."""
         count = self._counts.get(term, 0)
         if count:
             weight = self._words.weights[term] = worth * idf(count, self._scope.total)
@@ -126,7 +126,7 @@ class TermWeigher:
         return bool(count)
 
     async def _take_runs(self, runs: Sequence[str]) -> bool:
-        """Gather by terms that stand behind each other; return whether anything has them."""
+        """Gather by phrases; return whether any document has one."""
         self._counts |= await self._ask(
             _COUNTED.format(self._scope.documents(HAS_TERM)), list(runs)
         )
@@ -139,7 +139,7 @@ class TermWeigher:
         return bool(there)
 
     async def _gather_near(self, term: str, *, doubted: bool = False) -> None:
-        """Gather by the words that one may have been meant for."""
+        """Gather by corrections of a term."""
         self._guessed += 1
         if self._guessed > _GUESSED or not is_word(term):
             return
@@ -176,7 +176,7 @@ class TermWeigher:
         return near
 
     async def _look_up(self, terms: Iterable[str]) -> None:
-        """Learn how many documents have each term: on the tapes, and within the scope."""
+        """Look up how many documents have each term: on the tapes, and in scope."""
         wanted = sorted({*terms} - self._known.keys())
         self._known |= dict.fromkeys(wanted, 0)
         found = await self._ask(_KNOWN_SQL, wanted)

@@ -1,7 +1,7 @@
-"""Writing tapes: each change is one function of the database, one round trip, and is done once.
+"""Write tapes: each change is one SQL function, one round trip, and is applied once.
 
-What depends on much of a tape is decided here from how it was seen; the function does nothing where the tape
-was turned over since, or erased from, and it is decided anew.
+Changes that depend on much of a tape are decided here from a snapshot. The function does nothing if
+the tape was archived, reset or erased from since, and the change is decided again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bot.tape.stores.postgres.rows import (
 )
 from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
 
-# From so many entries on they are encoded beside the event loop.
+# From this many entries on they are encoded in a worker thread.
 _MANY = 16
 _LONG = 120.0
 """Seconds that a change of many entries may take."""
@@ -64,13 +64,13 @@ select tapebot.erase(
 
 
 class TapeWriter:
-    """Writes the tapes of one workspace.
+    """Write the tapes of one workspace.
 
     Args:
-        database: Where they are.
-        workspace: Its name.
-        reader: Reads them.
-        clock: Gives entries their ``ts``.
+        database: The database.
+        workspace: Name of the workspace.
+        reader: Reads the same tapes.
+        clock: Source of the entries' ``ts``.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TapeWriter:
     ) -> None:
         self._database = database
         self._workspace = text_to_bytea(workspace)
-        # Segments have the names that they would have as files: headers name them, and may move there.
+        # Segments are named as files would be: headers name them, and tapes can move to files.
         self._names = TapeFolder(Path(), workspace)
         self._reader = reader
         self._clock = clock
@@ -95,7 +95,7 @@ class TapeWriter:
         return numbered(stamped, last - len(stamped))
 
     async def create(self, tape: str, title: str | None) -> bool:
-        """Make a tape with its header; return whether it was not there."""
+        """Create a tape with its header; return False if it existed."""
         packed = await _packed(tape, stamp([header_entry(tape, title)], self._clock))
         with map_write_errors(f"tape {tape}"):
             [(made,)] = await self._call(
@@ -112,17 +112,17 @@ class TapeWriter:
         keep: bool = False,
         title: str | None = None,
     ) -> Segment:
-        """Begin a new live part with a header and ``carry``; seal the old one, or drop it and all before.
+        """Start a new live part with a header and ``carry``; seal the old one, or drop all entries.
 
         Args:
             tape: The session's key.
-            carry: What follows the header.
-            expect: The version that the tape must be at.
-            keep: Seal what is live.
-            title: A new title; None to keep the one that it has.
+            carry: Entries to append after the header.
+            expect: The version that the tape must have.
+            keep: Seal the live part instead of dropping all entries.
+            title: A new title; None to keep the present one.
 
         Returns:
-            What was live.
+            The former live part as a segment.
         """
         once, now = uuid4(), self._clock.now()
         carried = await _packed(tape, stamp(carry, self._clock))
@@ -152,7 +152,7 @@ class TapeWriter:
         return self._names.next_segment(tape, first, last, now)
 
     async def _dropped(self, connection: Connection, place: list[bytes], live: int) -> int:
-        """Return the id of the last entry that a reset dropped, as the live part's header says."""
+        """Return the id of the last entry that a reset dropped, from the live part's header."""
         cursor = await connection.execute(_HEADER, [*place, live])
         row = await cursor.fetchone()
         head = None if row is None else entry_of(live, bytes(row[0]), None, None)
@@ -160,7 +160,7 @@ class TapeWriter:
         return dropped if type(dropped) is int else 0
 
     async def fork(self, parent: str, child: str, first: int | None, title: str | None) -> None:
-        """Make a new tape with a copy of what another holds from an entry on."""
+        """Create a tape with a copy of another tape's entries from one on."""
         once = uuid4()
         while True:
             begin = await self._reader.read_page(
@@ -184,7 +184,7 @@ class TapeWriter:
                 return
 
     async def erase(self, tape: str, tombstones: Sequence[TapeEntry]) -> int:
-        """Put tombstones in the place of entries; return how many were not yet as these."""
+        """Replace entries by tombstones; return how many did not equal them yet."""
         wanted = await anyio.to_thread.run_sync(index_tombstones, tombstones)
         once = uuid4()
         while True:
@@ -229,7 +229,7 @@ class TapeWriter:
 
 
 def numbered(entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-    """Return entries with the ids that follow a version."""
+    """Return entries with the ids after a version."""
     return [replace(entry, id=version + place) for place, entry in enumerate(entries, start=1)]
 
 
@@ -240,11 +240,11 @@ async def _packed(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
 
 
 def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
-    """See that a change was made, or is to be tried again.
+    """Raise if a change was refused; other outcomes mean that it was made, or must be retried.
 
     Raises:
         TapeNotFound: There is no such tape.
-        VersionConflict: It is not at the version that was expected.
+        VersionConflict: The tape's version is not the expected one.
     """
     if outcome == "missing":
         raise TapeNotFound(f"there is no tape {tape}")
