@@ -238,7 +238,7 @@ async def open_web(
         host = await stack.enter_async_context(
             session_host(place, model, bounds=bounds, commands=commands)
         )
-        door = await stack.enter_async_context(
+        access_control = await stack.enter_async_context(
             open_access_control(place, owners=["fake:7"], allow=["telegram:8"], clock=host.clock)
         )
         services = host.services
@@ -248,7 +248,7 @@ async def open_web(
         bound = stack.enter_context(bind("127.0.0.1:0"))
         url = f"http://127.0.0.1:{bound.getsockname()[1]}"
         # Requests are counted by time, and the program's stands still.
-        logins = LoginService(host.store, door, SystemClock(), url, scopes)
+        logins = LoginService(host.store, access_control, SystemClock(), url, scopes)
         made.append(logins)
         rig = Rig(None, None, shown, host, model, url, None, None, None, {}, bound)  # type: ignore[arg-type]
         rig.web = WebContext(

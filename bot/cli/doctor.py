@@ -82,7 +82,7 @@ async def run_checks(
     findings.append(CheckResult("time", "ok", f"times are shown in {settings.timezone}"))
     asks = probe is not None
     findings += await anyio.to_thread.run_sync(
-        lambda: list(check_channels(settings, ask=asks, roster=shared))
+        lambda: list(check_channels(settings, ask=asks, access_list=shared))
     )
     redact = Redactor(settings.secrets())
     return [replace(each, text=redact(each.text), remedy=redact(each.remedy)) for each in findings]

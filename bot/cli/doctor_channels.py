@@ -21,14 +21,14 @@ _SECONDS = 10
 
 
 def check_channels(
-    settings: Settings, *, ask: bool, roster: AccessList | TapebotError | None = None
+    settings: Settings, *, ask: bool, access_list: AccessList | TapebotError | None = None
 ) -> Iterator[CheckResult]:
     """Check which channels are configured, whether they can run, and whether anyone has access.
 
     Args:
         settings: The settings.
         ask: Whether to call the platforms to check the tokens.
-        roster: The access list, or the error from reading it; None to read it from the home.
+        access_list: The access list, or the error from reading it; None to read it from the home.
     """
     if not settings.telegram_token and settings.discord_token is None:
         remedy = "Set TAPEBOT_TELEGRAM_TOKEN or TAPEBOT_DISCORD_TOKEN to be reached elsewhere."
@@ -46,7 +46,7 @@ def check_channels(
             headers={"Authorization": f"Bot {secret}", "User-Agent": "DiscordBot (tapebot, 0)"},
         )
         yield _channel("Discord", "discord", "discord", ask and request)
-    yield _access(settings, roster)
+    yield _access(settings, access_list)
 
 
 def _channel(
@@ -76,20 +76,20 @@ def _channel(
     return CheckResult("channels", "ok", f"{name}: @{who or '?'} is known there")
 
 
-def _access(settings: Settings, roster: AccessList | TapebotError | None) -> CheckResult:
+def _access(settings: Settings, access_list: AccessList | TapebotError | None) -> CheckResult:
     try:
-        roster = read_access_list(settings.home / FILE) if roster is None else roster
+        access_list = read_access_list(settings.home / FILE) if access_list is None else access_list
     except SettingsError as error:
-        roster = error
-    if isinstance(roster, TapebotError):
-        return CheckResult("access", "bad", str(roster))
+        access_list = error
+    if isinstance(access_list, TapebotError):
+        return CheckResult("access", "bad", str(access_list))
     named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
-    if not has_owner(roster, named):
+    if not has_owner(access_list, named):
         remedy = "Start it and send it the claim code that it prints, or set TAPEBOT_OWNERS."
         return CheckResult("access", "warn", "nobody owns the bot yet: it answers nobody", remedy)
-    owners = named.owners | {one.place for one in roster.people if one.role == "owner"}
-    others = named.allow | {one.place for one in roster.people}
-    others |= {one.place for one in roster.chats}
+    owners = named.owners | {one.place for one in access_list.people if one.role == "owner"}
+    others = named.allow | {one.place for one in access_list.people}
+    others |= {one.place for one in access_list.chats}
     counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
     return CheckResult(
         "access", "ok", f"{counted}; people and chats in all: {len(owners | others)}"

@@ -59,9 +59,12 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
         return await _pair_shared(settings, request)
     if code is None:
         # Reading takes no lock and creates no folder.
-        roster = await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
+        access_list = await anyio.to_thread.run_sync(read_access_list, settings.home / FILE)
         named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
-        return {"ok": True, "text": AccessOverview.of(roster, named, SystemClock().now()).text()}
+        return {
+            "ok": True,
+            "text": AccessOverview.of(access_list, named, SystemClock().now()).text(),
+        }
     path = settings.home / FILE
     _refuse_to_take_over(path)
     if not (await anyio.to_thread.run_sync(read_access_list, path)).requests:
@@ -70,8 +73,8 @@ async def _pair(settings: Settings, code: str | None) -> Mapping[str, Any]:
     try:
         async with open_access_control(
             settings.home, owners=settings.owners, allow=settings.allow
-        ) as door:
-            return await door.handle(request)
+        ) as access_control:
+            return await access_control.handle(request)
     except TapeLocked:
         # The bot was just starting: by now its socket is there.
         reply = await call_control(settings.home, request)
@@ -100,8 +103,10 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
 
         book, owners, allow = PostgresAccessStore(shared.database), settings.owners, settings.allow
         try:
-            async with open_access_control(book, owners=owners, allow=allow, tell=tell) as door:
-                return await door.handle(request)
+            async with open_access_control(
+                book, owners=owners, allow=allow, tell=tell
+            ) as access_control:
+                return await access_control.handle(request)
         finally:
             await bus.aclose()
 

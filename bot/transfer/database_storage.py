@@ -132,10 +132,10 @@ class DatabaseHomeStorage:
         """Return the access list without creating one."""
         return await read_database_access_list(self.database)
 
-    async def write_access_list(self, roster: AccessList) -> None:
+    async def write_access_list(self, access_list: AccessList) -> None:
         """Save the access list."""
         await self._book.open()
-        if await self._book.save(await self._book.read(), roster) is None:
+        if await self._book.save(await self._book.read(), access_list) is None:
             raise TapeLocked(
                 f"somebody else changes the access roster at {self.location}; move again"
             )
@@ -197,13 +197,13 @@ async def read_database_access_list(database: Database) -> AccessList:
         rows = await database.fetch(_ROSTER)
     if not rows:
         return AccessList()
-    roster = decode_roster(bytes(rows[0][0]))
-    if roster is None:
+    access_list = decode_roster(bytes(rows[0][0]))
+    if access_list is None:
         # Reading it raises the error that says what to do.
         book = PostgresAccessStore(database)
         await book.open()
-        roster = (await book.read()).roster
-    return roster
+        access_list = (await book.read()).access_list
+    return access_list
 
 
 @contextmanager

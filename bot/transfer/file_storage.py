@@ -106,9 +106,9 @@ class FileHomeStorage:
         """Return the access list from its file."""
         return await anyio.to_thread.run_sync(read_access_list, self._home / FILE)
 
-    async def write_access_list(self, roster: AccessList) -> None:
+    async def write_access_list(self, access_list: AccessList) -> None:
         """Write the access list's file."""
-        data = encode_roster(roster)
+        data = encode_roster(access_list)
         await anyio.to_thread.run_sync(replace_file, self._home / FILE, data)
 
     async def blob_names(self) -> AsyncGenerator[str, None]:

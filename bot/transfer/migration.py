@@ -69,7 +69,7 @@ class _Rest:
     tapes: list[str] = field(default_factory=list)
     blobs: list[str] = field(default_factory=list)
     updates: dict[UpdateKey, bytes] = field(default_factory=dict)
-    roster: AccessList | None = None
+    access_list: AccessList | None = None
     waiting: BusState | None = None
 
 
@@ -101,10 +101,10 @@ async def migrate_home(
         moved.same(tape, compared)
         moved.copied += 1
         say("moved", _told(tape, compared))
-    if rest.roster is not None:
-        await target.write_access_list(rest.roster)
-        _same("the access roster", await target.read_access_list(), rest.roster)
-        say("moved", _roster_told(rest.roster))
+    if rest.access_list is not None:
+        await target.write_access_list(rest.access_list)
+        _same("the access roster", await target.read_access_list(), rest.access_list)
+        say("moved", _roster_told(rest.access_list))
         moved.copied += 1
     if rest.updates:
         await target.write_updates(rest.updates)
@@ -140,7 +140,7 @@ async def _compared(
     ours, theirs = await source.read_access_list(), await target.read_access_list()
     if ours != theirs:
         if theirs == AccessList():
-            rest.roster = ours
+            rest.access_list = ours
         else:
             moved.differing += 1
             say("differs", "the access roster: other people or chats were let in there")
@@ -234,8 +234,8 @@ def _would(
     ]
     if rest.blobs:
         texts.append(f"{len(rest.blobs):,} files that people sent")
-    if rest.roster is not None:
-        texts.append(_roster_told(rest.roster))
+    if rest.access_list is not None:
+        texts.append(_roster_told(rest.access_list))
     if rest.updates:
         texts.append(f"{len(rest.updates)} updates that channels have not handled")
     if rest.waiting is not None:
@@ -254,8 +254,8 @@ def _told(tape: str, compared: TapeComparison) -> str:
     return f"{tape}: {_many(compared.entries, 'entry', 'entries')}, SHA-256 {compared.digest}"
 
 
-def _roster_told(roster: AccessList) -> str:
-    people, chats = len(roster.people), len(roster.chats)
+def _roster_told(access_list: AccessList) -> str:
+    people, chats = len(access_list.people), len(access_list.chats)
     return f"the access roster: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
 
 

@@ -108,7 +108,7 @@ class HomeStorage(Protocol):
         """
         ...
 
-    async def write_access_list(self, roster: AccessList) -> None:
+    async def write_access_list(self, access_list: AccessList) -> None:
         """Write the access list, where it is empty."""
         ...
 

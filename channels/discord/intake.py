@@ -113,9 +113,9 @@ class RetryingBusClient:
         self._media = media
         self._port = port
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return the decision about a request, retrying while the bus fails."""
-        return await _until_done("who knocked", partial(self._access.authorize, knock))
+        return await _until_done("who knocked", partial(self._access.authorize, access_request))
 
     async def receive_file(self, file: RemoteFile, person: SenderNotifier) -> Attachment:
         """Return the stored attachment, retrying while the bus fails.
@@ -130,7 +130,7 @@ class RetryingBusClient:
         self,
         inbound: Inbound,
         person: SenderNotifier,
-        knock: AccessRequest,
+        access_request: AccessRequest,
         *,
         waited: bool = False,
     ) -> None:
@@ -139,7 +139,7 @@ class RetryingBusClient:
         Args:
             inbound: The message, with the sender's role.
             person: Notified about a delay or a rejection.
-            knock: The access request, which is repeated after any delay; the message is dropped if
+            access_request: The access request, which is repeated after any delay; the message is dropped if
                 access was revoked.
             waited: Whether there was a delay since ``inbound``'s role was determined.
         """
@@ -147,7 +147,7 @@ class RetryingBusClient:
 
         async def settle() -> None:
             nonlocal fresh
-            now = inbound if fresh else await self._still_admitted(inbound, knock)
+            now = inbound if fresh else await self._still_admitted(inbound, access_request)
             fresh = False
             if now is not None:
                 await self._port.publish(now)
@@ -158,8 +158,10 @@ class RetryingBusClient:
             logger.info("a message for %s was refused: %s", inbound.session, refusal)
             await person.notify(str(refusal))
 
-    async def _still_admitted(self, inbound: Inbound, knock: AccessRequest) -> Inbound | None:
-        verdict = await self._access.authorize(replace(knock, text=None))
+    async def _still_admitted(
+        self, inbound: Inbound, access_request: AccessRequest
+    ) -> Inbound | None:
+        verdict = await self._access.authorize(replace(access_request, text=None))
         if verdict.role is None:
             logger.info("somebody who was let in is not any more: what they sent is dropped")
             return None
@@ -219,7 +221,7 @@ class _ReceivedMessage:
     new: bool = False
 
     @property
-    def knock(self) -> AccessRequest:
+    def access_request(self) -> AccessRequest:
         """The access request for the sender; with the text if it may be a pairing code."""
         text = self.message.content if self.place.private and self.new else None
         place = self.place
@@ -299,7 +301,7 @@ class DiscordIntake:
         async with person.report_failures():
             inbound = self._inbound(heard, role, ())
             edited = _edited(inbound, edit_id(message.id, at), message.id)
-            await self._gate.publish(edited, person, heard.knock)
+            await self._gate.publish(edited, person, heard.access_request)
 
     async def handle_reaction(
         self,
@@ -320,8 +322,8 @@ class DiscordIntake:
             return
         name = str(event.user_id) if who is None else who.display_name
         sender = Sender(str(event.user_id), name)
-        knock = AccessRequest(place.address, sender, place.private, place.access_ids)
-        verdict = await self._gate.authorize(knock)
+        access_request = AccessRequest(place.address, sender, place.private, place.access_ids)
+        verdict = await self._gate.authorize(access_request)
         if verdict.role is None:
             return
         emoji = event.emoji.name or "an emoji"
@@ -336,7 +338,7 @@ class DiscordIntake:
             expects_answer=False,
         )
         tell = partial(self._uplink.send_text, place.channel_id)
-        await self._gate.publish(inbound, SenderNotifier(tell, asks=False), knock)
+        await self._gate.publish(inbound, SenderNotifier(tell, asks=False), access_request)
 
     async def _said(self, heard: _ReceivedMessage) -> None:
         message, place = heard.message, heard.place
@@ -350,7 +352,7 @@ class DiscordIntake:
             taken = [await self._gate.receive_file(each, person) for each in files]
             inbound = self._inbound(heard, role, tuple(taken))
             if inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer:
-                await self._gate.publish(inbound, person, heard.knock, waited=bool(files))
+                await self._gate.publish(inbound, person, heard.access_request, waited=bool(files))
 
     def _person(self, heard: _ReceivedMessage) -> SenderNotifier:
         tell = partial(self._uplink.send_text, heard.place.channel_id, reply_to=heard.message.id)
@@ -365,7 +367,7 @@ class DiscordIntake:
         context = self._platform.group_policy.keep_context or (place.private and not heard.answered)
         if not asks and not context:
             return None
-        verdict = await self._gate.authorize(heard.knock)
+        verdict = await self._gate.authorize(heard.access_request)
         if verdict.role is None and verdict.reply is not None and asks and heard.new:
             await self._uplink.send_text(place.channel_id, verdict.reply)
         return verdict.role

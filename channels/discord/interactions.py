@@ -219,8 +219,8 @@ class InteractionHandler:
     async def _answer(
         self, interaction: discord.Interaction, place: ChatLocation, text: str
     ) -> None:
-        knock = _knock(interaction, place, None if interaction.message else text)
-        verdict = await self._gate.authorize(knock)
+        access_request = _knock(interaction, place, None if interaction.message else text)
+        verdict = await self._gate.authorize(access_request)
         if verdict.role is None:
             await self._refuse(interaction, verdict.reply or _STRANGER)
             return
@@ -229,7 +229,7 @@ class InteractionHandler:
         greeted = self._deferred.expect_acknowledgement(interaction)
         self._lanes.submit(f"greeting {interaction.id}", partial(self._greet, interaction, greeted))
         async with person.report_failures():
-            await self._gate.publish(inbound, person, knock)
+            await self._gate.publish(inbound, person, access_request)
 
     async def _greet(self, interaction: discord.Interaction, greeted: Callable[[], None]) -> None:
         try:

@@ -328,14 +328,14 @@ class TelegramIntake:
         return verdict.role
 
     async def _judged(self, event: UserEvent, text: str | None) -> AccessDecision:
-        knock = AccessRequest(
+        access_request = AccessRequest(
             address=event.address,
             sender=event.sender,
             private=event.private,
             places=(event.address.chat_id,),
             text=text,
         )
-        return await self._platform.access.authorize(knock)
+        return await self._platform.access.authorize(access_request)
 
     def _takes_long(self, event: UserEvent) -> bool:
         lane = event.address.session

@@ -211,10 +211,10 @@ class MigrationNotifier:
         old, new = migration.old, migration.new
         if new.session in self._told:
             return
-        knock = AccessRequest(
+        access_request = AccessRequest(
             address=old, sender=migration.sender, private=False, places=(old.chat_id,), text=None
         )
-        verdict = await self._access.authorize(knock)
+        verdict = await self._access.authorize(access_request)
         if verdict.role is None:
             return
         self._told[new.session] = None

@@ -88,17 +88,17 @@ class SpoolReceiver:
             return
         try:
             update = validate_update(raw)
-            news, knock = _is_about_chat(update), _access_request(update, self._channel)
+            news, access_request = _is_about_chat(update), _access_request(update, self._channel)
         except (ValueError, OverflowError, OSError):
             logger.warning("the update %s is skipped, as it is malformed", number)
             return
         if news:
             await self._spool.enqueue(number, raw, known=False)
-        elif knock is not None:
+        elif access_request is not None:
             # Without the text: this check must not consume a pairing code.
-            verdict = await self._access.authorize(knock)
+            verdict = await self._access.authorize(access_request)
             known = verdict.role is not None
-            if known or knock.private or verdict.reply is not None:
+            if known or access_request.private or verdict.reply is not None:
                 await self._spool.enqueue(number, raw, known=known)
 
 

@@ -53,15 +53,15 @@ class Doors:
     knocks: list[AccessRequest] = field(default_factory=list)
     failures: int = 0
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        self.knocks.append(knock)
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
+        self.knocks.append(access_request)
         if self.failures:
             self.failures -= 1
             raise BusError("the disk is full.")
-        role = self.people.get(knock.sender.id)
-        if role is None and self.places & {*knock.places}:
+        role = self.people.get(access_request.sender.id)
+        if role is None and self.places & {*access_request.places}:
             role = "member"
-        told = role is None and (knock.private or self.replies_in_public)
+        told = role is None and (access_request.private or self.replies_in_public)
         return AccessDecision(role, self.reply if told else None)
 
 

@@ -30,10 +30,10 @@ async def work(bus: LocalBus) -> None:
 
 async def main(url: str, token: str, folder: Path) -> None:
     bus = LocalBus(folder / "bus", session_limit=50)
-    door = Door()
-    door.roles["7"] = "owner"
+    access_control = Door()
+    access_control.roles["7"] = "owner"
     platform = ChannelContext(
-        door, Desk(), (), GroupPolicy(), folder / "telegram", lambda line: None
+        access_control, Desk(), (), GroupPolicy(), folder / "telegram", lambda line: None
     )
     channel = TelegramChannel("telegram", token, platform, api_base=url, webhook=None, timing=QUICK)
     async with anyio.create_task_group() as tasks:

@@ -52,19 +52,19 @@ class Door:
         self.holds: dict[int, anyio.Event] = {}
         self.held = anyio.Event()
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         if self.broken:
             raise BusError("the list of people cannot be written")
-        self.knocks.append(knock)
+        self.knocks.append(access_request)
         if len(self.knocks) in self.holds:
             self.held.set()
             await self.holds[len(self.knocks)].wait()
-        if knock.sender.id in self.roles:
-            return AccessDecision(self.roles[knock.sender.id])
-        if self.chats & set(knock.places):
+        if access_request.sender.id in self.roles:
+            return AccessDecision(self.roles[access_request.sender.id])
+        if self.chats & set(access_request.places):
             return AccessDecision("member")
         return AccessDecision(
-            None, None if not knock.private and self.silent_in_groups else REFUSAL
+            None, None if not access_request.private and self.silent_in_groups else REFUSAL
         )
 
 
@@ -133,7 +133,7 @@ class Rig:
     telegram: TelegramServer
     folder: Path
     bus: LocalBus
-    door: Door = field(default_factory=Door)
+    access_control: Door = field(default_factory=Door)
     desk: Desk = field(default_factory=Desk)
     said: list[str] = field(default_factory=list)
     inbounds: list[Inbound] = field(default_factory=list)
@@ -163,7 +163,7 @@ class Rig:
         url: str | None = None,
     ) -> TelegramChannel:
         platform = ChannelContext(
-            access=self.door,
+            access=self.access_control,
             media=self.desk,
             commands=self.commands,
             group_policy=self.groups,
@@ -266,7 +266,7 @@ async def rigged(folder: Path, **how: Any) -> AsyncIterator[Rig]:
     async with TelegramServer() as telegram, anyio.create_task_group() as tasks:
         bus = LocalBus(folder / "bus", session_limit=50, sync=False)
         rig = Rig(telegram, folder, bus, **how)
-        rig.door.roles["7"] = "owner"
+        rig.access_control.roles["7"] = "owner"
         telegram.user(7, "Ada", "ada")
         telegram.user(13, "Eve", "eve")
         tasks.start_soon(rig.work)

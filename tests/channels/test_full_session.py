@@ -30,8 +30,8 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
     """Sessions, tapes and bus are the program's own, with its own bound."""
     gate = anyio.Event()
     model = ScriptedModel(lambda _: PausedStep(text_reply("Here I am."), release=gate))
-    door = Door()
-    door.roles |= {"7": "owner", "8": "member"}
+    access_control = Door()
+    access_control.roles |= {"7": "owner", "8": "member"}
     bounds = HostLimits(session_limit=DEFAULT_LIMIT, window=2_000)
     async with (
         TelegramServer() as telegram,
@@ -44,7 +44,12 @@ async def test_a_backlog_after_downtime_is_answered_whole_and_delays_no_other_ch
         sent = [str(telegram.say(busy, 7, f"busy {number}")) for number in range(BACKLOG)]
         others = [str(telegram.say(quiet, 8, f"quiet {number}")) for number in range(5)]
         platform = ChannelContext(
-            door, Desk(), (), GroupPolicy(), tmp_path / "telegram", announce=lambda _: None
+            access_control,
+            Desk(),
+            (),
+            GroupPolicy(),
+            tmp_path / "telegram",
+            announce=lambda _: None,
         )
         channel = TelegramChannel(
             "telegram", telegram.token, platform, api_base=telegram.url, webhook=None, timing=QUICK

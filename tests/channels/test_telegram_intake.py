@@ -74,7 +74,7 @@ async def test_of_a_stranger_nothing_is_fetched_kept_or_published(rig, caplog):
 
 
 async def test_a_stranger_who_says_nothing_to_the_bot_is_told_nothing(rig):
-    rig.door.silent_in_groups = False
+    rig.access_control.silent_in_groups = False
     rig.groups = GroupPolicy(keep_context=True)
     async with rig.running():
         rig.telegram.say(rig.group, 13, "nice weather")
@@ -89,21 +89,25 @@ async def test_a_code_reaches_the_door_as_it_was_written(rig):
     async with rig.running():
         rig.telegram.say(eve, 13, "/start tape-1234")
         assert await rig.shown(eve, 1) == [REFUSAL]
-    [knock] = rig.door.knocks
-    assert (knock.text, knock.private, knock.places) == ("/start tape-1234", True, ("13",))
+    [access_request] = rig.access_control.knocks
+    assert (access_request.text, access_request.private, access_request.places) == (
+        "/start tape-1234",
+        True,
+        ("13",),
+    )
 
 
 async def test_members_of_an_allowed_group_are_let_in_as_members(rig):
-    rig.door.chats.add(str(GROUP))
+    rig.access_control.chats.add(str(GROUP))
     async with rig.running():
         rig.telegram.say(rig.group, 13, "@tape_bot hello")
         [inbound] = await rig.arrived(1)
     assert (inbound.role, inbound.sender.name, inbound.private) == ("member", "Eve", False)
-    assert rig.door.knocks[0].text is None
+    assert rig.access_control.knocks[0].text is None
 
 
 async def test_an_anonymous_administrator_is_the_group_itself(rig):
-    rig.door.chats.add(str(GROUP))
+    rig.access_control.chats.add(str(GROUP))
     anonymous = rig.telegram.world.users[1087968824] = type(rig.telegram.me)(
         1087968824, "Group", "GroupAnonymousBot", is_bot=True
     )
@@ -115,8 +119,8 @@ async def test_an_anonymous_administrator_is_the_group_itself(rig):
 
 
 async def test_bots_and_channels_are_not_listened_to(rig):
-    rig.door.chats.add(str(GROUP))
-    rig.door.roles["99"] = "owner"
+    rig.access_control.chats.add(str(GROUP))
+    rig.access_control.roles["99"] = "owner"
     robot = rig.telegram.world.users[99] = type(rig.telegram.me)(99, "Robot", is_bot=True)
     async with rig.running():
         rig.telegram.say(rig.group, robot, "@tape_bot hi")
@@ -143,11 +147,11 @@ async def test_bots_and_channels_are_not_listened_to(rig):
 
 
 async def test_while_the_door_cannot_record_nothing_is_confirmed(rig):
-    rig.door.broken = True
+    rig.access_control.broken = True
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "Hello?")
         await rig.telegram.until(lambda books: len(books.updates[0].handed_at) > 1)
-        rig.door.broken = False
+        rig.access_control.broken = False
         [inbound] = await rig.arrived(1)
     assert inbound.text == "Hello?"
 
@@ -378,7 +382,7 @@ async def test_a_forwarded_voice_message_is_not_the_persons_own_either(rig):
 
 
 async def test_what_a_message_replies_to_is_quoted(rig):
-    rig.door.chats.add(str(GROUP))
+    rig.access_control.chats.add(str(GROUP))
     async with rig.running():
         theirs = rig.telegram.say(rig.group, 13, "roses are red")
         rig.telegram.say(rig.group, 7, "@tape_bot is that so?", reply_to=theirs)
@@ -521,17 +525,17 @@ async def test_an_edit_of_a_part_that_is_forgotten_is_of_that_part_alone(rig):
 
 
 async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
-    rig.door.holds[2] = anyio.Event()
+    rig.access_control.holds[2] = anyio.Event()
     async with rig.running():
         rig.telegram.album(
             rig.chat, 7, [TelegramMedia("photo"), TelegramMedia("photo", caption="two")]
         )
         with anyio.fail_after(30):
-            await rig.door.held.wait()
+            await rig.access_control.held.wait()
         await anyio.sleep(
             2 * rig.timing.message_group_wait
         )  # the first part has waited long enough
-        rig.door.holds[2].set()
+        rig.access_control.holds[2].set()
         [album] = await rig.arrived(1)
     assert (album.text, len(album.attachments)) == ("two", 2)
 

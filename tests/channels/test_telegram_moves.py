@@ -30,7 +30,7 @@ async def settled(rig) -> None:
 @pytest.mark.parametrize("admitted", ["the group", "a person"])
 async def test_a_group_with_a_new_id_is_told_once_what_that_means(rig, admitted):
     if admitted == "the group":
-        rig.door.chats.add(str(OLD))
+        rig.access_control.chats.add(str(OLD))
     who = 13 if admitted == "the group" else 7
     async with rig.running():
         rig.telegram.say(rig.group, who, "@tape_bot hello")
@@ -47,7 +47,7 @@ async def test_a_group_with_a_new_id_is_told_once_what_that_means(rig, admitted)
 
 @pytest.mark.parametrize("told_in", ["the old chat", "the new one"])
 async def test_one_of_telegrams_two_words_on_a_move_is_enough(rig, told_in):
-    rig.door.chats.add(str(OLD))
+    rig.access_control.chats.add(str(OLD))
     new = rig.telegram.group(NEW, "Garden")
     here, what = (
         (OLD, {"migrate_to_chat_id": NEW})

@@ -158,7 +158,7 @@ async def test_a_forward_from_nobody_knows_whom_is_still_a_forward(rig, origin):
         ("", 'Forwarded from "somebody":\n/pair CODE'),
         ("mine", None),
     ]
-    assert {one.text for one in rig.door.knocks if one.text} == {"mine"}
+    assert {one.text for one in rig.access_control.knocks if one.text} == {"mine"}
 
 
 async def test_a_result_of_an_odd_inline_bot_is_still_that_bots_word(rig):

@@ -46,7 +46,7 @@ async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
         ("", "Sent through @eves_bot:\n/pair OTHER", str(number)),
         ("", "Sent through @eves_bot:\nbuy it", None),
     ]
-    assert {one.text for one in rig.door.knocks if one.text} <= {""}
+    assert {one.text for one in rig.access_control.knocks if one.text} <= {""}
 
 
 async def test_a_result_of_an_inline_bot_speaks_to_nobody_in_a_group(rig):
@@ -74,7 +74,7 @@ async def test_a_result_of_an_inline_bot_speaks_to_nobody_in_a_group(rig):
 async def test_no_name_can_be_taken_for_the_bots_own_words(rig, name, shown):
     eve = TelegramUser(13, name, "eve")
     rig.telegram.world.users[13] = eve
-    rig.door.chats.add(str(GROUP))
+    rig.access_control.chats.add(str(GROUP))
     async with rig.running():
         theirs = rig.telegram.say(rig.group, 13, "pay me")
         rig.telegram.say(rig.group, 7, "@tape_bot well?", reply_to=theirs)

@@ -83,7 +83,7 @@ class Fleet:
                     webhook_url=self.place.url,
                     webhook_listen=f"127.0.0.1:{self.ports[which]}",
                     spool=self.opened(**most),
-                    access=self.rig.door,
+                    access=self.rig.access_control,
                 )
 
             tasks.start_soon(receive)
@@ -252,9 +252,9 @@ async def test_strangers_in_groups_leave_nothing_and_those_in_private_only_so_mu
 async def test_a_door_that_cannot_be_asked_has_the_update_sent_again(fleet):
     update = await said(fleet.rig, "hello")
     async with fleet.receiving():
-        fleet.rig.door.broken = True
+        fleet.rig.access_control.broken = True
         assert await fleet.post(update) == 503
-        fleet.rig.door.broken = False
+        fleet.rig.access_control.broken = False
         assert await fleet.post(update) == 200
 
 

@@ -126,7 +126,7 @@ async def test_who_was_shut_out_meanwhile_stays_out(rig):
         await rig.telegram.until_confirmed()
     rig.telegram.faults.clear()
     before = len(rig.telegram.records.downloads)
-    rig.door.roles.clear()
+    rig.access_control.roles.clear()
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "and now?")
         await rig.shown(rig.chat, 1)
@@ -139,7 +139,7 @@ async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(ri
     gate = anyio.Event()
     rig.telegram.faults.slow(method="download", gate=gate, times=1)
     eve, group = rig.telegram.private(13), rig.telegram.group(-1001, "Garden")
-    rig.door.roles["13"] = "member"
+    rig.access_control.roles["13"] = "member"
     async with rig.running():
         rig.telegram.voice(eve, 13, b"first")
         await rig.telegram.until(lambda books: books.called("getFile"))
@@ -148,17 +148,19 @@ async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(ri
         rig.telegram.say(group, 7, "@tape_bot hello")
         assert await rig.shown(group, 1) == ["echo: hello"]
         await rig.until_handled(left=3)
-        del rig.door.roles["13"]
-        asked = len(rig.door.knocks)
-        rig.door.holds[asked + 2] = anyio.Event()
+        del rig.access_control.roles["13"]
+        asked = len(rig.access_control.knocks)
+        rig.access_control.holds[asked + 2] = anyio.Event()
         gate.set()
         with anyio.fail_after(30):
-            await rig.door.held.wait()  # the third is asked for, so the second is done with
+            await (
+                rig.access_control.held.wait()
+            )  # the third is asked for, so the second is done with
         await rig.shown(eve, 1)
     assert [one.text for one in rig.inbounds] == ["hello", "first"]
     assert rig.telegram.records.texts(13) == ["echo: first"]
     assert len(rig.telegram.records.called("getFile")) == 1
-    assert [one.text for one in rig.door.knocks[asked:]] == [None, None]
+    assert [one.text for one in rig.access_control.knocks[asked:]] == [None, None]
 
 
 async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig, monkeypatch):

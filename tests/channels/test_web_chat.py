@@ -71,9 +71,9 @@ class Door:
         self.inside = {ADA.id}
         self.knocks: list[AccessRequest] = []
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        self.knocks.append(knock)
-        return AccessDecision("owner" if knock.sender.id in self.inside else None)
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
+        self.knocks.append(access_request)
+        return AccessDecision("owner" if access_request.sender.id in self.inside else None)
 
 
 class Keeps:
@@ -94,7 +94,7 @@ class Stage:
 
     host: Host
     site: ChatSite
-    door: Door
+    access_control: Door
     folder: Path
 
     async def lines(self, session: str = SESSION) -> list[tuple[str, str]]:
@@ -125,8 +125,8 @@ async def program(
         bounds = HostLimits(window=1_000, session_limit=limit)
         host = await stack.enter_async_context(session_host(folder, model, bounds=bounds))
         site = ChatSite(TapeTranscript(host.store, host.services.exports))
-        door = Door()
-        access: Authorizer = door
+        access_control = Door()
+        access: Authorizer = access_control
         menu = (MenuCommand("memory", "What I know", (("undo", "take back"),)),)
         place = folder / "channel"
         platform = ChannelContext(access, Keeps(site), menu, GroupPolicy(), place, lambda _: None)
@@ -135,7 +135,7 @@ async def program(
         stack.callback(tasks.cancel_scope.cancel)
         tasks.start_soon(channel.run, host.bus.channel("web"))
         await host.wait_until(lambda: site.url is not None)
-        yield Stage(host, site, door, place)
+        yield Stage(host, site, access_control, place)
 
 
 @pytest.fixture
@@ -361,12 +361,12 @@ async def test_who_may_not_is_told_and_nothing_of_theirs_is_taken(stage):
     assert "may not use this bot" in page.refused[0]
     assert await stage.lines("web:telegram.13") == []
     assert (await stage.host.bus.statistics())["pending"] == 0
-    assert stage.door.knocks[-1].sender.id == EVE.id
+    assert stage.access_control.knocks[-1].sender.id == EVE.id
 
 
 async def test_who_is_shut_out_meanwhile_is_refused_with_the_next_message(stage, page):
     await talked(page, "hi")
-    stage.door.inside.clear()
+    stage.access_control.inside.clear()
     await page.say("and now?")
     await page.until(lambda: page.refused)
     assert page.said("person") == ["hi"]
@@ -454,7 +454,7 @@ async def test_uploads_are_bounded_in_size_and_number_and_belong_to_who_brought_
     for _ in range(9):
         await stage.upload("more", b"more")
     assert (await stage.send("/chat/uploads?name=a", content=b"x")).status_code == 429
-    stage.door.inside.add(EVE.id)
+    stage.access_control.inside.add(EVE.id)
     async with opened(stage.site, EVE.id) as eve:
         await eve.until(lambda: eve.welcome)
         await eve.say("this is mine", files=(upload,))

@@ -34,8 +34,8 @@ class OnlyAda:
     def __init__(self, ada: str) -> None:
         self._ada = ada
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if knock.sender.id == self._ada else None)
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
+        return AccessDecision("owner" if access_request.sender.id == self._ada else None)
 
 
 class NoFiles:

@@ -26,8 +26,8 @@ LONG = "a story that is long enough to be shown while it grows, and then some mo
 class Everybody:
     """Lets everybody in."""
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
-        return AccessDecision("owner" if knock.sender.id == "7" else "member")
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
+        return AccessDecision("owner" if access_request.sender.id == "7" else "member")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -350,7 +350,14 @@ def _writes(call: ast.Call) -> str:
     if name == "add_pattern" or (name == "set" and len(call.args) > 1):
         return called
     first = ast.unparse(call.args[0]) if call.args else ""
-    chain = {"BUS_EVENT", "FACTS_EVENT", "PAUSED_EVENT", "'memory.bus'", "'memory.facts'", "'memory.paused'"}
+    chain = {
+        "BUS_EVENT",
+        "FACTS_EVENT",
+        "PAUSED_EVENT",
+        "'memory.bus'",
+        "'memory.facts'",
+        "'memory.paused'",
+    }
     return f"event {first}" if name == "event" and first in chain else ""
 
 

@@ -16,24 +16,24 @@ _FORMS = (
 )
 
 
-def pair_command(door: AccessControl) -> Command:
+def pair_command(access_control: AccessControl) -> Command:
     """Return the command, for owners only.
 
     Args:
-        door: Access control, which holds and changes the access list.
+        access_control: Access control, which holds and changes the access list.
     """
 
     async def run(arguments: str, context: CommandContext) -> CommandReply:
         form, _, rest = arguments.partition(" ")
         if not form or (form.isdecimal() and len(form) < 6):
-            return await _list(door, context, int(form or 1))
+            return await _list(access_control, context, int(form or 1))
         if form.lower() == "here":
-            return await _here(door, context)
+            return await _here(access_control, context)
         if form.lower() == "remove":
-            return await _remove(door, rest.strip())
+            return await _remove(access_control, rest.strip())
         if not is_code(arguments, PAIRING_CODE_LENGTH):
             return CommandReply(f"That is no code.\n\n{command.usage}")
-        paired = await door.approve(arguments)
+        paired = await access_control.approve(arguments)
         return CommandReply(NO_SUCH_CODE if paired is None else approved_text(paired))
 
     command = Command(
@@ -42,17 +42,17 @@ def pair_command(door: AccessControl) -> Command:
     return command
 
 
-async def _list(door: AccessControl, context: CommandContext, page: int) -> CommandReply:
+async def _list(access_control: AccessControl, context: CommandContext, page: int) -> CommandReply:
     if not context.author.private:
         return CommandReply(
             "Ask me that in private: the list is not for everybody here. "
             "`/pair here` lets everybody in this chat use me."
         )
-    text, buttons = paginate((await door.overview()).text(), page, "/pair")
+    text, buttons = paginate((await access_control.overview()).text(), page, "/pair")
     return CommandReply(text, buttons=buttons)
 
 
-async def _here(door: AccessControl, context: CommandContext) -> CommandReply:
+async def _here(access_control: AccessControl, context: CommandContext) -> CommandReply:
     if context.author.private:
         return CommandReply(
             "This chat is private already. Send `/pair here` in a group to let everybody there "
@@ -61,7 +61,7 @@ async def _here(door: AccessControl, context: CommandContext) -> CommandReply:
     address = Address.parse(context.tape.name)
     # A Telegram topic has no access of its own; a Discord thread has, besides its channel.
     thread = address.topic if address.channel.startswith("discord") else None
-    place = await door.allow_chat(f"{address.channel}:{thread or address.chat_id}")
+    place = await access_control.allow_chat(f"{address.channel}:{thread or address.chat_id}")
     if place is None:
         return CommandReply("This chat cannot be let in: its id has a form that I do not know.")
     return CommandReply(
@@ -69,8 +69,8 @@ async def _here(door: AccessControl, context: CommandContext) -> CommandReply:
     )
 
 
-async def _remove(door: AccessControl, place: str) -> CommandReply:
+async def _remove(access_control: AccessControl, place: str) -> CommandReply:
     if not place:
         return CommandReply("Whom? For example: `/pair remove telegram:42`. `/pair` lists them.")
     shown = "".join(c for c in place if c.isprintable() and c != "`")[:80]
-    return CommandReply(removal_text(shown, await door.remove(place)))
+    return CommandReply(removal_text(shown, await access_control.remove(place)))

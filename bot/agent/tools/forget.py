@@ -53,10 +53,10 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     # A request of several people together counts as nobody's own.
     who = frozenset(identities if len(senders) == 1 else ())
     owner = bool(context.answered_messages) and all(map(is_owner, context.answered_messages))
-    surveyor = CandidateCollector(
+    collector = CandidateCollector(
         context.memory, ErasureRights(context.may_clear, who), owner=owner
     )
-    survey = await surveyor.collect(asked, request, inbound_ids(context.answered_messages))
+    survey = await collector.collect(asked, request, inbound_ids(context.answered_messages))
     if survey.is_empty:
         return ToolOutcome(_NOTHING)
     # Messages of other problems are erased and counted too, but the model must not see their words.

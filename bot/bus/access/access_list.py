@@ -142,111 +142,117 @@ def shown_name(name: str) -> str:
     return " ".join(plain.split())[:_NAME]
 
 
-def has_owner(roster: AccessList, named: ConfiguredAccess, platform: str | None = None) -> bool:
+def has_owner(
+    access_list: AccessList, named: ConfiguredAccess, platform: str | None = None
+) -> bool:
     """Return whether the bot has an owner, or, with a platform, an owner there."""
-    owners = [*named.owners, *(one.place for one in roster.people if one.role == "owner")]
+    owners = [*named.owners, *(one.place for one in access_list.people if one.role == "owner")]
     if platform is None:
         return bool(owners)
     return any(owner.partition(":")[0] == platform for owner in owners)
 
 
-def role_of(roster: AccessList, named: ConfiguredAccess, knock: AccessRequest) -> Role | None:
+def role_of(
+    access_list: AccessList, named: ConfiguredAccess, access_request: AccessRequest
+) -> Role | None:
     """Return somebody's role in a chat; None for a stranger."""
-    who = place_of(knock.address.channel, knock.sender.id)
+    who = place_of(access_request.address.channel, access_request.sender.id)
     if who is None:
         return None
-    person = roster.person(who)
+    person = access_list.person(who)
     if who in named.owners or (person is not None and person.role == "owner"):
         return "owner"
-    if knock.private:
+    if access_request.private:
         return "member" if person is not None or who in named.allow else None
-    allowed = named.allow | {chat.place for chat in roster.chats}
-    ids = (*knock.places, knock.address.chat_id)
-    here = (place_of(knock.address.channel, one) for one in ids)
+    allowed = named.allow | {chat.place for chat in access_list.chats}
+    ids = (*access_request.places, access_request.address.chat_id)
+    here = (place_of(access_request.address.channel, one) for one in ids)
     return "member" if any(place in allowed for place in here) else None
 
 
 def add_request(
-    roster: AccessList, knock: AccessRequest, now: datetime, code: str
+    access_list: AccessList, access_request: AccessRequest, now: datetime, code: str
 ) -> tuple[AccessList, PairingRequest | None]:
     """Add a stranger's private message as a request.
 
     Args:
-        roster: The access list.
-        knock: The message.
+        access_list: The access list.
+        access_request: The message.
         now: The current time.
         code: A new code, used if the stranger gets one.
 
     Returns:
         The new list, and the request whose code to send; None for no reply.
     """
-    person = place_of(knock.address.channel, knock.sender.id)
+    person = place_of(access_request.address.channel, access_request.sender.id)
     if person is None:
-        return roster, None
-    recent = tuple(one for one in roster.requests if abs(now - one.since) < _HOUR)
+        return access_list, None
+    recent = tuple(one for one in access_list.requests if abs(now - one.since) < _HOUR)
     own = [one for one in recent if one.person == person]
     open_one = next((one for one in own if one.good(now) and not one.approved), None)
     if open_one is not None:
         if abs(now - open_one.told) < CODE_RESEND_INTERVAL:
-            return roster, None
+            return access_list, None
         told = replace(open_one, told=now)
         kept = tuple(told if one is open_one else one for one in recent)
-        return replace(roster, requests=kept), told
-    if len(own) >= MOST_CODES or len(roster.pending(now)) >= MOST_PENDING:
-        return roster, None
-    fresh = PairingRequest(code, person, shown_name(knock.sender.name), knock.address, now, now)
-    return replace(roster, requests=(*recent, fresh)), fresh
+        return replace(access_list, requests=kept), told
+    if len(own) >= MOST_CODES or len(access_list.pending(now)) >= MOST_PENDING:
+        return access_list, None
+    fresh = PairingRequest(
+        code, person, shown_name(access_request.sender.name), access_request.address, now, now
+    )
+    return replace(access_list, requests=(*recent, fresh)), fresh
 
 
 def approve(
-    roster: AccessList, code: str, now: datetime
+    access_list: AccessList, code: str, now: datetime
 ) -> tuple[AccessList, PairingRequest] | None:
     """Give access to the person whom a code was created for; None if no valid code matches.
 
     Approving again changes nothing: a command may be repeated after a kill.
     """
     # Compare all codes, so that timing reveals nothing.
-    matching = [one for one in roster.requests if same_code(code, one.code)]
+    matching = [one for one in access_list.requests if same_code(code, one.code)]
     found = next((one for one in matching if one.good(now)), None)
     if found is None:
         return None
     done = replace(found, approved=True)
-    requests = tuple(done if one is found else one for one in roster.requests)
-    people = roster.people
-    if roster.person(found.person) is None:
+    requests = tuple(done if one is found else one for one in access_list.requests)
+    people = access_list.people
+    if access_list.person(found.person) is None:
         people = (*people, AllowedPerson(found.person, "member", found.name, now))
-    return replace(roster, people=people, requests=requests), done
+    return replace(access_list, people=people, requests=requests), done
 
 
-def with_owner(roster: AccessList, person: str, name: str, now: datetime) -> AccessList:
+def with_owner(access_list: AccessList, person: str, name: str, now: datetime) -> AccessList:
     """Return the list with a person as owner."""
-    others = tuple(one for one in roster.people if one.place != person)
-    requests = tuple(one for one in roster.requests if one.person != person)
+    others = tuple(one for one in access_list.people if one.place != person)
+    requests = tuple(one for one in access_list.requests if one.person != person)
     owner = AllowedPerson(person, "owner", shown_name(name), now)
-    return replace(roster, people=(*others, owner), requests=requests)
+    return replace(access_list, people=(*others, owner), requests=requests)
 
 
-def with_chat(roster: AccessList, place: str, now: datetime) -> AccessList:
+def with_chat(access_list: AccessList, place: str, now: datetime) -> AccessList:
     """Return the list with access for everybody in a chat."""
-    if any(chat.place == place for chat in roster.chats):
-        return roster
-    return replace(roster, chats=(*roster.chats, AllowedChat(place, now)))
+    if any(chat.place == place for chat in access_list.chats):
+        return access_list
+    return replace(access_list, chats=(*access_list.chats, AllowedChat(place, now)))
 
 
 def without(
-    roster: AccessList, named: ConfiguredAccess, place: str
+    access_list: AccessList, named: ConfiguredAccess, place: str
 ) -> tuple[AccessList, RemovalResult]:
     """Return the list without a person or chat, and the outcome."""
     if place in named.owners:
-        return roster, "owners"
+        return access_list, "owners"
     if place in named.allow:
-        return roster, "allow"
+        return access_list, "allow"
     smaller = AccessList(
-        tuple(one for one in roster.people if one.place != place),
-        tuple(one for one in roster.chats if one.place != place),
+        tuple(one for one in access_list.people if one.place != place),
+        tuple(one for one in access_list.chats if one.place != place),
         # Otherwise a used code would give them access again.
-        tuple(one for one in roster.requests if one.person != place),
+        tuple(one for one in access_list.requests if one.person != place),
     )
-    if has_owner(roster, named) and not has_owner(smaller, named):
-        return roster, "last owner"
-    return smaller, "unknown" if smaller == roster else "removed"
+    if has_owner(access_list, named) and not has_owner(smaller, named):
+        return access_list, "last owner"
+    return smaller, "unknown" if smaller == access_list else "removed"

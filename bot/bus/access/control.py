@@ -91,17 +91,17 @@ class AccessControl:
     @property
     def claim_code(self) -> str | None:
         """The code that makes its sender the owner; None if the bot has an owner, as last read."""
-        return None if has_owner(self._seen.roster, self._named) else self._seen.claim
+        return None if has_owner(self._seen.access_list, self._named) else self._seen.claim
 
     def claim_code_for(self, platform: str) -> str | None:
         """Return the claim code if the bot has no owner on a platform, as last read; else None.
 
         Each platform has its own owners. The list is read when it is opened and for every request.
         """
-        owned = has_owner(self._seen.roster, self._named, platform)
+        owned = has_owner(self._seen.access_list, self._named, platform)
         return None if owned else self._seen.claim
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return the sender's role, or the reply to a sender without access.
 
         A message that is a claim code is answered here and goes no further.
@@ -109,15 +109,15 @@ class AccessControl:
         Raises:
             BusError: The access list cannot be read, or a claim or a code could not be stored.
         """
-        attempt = claim_attempt(knock.text) if knock.private else None
+        attempt = claim_attempt(access_request.text) if access_request.private else None
         if attempt is not None:
-            verdict = await self._attempted(knock, attempt)
+            verdict = await self._attempted(access_request, attempt)
             if verdict is not None:
                 return verdict
-        role = role_of((await self._look()).roster, self._named, knock)
-        if role is not None or not knock.private or knock.text is None:
+        role = role_of((await self._look()).access_list, self._named, access_request)
+        if role is not None or not access_request.private or access_request.text is None:
             return AccessDecision(role)
-        return await self._asked(knock)
+        return await self._asked(access_request)
 
     async def approve(self, code: str) -> Approval | None:
         """Give access to the person whom a code was created for, and tell them.
@@ -129,8 +129,8 @@ class AccessControl:
             BusError: It could not be stored.
         """
 
-        def decide(roster: AccessList) -> tuple[AccessList, PairingRequest | None]:
-            return approve(roster, code, self._clock.now()) or (roster, None)
+        def decide(access_list: AccessList) -> tuple[AccessList, PairingRequest | None]:
+            return approve(access_list, code, self._clock.now()) or (access_list, None)
 
         async with self._changing:
             request = await self._change(decide)
@@ -154,7 +154,7 @@ class AccessControl:
             return None
         async with self._changing:
             return await self._change(
-                lambda roster: (with_chat(roster, chat, self._clock.now()), chat)
+                lambda access_list: (with_chat(access_list, chat, self._clock.now()), chat)
             )
 
     async def remove(self, place: str) -> RemovalResult:
@@ -167,7 +167,7 @@ class AccessControl:
         if known is None:
             return "unknown"
         async with self._changing:
-            return await self._change(lambda roster: without(roster, self._named, known))
+            return await self._change(lambda access_list: without(access_list, self._named, known))
 
     async def overview(self) -> AccessOverview:
         """Return who has access, and who asks for it.
@@ -175,7 +175,7 @@ class AccessControl:
         Raises:
             BusError: The access list cannot be read.
         """
-        return AccessOverview.of((await self._look()).roster, self._named, self._clock.now())
+        return AccessOverview.of((await self._look()).access_list, self._named, self._clock.now())
 
     async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer ``pair`` on the control socket: approve with a code, list without one.
@@ -192,37 +192,37 @@ class AccessControl:
         return {"ok": True, "text": approved_text(paired)}
 
     async def _attempted(
-        self, knock: AccessRequest, attempt: ClaimAttempt
+        self, access_request: AccessRequest, attempt: ClaimAttempt
     ) -> AccessDecision | None:
         """Answer a claim attempt; None if the message is to be handled as any other."""
-        person = place_of(knock.address.channel, knock.sender.id)
+        person = place_of(access_request.address.channel, access_request.sender.id)
         if person is None:
             return None
         elapsed = self._clock.monotonic()
         async with self._changing:
             page = await self._look()
-            if not self._open_to(page.roster, knock):
-                return self._told_owner(page.roster, knock, attempt)
+            if not self._open_to(page.access_list, access_request):
+                return self._told_owner(page.access_list, access_request, attempt)
             allowed = self._tries.allowed(person, elapsed)
             if allowed and same_code(attempt.code, page.claim):
-                return await self._claimed(knock, attempt, person)
+                return await self._claimed(access_request, attempt, person)
             if allowed:
                 logger.debug("%s gave a wrong claim code", person)
                 if self._tries.note_wrong(person, elapsed):
                     logger.warning(MANY_WRONG)
-        if role_of(page.roster, self._named, knock) is not None and not attempt.said:
+        if role_of(page.access_list, self._named, access_request) is not None and not attempt.said:
             return None  # a member's ordinary message that looks like a code
         return AccessDecision(None, WRONG_CLAIM if allowed else None)
 
     async def _claimed(
-        self, knock: AccessRequest, attempt: ClaimAttempt, person: str
+        self, access_request: AccessRequest, attempt: ClaimAttempt, person: str
     ) -> AccessDecision | None:
         """Make the sender the owner, unless another was first; the caller holds the lock."""
 
-        def decide(roster: AccessList) -> tuple[AccessList, AccessDecision | None]:
-            if not self._open_to(roster, knock):
-                return roster, self._told_owner(roster, knock, attempt)
-            owned = with_owner(roster, person, knock.sender.name, self._clock.now())
+        def decide(access_list: AccessList) -> tuple[AccessList, AccessDecision | None]:
+            if not self._open_to(access_list, access_request):
+                return access_list, self._told_owner(access_list, access_request, attempt)
+            owned = with_owner(access_list, person, access_request.sender.name, self._clock.now())
             return owned, AccessDecision(None, OWNED)
 
         verdict = await self._change(decide)
@@ -230,36 +230,43 @@ class AccessControl:
             logger.info("the bot has an owner now: %s", person)
         return verdict
 
-    def _open_to(self, roster: AccessList, knock: AccessRequest) -> bool:
+    def _open_to(self, access_list: AccessList, access_request: AccessRequest) -> bool:
         """Return whether the bot has no owner yet on the sender's platform."""
-        return not has_owner(roster, self._named, knock.address.channel.partition("-")[0])
+        return not has_owner(
+            access_list, self._named, access_request.address.channel.partition("-")[0]
+        )
 
     def _told_owner(
-        self, roster: AccessList, knock: AccessRequest, attempt: ClaimAttempt
+        self, access_list: AccessList, access_request: AccessRequest, attempt: ClaimAttempt
     ) -> AccessDecision | None:
         """Answer a repeated claim by an owner; None for other attempts."""
         # After a kill a platform redelivers a message that may already be answered.
-        again = attempt.said and role_of(roster, self._named, knock) == "owner"
+        again = attempt.said and role_of(access_list, self._named, access_request) == "owner"
         return AccessDecision(None, OWNED) if again else None
 
-    async def _asked(self, knock: AccessRequest) -> AccessDecision:
+    async def _asked(self, access_request: AccessRequest) -> AccessDecision:
         """Answer a stranger's private message."""
         now = self._clock.now()
 
-        def decide(roster: AccessList) -> tuple[AccessList, AccessDecision]:
-            role = role_of(roster, self._named, knock)
+        def decide(access_list: AccessList) -> tuple[AccessList, AccessDecision]:
+            role = role_of(access_list, self._named, access_request)
             if role is not None:  # given access while this request waited
-                return roster, AccessDecision(role)
-            roster, request = add_request(roster, knock, now, new_code(PAIRING_CODE_LENGTH))
+                return access_list, AccessDecision(role)
+            access_list, request = add_request(
+                access_list, access_request, now, new_code(PAIRING_CODE_LENGTH)
+            )
             if request is None:
-                return roster, AccessDecision(None)
-            owned = has_owner(roster, self._named)
-            return roster, AccessDecision(None, pairing_text(request, now, owned=owned))
+                return access_list, AccessDecision(None)
+            owned = has_owner(access_list, self._named)
+            return access_list, AccessDecision(None, pairing_text(request, now, owned=owned))
 
         async with self._changing:
             verdict = await self._change(decide)
         if verdict.reply is not None:
-            logger.debug("%s asks to be let in", place_of(knock.address.channel, knock.sender.id))
+            logger.debug(
+                "%s asks to be let in",
+                place_of(access_request.address.channel, access_request.sender.id),
+            )
         return verdict
 
     async def _told(self, address: Address) -> bool:
@@ -283,10 +290,10 @@ class AccessControl:
         """
         while True:
             page = await self._look()
-            roster, outcome = decide(page.roster)
-            if roster == page.roster:
+            access_list, outcome = decide(page.access_list)
+            if access_list == page.access_list:
                 return outcome
-            saved = await self._book.save(page, roster)
+            saved = await self._book.save(page, access_list)
             if saved is not None:
                 self._seen = saved
                 return outcome

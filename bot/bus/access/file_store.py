@@ -46,14 +46,14 @@ class FileAccessStore(AccessStore):
             TapeLocked: Another process has it locked.
             SettingsError: It is damaged or not accessible.
         """
-        roster = await anyio.to_thread.run_sync(self._take)
-        self._page = replace(self._page, version=new_id("roster"), roster=roster)
+        access_list = await anyio.to_thread.run_sync(self._take)
+        self._page = replace(self._page, version=new_id("roster"), access_list=access_list)
 
     async def read(self) -> AccessSnapshot:
         """Return the stored list; no other process changes it."""
         return self._page
 
-    async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
+    async def save(self, page: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
         """Replace the file's content.
 
         Raises:
@@ -62,8 +62,8 @@ class FileAccessStore(AccessStore):
         if page.version != self._page.version:
             return None
         # anyio waits for a started thread despite cancellation, so file and snapshot agree.
-        await anyio.to_thread.run_sync(self._replace, roster)
-        self._page = replace(self._page, version=new_id("roster"), roster=roster)
+        await anyio.to_thread.run_sync(self._replace, access_list)
+        self._page = replace(self._page, version=new_id("roster"), access_list=access_list)
         return self._page
 
     async def close(self) -> None:
@@ -87,9 +87,9 @@ class FileAccessStore(AccessStore):
             self._lock.release()
             raise
 
-    def _replace(self, roster: AccessList) -> None:
+    def _replace(self, access_list: AccessList) -> None:
         try:
-            replace_file(self._path, encode(roster))
+            replace_file(self._path, encode(access_list))
         except OSError as error:
             logger.warning("who may use the bot could not be recorded: %s", error)
             self._put_back()
@@ -99,7 +99,7 @@ class FileAccessStore(AccessStore):
 
     def _put_back(self) -> None:
         """Restore the old content if the write failed after the file was replaced."""
-        before = encode(self._page.roster)
+        before = encode(self._page.access_list)
         try:
             if self._path.exists() and self._path.read_bytes() != before:
                 replace_file(self._path, before)
@@ -119,14 +119,14 @@ def read_access_list(path: Path) -> AccessList:
         return AccessList()
     except OSError as error:
         raise _unusable(path, error) from error
-    roster = decode(data)
-    if roster is None:
+    access_list = decode(data)
+    if access_list is None:
         raise SettingsError(
             f"{path} is damaged, or of another version of tapebot; it says who may use the bot, so "
             "nobody is let in. Put back a copy of it. Without one, move it away: the bot then "
             "forgets whom it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
         )
-    return roster
+    return access_list
 
 
 def _unusable(path: Path, error: OSError) -> SettingsError:

@@ -81,11 +81,11 @@ class AccessOverview:
     now: datetime
 
     @classmethod
-    def of(cls, roster: AccessList, named: ConfiguredAccess, now: datetime) -> AccessOverview:
+    def of(cls, access_list: AccessList, named: ConfiguredAccess, now: datetime) -> AccessOverview:
         """Return the overview of an access list."""
-        owners = tuple(one for one in roster.people if one.role == "owner")
-        members = tuple(one for one in roster.people if one.role != "owner")
-        return cls(named, owners, members, roster.chats, tuple(roster.pending(now)), now)
+        owners = tuple(one for one in access_list.people if one.role == "owner")
+        members = tuple(one for one in access_list.people if one.role != "owner")
+        return cls(named, owners, members, access_list.chats, tuple(access_list.pending(now)), now)
 
     def text(self) -> str:
         """Return the overview as Markdown.

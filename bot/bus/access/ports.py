@@ -45,7 +45,7 @@ class AccessDecision:
 class Authorizer(Protocol):
     """Decides who may use the bot; unknown people may not."""
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return the sender's role, or the reply to a sender without access.
 
         Raises:

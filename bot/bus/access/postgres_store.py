@@ -63,14 +63,14 @@ class PostgresAccessStore(AccessStore):
             # As a BusError, the platform redelivers what people send meanwhile.
             raise BusError(str(error)) from error
 
-    async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
+    async def save(self, page: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
         """Replace the list, unless it was changed meanwhile.
 
         Raises:
             BusError: The database cannot be reached; the list may have been replaced.
         """
-        fresh = AccessSnapshot(new_id("roster"), roster, page.claim)
-        values = [fresh.version, encode(roster), page.version, fresh.version]
+        fresh = AccessSnapshot(new_id("roster"), access_list, page.claim)
+        values = [fresh.version, encode(access_list), page.version, fresh.version]
         if not await self._asked("recorded", _SAVE, values):
             return None
         self._known = fresh
@@ -83,15 +83,15 @@ class PostgresAccessStore(AccessStore):
         known = self._known
         rows = await self._asked("looked up", _LOOK, [known.version])
         version, claim, content = rows[0] if rows else ("", "", b"")
-        roster = known.roster if content is None else decode(content)
-        if roster is None:
+        access_list = known.access_list if content is None else decode(content)
+        if access_list is None:
             raise SettingsError(
                 f"the list of who may use the bot, in the database at {self._database.display_address} (the "
                 "table tapebot.roster), is damaged or gone, so nobody is let in. Put back a copy "
                 "of it. Without one, delete its row and restart tapebot: the bot then forgets whom "
                 "it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
             )
-        self._known = AccessSnapshot(version, roster, claim)
+        self._known = AccessSnapshot(version, access_list, claim)
         return self._known
 
     async def _asked(self, what: str, sql: str, values: Sequence[Any]) -> list[Row]:

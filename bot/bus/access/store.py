@@ -27,12 +27,12 @@ class AccessSnapshot:
 
     Attributes:
         version: Changes with every change of the list.
-        roster: The access list.
+        access_list: The access list.
         claim: The code that makes its sender the owner while there is none.
     """
 
     version: str
-    roster: AccessList
+    access_list: AccessList
     claim: str
 
 
@@ -57,7 +57,7 @@ class AccessStore(Protocol):
         """
         ...
 
-    async def save(self, page: AccessSnapshot, roster: AccessList) -> AccessSnapshot | None:
+    async def save(self, page: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
         """Replace the list of a snapshot; durable when this returns.
 
         Returns:
@@ -84,9 +84,9 @@ class _Whole:
 _ADAPTER = TypeAdapter(_Whole)
 
 
-def encode(roster: AccessList) -> bytes:
+def encode(access_list: AccessList) -> bytes:
     """Return an access list as JSON."""
-    whole = _Whole(1, roster.people, roster.chats, roster.requests)
+    whole = _Whole(1, access_list.people, access_list.chats, access_list.requests)
     return _ADAPTER.dump_json(whole, indent=2) + b"\n"
 
 
@@ -96,18 +96,18 @@ def decode(data: bytes) -> AccessList | None:
         whole = _ADAPTER.validate_json(data, strict=True)
     except (ValidationError, InvalidInbound):
         return None
-    roster = AccessList(whole.people, whole.chats, whole.requests)
-    return roster if _sound(roster) else None
+    access_list = AccessList(whole.people, whole.chats, whole.requests)
+    return access_list if _sound(access_list) else None
 
 
-def _sound(roster: AccessList) -> bool:
+def _sound(access_list: AccessList) -> bool:
     """Return whether places are valid and unique, and times have a zone."""
-    people = [one.place for one in roster.people]
-    chats = [one.place for one in roster.chats]
-    places = [*people, *chats, *(one.person for one in roster.requests)]
-    times: list[datetime] = [one.since for one in roster.people]
-    times += [one.since for one in roster.chats]
-    times += [moment for one in roster.requests for moment in (one.since, one.told)]
+    people = [one.place for one in access_list.people]
+    chats = [one.place for one in access_list.chats]
+    places = [*people, *chats, *(one.person for one in access_list.requests)]
+    times: list[datetime] = [one.since for one in access_list.people]
+    times += [one.since for one in access_list.chats]
+    times += [moment for one in access_list.requests for moment in (one.since, one.told)]
     return (
         all(parse_place(place) == place for place in places)
         and len(set(people)) == len(people)

@@ -121,7 +121,9 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             open_tape_store(settings, clock=clock, shared=shared)
         )
         bus = _bus(settings, home, clock, shared)
-        door = await stack.enter_async_context(_open_door(settings, home, clock, bus, shared))
+        access_control = await stack.enter_async_context(
+            _open_door(settings, home, clock, bus, shared)
+        )
         model = make_model(settings)
         judge = make_judge(settings, model)
         blobs = _blobs(home, shared)
@@ -129,7 +131,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
         vectors = _vectors(settings, store, embedder, clock)
         scopes = ScopeRegistry(store, clock, gate=_gate(settings))
         memory_files = make_memory_files(settings, store, scopes, clock)
-        web = WebSetup(settings, store, door, scopes, clock, shared is not None)
+        web = WebSetup(settings, store, access_control, scopes, clock, shared is not None)
         services = _services(
             settings,
             clock=clock,
@@ -138,7 +140,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
             model=model,
             judge=judge,
             scopes=scopes,
-            commands=[pair_command(door), *link_commands(bus.send), *web.commands()],
+            commands=[pair_command(access_control), *link_commands(bus.send), *web.commands()],
             blobs=blobs,
             vectors=vectors,
             memory_files=memory_files,
@@ -161,7 +163,7 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
                 model,
                 services,
                 supervisor,
-                door,
+                access_control,
                 media,
                 vectors,
                 shared,

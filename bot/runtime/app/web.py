@@ -105,14 +105,16 @@ class WebSetup:
         asked = ("web link", "web token", "web tokens", "web revoke")
         return {what: partial(self._answer, what) for what in asked}
 
-    async def authorize(self, knock: AccessRequest) -> AccessDecision:
+    async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return a visitor's role by their login's platform identity (``bot.bus.Authorizer``).
 
         Raises:
             BusError: The role cannot be read at the moment.
         """
         return AccessDecision(
-            await self.logins.authenticator.role(knock.sender.id, knock.sender.name)
+            await self.logins.authenticator.role(
+                access_request.sender.id, access_request.sender.name
+            )
         )
 
     async def _offer(self, channel: str, sender: str, name: str, chat: str) -> LoginCode | None:

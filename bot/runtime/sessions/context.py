@@ -100,7 +100,7 @@ class SessionContext:
         self, wanted: ErasureQuery, request: TapeEntry | None = None
     ) -> ErasurePreview:
         """Return what an erasure would remove, requested by this command or by an earlier one."""
-        return await self._eraser().surveyor.collect(wanted, request or self.command_entry)
+        return await self._eraser().collector.collect(wanted, request or self.command_entry)
 
     async def erase(
         self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
@@ -118,9 +118,9 @@ class SessionContext:
         identity = identity_at(self.tape.name, asker.id)
         who = services.scopes.identity_linker.people.members(identity) if identity else ()
         rights = ErasureRights(asker.private or owner, frozenset(who))
-        surveyor = CandidateCollector(self.memory, rights, owner=owner)
+        collector = CandidateCollector(self.memory, rights, owner=owner)
         return Eraser(
-            surveyor,
+            collector,
             services.scopes,
             services.bus.lock_session,
             services.erase_residual_files,

@@ -165,7 +165,7 @@ class Eraser:
     """Erases for one session.
 
     Attributes:
-        surveyor: Collects what to erase.
+        collector: Collects what to erase.
         scopes: The scopes, and the sessions that have a worker in this process.
         lock_session: Keeps a session from having a holder in another process.
         erase_residual_files: Erases words outside tapes.
@@ -173,7 +173,7 @@ class Eraser:
         files: Files derived from tapes; None without any.
     """
 
-    surveyor: CandidateCollector
+    collector: CandidateCollector
     scopes: ScopeRegistry
     lock_session: LockSession
     erase_residual_files: EraseResidualFiles
@@ -185,7 +185,7 @@ class Eraser:
 
     @property
     def _store(self) -> TapeStore:
-        return self.surveyor.store
+        return self.collector.store
 
     async def erase(
         self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
@@ -207,7 +207,7 @@ class Eraser:
         """
         doors = self.scopes.session_locks
         async with doors.erasure_lock:
-            survey = await self.surveyor.collect(wanted, request)
+            survey = await self.collector.collect(wanted, request)
             facts, messages = shown
             found = {fact.id for fact in survey.facts}
             if not found <= facts or survey.message_count > messages + max(3, messages // 2):
@@ -253,7 +253,7 @@ class Eraser:
 
     async def drop_request(self, request: TapeEntry, wanted: ErasureQuery) -> None:
         """Erase a request that matched nothing; it alone holds the words."""
-        tape = self.surveyor.memory.tape.name
+        tape = self.collector.memory.tape.name
         plan = ErasurePlan({}, (), {}, wanted.text_matcher(), request=(tape, request.id))
         async with self.scopes.session_locks.erasure_lock:
             await self.erase_residual_files(wanted.text_matcher().all_texts(), ())
@@ -265,7 +265,7 @@ class Eraser:
         self, survey: ErasurePreview, request: TapeEntry, shown: tuple[frozenset[int], int]
     ) -> ErasureResult:
         plan, sources = survey.plan, survey.sources
-        memory = self.surveyor.memory
+        memory = self.collector.memory
         later, seen = await self._erase_repeated(plan, sources, {})
         places = self._changed
         words = {*plan.matcher.all_texts(), *plan.query.text_matcher().all_texts(), *survey.lines}

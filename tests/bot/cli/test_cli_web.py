@@ -34,8 +34,11 @@ def home(tmp_path, monkeypatch):
 async def logins(home):
     """Logins of a bot that runs."""
     clock = ManualClock()
-    async with open_access_control(home, clock=clock) as door, anyio.create_task_group() as tasks:
-        made = LoginService(MemoryTapeStore(), door, clock, "http://127.0.0.1:8020")
+    async with (
+        open_access_control(home, clock=clock) as access_control,
+        anyio.create_task_group() as tasks,
+    ):
+        made = LoginService(MemoryTapeStore(), access_control, clock, "http://127.0.0.1:8020")
         await tasks.start(serve_control, home, web_handlers(made, "Ada"))
         yield made
         tasks.cancel_scope.cancel()

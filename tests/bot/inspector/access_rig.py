@@ -34,7 +34,7 @@ class Site:
         app: Its application, with ``/probe`` for anybody, ``/probe/owner`` for owners, and the socket
             ``/probe/socket``.
         logins: Who is logged in.
-        door: Says who may.
+        access_control: Says who may.
         clock: Stands still.
         host: The program below.
         url: The address that people use.
@@ -42,7 +42,7 @@ class Site:
 
     app: FastAPI
     logins: LoginService
-    door: AccessControl
+    access_control: AccessControl
     clock: ManualClock
     host: Host
     web: WebContext
@@ -159,10 +159,10 @@ async def open_site(
         rig = await stack.enter_async_context(open_web(folder=folder / "bot"))
         clock = rig.host.clock
         assert isinstance(clock, ManualClock)
-        door = await stack.enter_async_context(
+        access_control = await stack.enter_async_context(
             open_access_control(folder / "door", owners=owners, allow=allow, clock=clock)
         )
-        logins = LoginService(rig.store, door, clock, url, rig.web.scopes)
+        logins = LoginService(rig.store, access_control, clock, url, rig.web.scopes)
         web = replace(rig.web, logins=logins, url=url)
         app = build_app(web, probes(logins))
-        yield Site(app, logins, door, clock, rig.host, web, url, stack)
+        yield Site(app, logins, access_control, clock, rig.host, web, url, stack)

@@ -40,15 +40,19 @@ async def test_a_member_gets_no_further_on_what_is_the_owners(site):
 async def test_whoever_was_taken_off_is_out_with_the_next_request(tmp_path):
     async with open_site(tmp_path) as site:
         place = Address("telegram", "9")
-        knock = AccessRequest(place, Sender("9", "Eve"), private=True, text="hello")
-        code = ((await site.door.authorize(knock)).reply or "").split("/pair ")[1].split()[0]
-        await site.door.approve(code)
+        access_request = AccessRequest(place, Sender("9", "Eve"), private=True, text="hello")
+        code = (
+            ((await site.access_control.authorize(access_request)).reply or "")
+            .split("/pair ")[1]
+            .split()[0]
+        )
+        await site.access_control.approve(code)
         browser = await site.browser(await site.logins.log_in("telegram.9", "Eve"))
         assert (await browser.get("/probe")).status_code == 200
-        assert await site.door.remove("telegram:9") == "removed"
+        assert await site.access_control.remove("telegram:9") == "removed"
         assert (await browser.get("/probe")).status_code == 401
-        knock = AccessRequest(place, Sender("9", "Eve"), private=True, text=None)
-        assert (await site.door.authorize(knock)).reply is None
+        access_request = AccessRequest(place, Sender("9", "Eve"), private=True, text=None)
+        assert (await site.access_control.authorize(access_request)).reply is None
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])

@@ -36,10 +36,10 @@ async def program(folder, *, allow=("telegram:8",)):
         session_host(folder, ScriptedModel(), commands=commands) as host,
         open_access_control(
             folder / "door", owners=["telegram:42"], allow=allow, clock=host.clock
-        ) as door,
+        ) as access_control,
     ):
         made_host.append(host)
-        made.append(LoginService(host.store, door, host.clock, URL, host.services.scopes))
+        made.append(LoginService(host.store, access_control, host.clock, URL, host.services.scopes))
         yield host, made[0]
 
 

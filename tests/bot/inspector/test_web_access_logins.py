@@ -217,8 +217,8 @@ async def test_a_token_is_shown_once_on_the_page_where_it_is_made(site):
 
 async def test_two_processes_know_the_same_logins_at_once(tmp_path):
     clock, store = ManualClock(), MemoryTapeStore()
-    async with open_access_control(tmp_path, owners=["telegram:42"], clock=clock) as door:
-        one, other = [LoginService(store, door, clock, URL) for _ in range(2)]
+    async with open_access_control(tmp_path, owners=["telegram:42"], clock=clock) as access_control:
+        one, other = [LoginService(store, access_control, clock, URL) for _ in range(2)]
         link = await one.create_login_link("telegram.42", "Ada")
         secret = link.partition("#")[2]
         told: list[str] = []
@@ -242,9 +242,9 @@ async def test_two_processes_know_the_same_logins_at_once(tmp_path):
 
 async def test_a_login_is_good_after_a_restart(tmp_path):
     clock, store = ManualClock(), MemoryTapeStore()
-    async with open_access_control(tmp_path, clock=clock) as door:
-        opened = await LoginService(store, door, clock, URL).log_in("local", "Ada")
-        again = LoginService(store, door, clock, URL)
+    async with open_access_control(tmp_path, clock=clock) as access_control:
+        opened = await LoginService(store, access_control, clock, URL).log_in("local", "Ada")
+        again = LoginService(store, access_control, clock, URL)
         assert await again.login_store.login(opened.secret) is not None
 
 
@@ -261,8 +261,8 @@ class Full(MemoryTapeStore):
 
 async def test_on_a_full_disk_whoever_is_logged_in_stays_so_and_a_link_is_kept(tmp_path):
     clock, store = ManualClock(), Full()
-    async with open_access_control(tmp_path, clock=clock) as door:
-        logins = LoginService(store, door, clock, URL)
+    async with open_access_control(tmp_path, clock=clock) as access_control:
+        logins = LoginService(store, access_control, clock, URL)
         opened = await logins.log_in("local", "Ada")
         link = (await logins.create_login_link("local", "Ada")).partition("#")[2]
         store.full = True

@@ -37,8 +37,8 @@ async def process(address: str):
     try:
         store = PostgresTapeStore(database, Wakeups(database))
         clock, book = ManualClock(), PostgresAccessStore(database)
-        async with open_access_control(book, owners=["telegram:42"], clock=clock) as door:
-            yield LoginService(store, door, clock, URL)
+        async with open_access_control(book, owners=["telegram:42"], clock=clock) as access_control:
+            yield LoginService(store, access_control, clock, URL)
     finally:
         await database.close()
 

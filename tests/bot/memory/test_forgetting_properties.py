@@ -295,8 +295,8 @@ class Life:
         memory = await self.memory()
         asked = event(COMMAND, {"name": "memory", "arguments": "forget x"}, inbound="ask")
         request = await self.tape.append(asked)
-        surveyor = CandidateCollector(memory, ErasureRights(everything=True), owner=True)
-        eraser = Eraser(surveyor, self.scopes, lambda _: nullcontext(), erase_no_files)
+        collector = CandidateCollector(memory, ErasureRights(everything=True), owner=True)
+        eraser = Eraser(collector, self.scopes, lambda _: nullcontext(), erase_no_files)
         done = await eraser.erase(what, request, (frozenset(memory.home.fold.facts), 10_000))
         assert isinstance(done, ErasureResult)
         return done

@@ -88,8 +88,8 @@ async def fill_home(home: Path) -> None:
         AllowedPerson("discord:8", "member", "", SINCE),
     )
     ask = PairingRequest("ABCD2345", "telegram:99", "Eve", Address("telegram", "99"), SINCE, SINCE)
-    roster = AccessList(people, (AllowedChat("telegram:-100", SINCE),), (ask,))
-    replace_file(home / FILE, encode(roster))
+    access_list = AccessList(people, (AllowedChat("telegram:-100", SINCE),), (ask,))
+    replace_file(home / FILE, encode(access_list))
     blobs = FolderBlobs(home / "blobs")
     for data in (b"", b"\x00\xff" * 5_000, b"a picture"):
         await blobs.put(data)

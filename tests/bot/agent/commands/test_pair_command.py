@@ -29,47 +29,47 @@ async def hosted(folder, *, owners=("fake:1",), allow=()):
 
     async with open_access_control(
         folder, owners=owners, allow=allow, clock=clock, tell=tell
-    ) as door:
-        commands = builtin_commands([pair_command(door), START_COMMAND])
+    ) as access_control:
+        commands = builtin_commands([pair_command(access_control), START_COMMAND])
         async with session_host(folder, ScriptedModel(), clock=clock, commands=commands) as host:
             hosts.append(host)
-            yield host, door
+            yield host, access_control
 
 
-def knock(user="9"):
+def access_request(user="9"):
     return AccessRequest(Address("fake", user), Sender(user, "Eve"), True, (user,), "hello")
 
 
-async def code_of(door, user="9"):
-    verdict = await door.authorize(knock(user))
+async def code_of(access_control, user="9"):
+    verdict = await access_control.authorize(access_request(user))
     assert verdict.reply is not None
     return verdict.reply.split("/pair ")[1].split()[0]
 
 
 async def test_an_owner_lets_a_stranger_in_who_is_told_in_their_chat(tmp_path):
-    async with hosted(tmp_path) as (host, door):
-        code = await code_of(door)
+    async with hosted(tmp_path) as (host, access_control):
+        code = await code_of(access_control)
         told = await host.channel.ask(f"/pair {code}")
         assert told == "`fake:9` `Eve` may use this bot now, and was told so."
         await host.channel.wait_until(
             lambda: any(a.address.chat_id == "9" for a in host.channel.answers)
         )
         assert NEWCOMER in [a.text for a in host.channel.answers if a.address.chat_id == "9"]
-        assert await door.authorize(knock()) == AccessDecision("member")
+        assert await access_control.authorize(access_request()) == AccessDecision("member")
 
 
 async def test_a_code_that_nobody_has_lets_nobody_in(tmp_path):
-    async with hosted(tmp_path) as (host, door):
+    async with hosted(tmp_path) as (host, access_control):
         assert "Nobody waits with this code" in await host.channel.ask("/pair ABCD-2345")
         assert "`/pair remove ID`" in await host.channel.ask("/pair nothing")
-        assert (await door.overview()).members == ()
+        assert (await access_control.overview()).members == ()
 
 
 async def test_the_list_names_everybody_and_who_waits(tmp_path):
-    async with hosted(tmp_path, allow=("discord:5",)) as (host, door):
-        await host.channel.ask(f"/pair {await code_of(door, '8')}")
-        await door.allow_chat("fake:-100")
-        await code_of(door)
+    async with hosted(tmp_path, allow=("discord:5",)) as (host, access_control):
+        await host.channel.ask(f"/pair {await code_of(access_control, '8')}")
+        await access_control.allow_chat("fake:-100")
+        await code_of(access_control)
         told = await host.channel.ask("/pair")
     assert told == (
         "**Owners**\n- `fake:1`, in the settings\n\n"
@@ -88,13 +88,15 @@ async def test_a_group_does_not_get_to_read_the_list(tmp_path):
 
 
 async def test_here_lets_everybody_in_a_group_use_the_bot(tmp_path):
-    async with hosted(tmp_path) as (host, door):
+    async with hosted(tmp_path) as (host, access_control):
         sent = await host.channel.send("/pair here", chat="-100", topic="7", private=False)
         assert "`/pair remove fake:-100`" in await host.channel.wait_for_answer(sent)
-        inside = replace(knock(), private=False, address=Address("fake", "-100"), places=("-100",))
-        assert await door.authorize(inside) == AccessDecision("member")
+        inside = replace(
+            access_request(), private=False, address=Address("fake", "-100"), places=("-100",)
+        )
+        assert await access_control.authorize(inside) == AccessDecision("member")
         assert "takes" not in await host.channel.ask("/pair here", chat="9")
-        assert len((await door.overview()).chats) == 1
+        assert len((await access_control.overview()).chats) == 1
 
 
 @pytest.mark.parametrize(
@@ -109,27 +111,27 @@ async def test_here_lets_everybody_in_a_group_use_the_bot(tmp_path):
     ],
 )
 async def test_removing_says_what_became_of_it(tmp_path, place, told):
-    async with hosted(tmp_path, allow=("discord:5",)) as (host, door):
-        await door.approve(await code_of(door, "8"))
+    async with hosted(tmp_path, allow=("discord:5",)) as (host, access_control):
+        await access_control.approve(await code_of(access_control, "8"))
         assert told in await host.channel.ask(f"/pair remove {place}")
 
 
 async def test_the_last_owner_stays(tmp_path):
-    async with hosted(tmp_path, owners=()) as (host, door):
-        await door.authorize(replace(knock(), text=door.claim_code))
+    async with hosted(tmp_path, owners=()) as (host, access_control):
+        await access_control.authorize(replace(access_request(), text=access_control.claim_code))
         assert "last owner" in await host.channel.ask("/pair remove fake:9")
-        assert await door.authorize(knock()) == AccessDecision("owner")
+        assert await access_control.authorize(access_request()) == AccessDecision("owner")
 
 
 async def test_a_member_may_not_pair(tmp_path):
-    async with hosted(tmp_path) as (host, door):
-        code = await code_of(door)
+    async with hosted(tmp_path) as (host, access_control):
+        code = await code_of(access_control)
         member = Inbound(
             Address("fake", "8"), "m1", Sender("8", "Bob"), f"/pair {code}", NOW, role="member"
         )
         await host.bus.channel("fake").publish(member)
         assert "Only an owner" in await host.channel.wait_for_answer(member)
-        assert (await door.overview()).members == ()
+        assert (await access_control.overview()).members == ()
 
 
 async def test_start_welcomes_and_is_in_no_list(tmp_path):

@@ -42,15 +42,18 @@ def door_host(place: Path | str, first: int) -> subprocess.Popen[str]:
 
 
 async def main(place: Path | str, first: int) -> None:
-    async with at(place) as opened, open_access_control(opened, owners=("telegram:1",)) as door:
+    async with (
+        at(place) as opened,
+        open_access_control(opened, owners=("telegram:1",)) as access_control,
+    ):
         for number in range(first, 1 << 30):
             user = str(number)
-            knock = AccessRequest(
+            access_request = AccessRequest(
                 Address("telegram", user), Sender(user, "Eve"), True, (user,), "hello"
             )
-            reply = (await door.authorize(knock)).reply
+            reply = (await access_control.authorize(access_request)).reply
             assert reply is not None
-            await door.approve(reply.split("/pair ")[1].split()[0])
+            await access_control.approve(reply.split("/pair ")[1].split()[0])
             sys.stdout.write(user + "\n")
             sys.stdout.flush()
 

@@ -77,225 +77,241 @@ def home(request, tmp_path):
 async def opened(home: Path | str, *, clock=None, tell=None, owners=(OWNER,), allow=()):
     how = {"owners": owners, "allow": allow, "clock": clock or ManualClock(), "tell": tell}
     with anyio.fail_after(60):
-        async with at(home) as place, open_access_control(place, **how) as door:
-            yield door
+        async with at(home) as place, open_access_control(place, **how) as access_control:
+            yield access_control
 
 
 async def test_a_stranger_in_a_group_meets_silence(home):
-    async with opened(home) as door:
-        assert await door.authorize(group(text="/start")) == SILENCE
+    async with opened(home) as access_control:
+        assert await access_control.authorize(group(text="/start")) == SILENCE
     assert isinstance(home, str) or not (home / "access.json").exists()
 
 
 async def test_a_stranger_who_writes_nothing_meets_silence(home):
-    async with opened(home) as door:
-        assert await door.authorize(private(None)) == SILENCE
+    async with opened(home) as access_control:
+        assert await access_control.authorize(private(None)) == SILENCE
 
 
 async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(home):
     chats = Chats()
-    async with opened(home, tell=chats) as door:
-        code = code_in(await door.authorize(private()))
-        assert await door.authorize(private()) == SILENCE
-        paired = await door.approve(code.lower().replace("-", ""))
+    async with opened(home, tell=chats) as access_control:
+        code = code_in(await access_control.authorize(private()))
+        assert await access_control.authorize(private()) == SILENCE
+        paired = await access_control.approve(code.lower().replace("-", ""))
         assert paired is not None
         assert (paired.place, paired.name, paired.told) == ("telegram:9", "Eve", True)
-        assert await door.authorize(private()) == AccessDecision("member")
-        assert await door.authorize(group()) == SILENCE
+        assert await access_control.authorize(private()) == AccessDecision("member")
+        assert await access_control.authorize(group()) == SILENCE
     assert chats.told == [("telegram:9", NEWCOMER)]
 
 
 async def test_a_code_of_a_stranger_does_not_let_the_stranger_in(home):
-    async with opened(home) as door:
-        code = code_in(await door.authorize(private()))
+    async with opened(home) as access_control:
+        code = code_in(await access_control.authorize(private()))
         for text in (code, f"/pair {code}", f"/start {code}", f"/claim {code}"):
-            assert (await door.authorize(private(text))).role is None
-            assert (await door.authorize(private(text, user="8"))).role is None
+            assert (await access_control.authorize(private(text))).role is None
+            assert (await access_control.authorize(private(text, user="8"))).role is None
 
 
 async def test_a_code_survives_a_restart_and_ends_after_ten_minutes(home):
     clock = ManualClock()
-    async with opened(home, clock=clock) as door:
-        code = code_in(await door.authorize(private()))
+    async with opened(home, clock=clock) as access_control:
+        code = code_in(await access_control.authorize(private()))
     clock.advance(599)
-    async with opened(home, clock=clock) as door:
-        assert code_in(await door.authorize(private())) == code
+    async with opened(home, clock=clock) as access_control:
+        assert code_in(await access_control.authorize(private())) == code
         clock.advance(1)
-        assert await door.approve(code) is None
-        assert code_in(await door.authorize(private())) != code
+        assert await access_control.approve(code) is None
+        assert code_in(await access_control.authorize(private())) != code
 
 
 async def test_somebody_who_was_let_in_is_in_after_a_restart_until_removed(home):
-    async with opened(home) as door:
-        await door.approve(code_in(await door.authorize(private())))
-    async with opened(home) as door:
-        assert await door.authorize(private(channel="telegram-work")) == AccessDecision("member")
-        assert await door.remove("telegram:9") == "removed"
-        assert (await door.authorize(private())).role is None
-    async with opened(home) as door:
-        assert (await door.authorize(private())).role is None
+    async with opened(home) as access_control:
+        await access_control.approve(code_in(await access_control.authorize(private())))
+    async with opened(home) as access_control:
+        assert await access_control.authorize(private(channel="telegram-work")) == AccessDecision(
+            "member"
+        )
+        assert await access_control.remove("telegram:9") == "removed"
+        assert (await access_control.authorize(private())).role is None
+    async with opened(home) as access_control:
+        assert (await access_control.authorize(private())).role is None
 
 
 async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(home):
     chats = Chats()
     chats.closed = True
-    async with opened(home, tell=chats) as door:
-        code = code_in(await door.authorize(private()))
-        paired = await door.approve(code)
+    async with opened(home, tell=chats) as access_control:
+        code = code_in(await access_control.authorize(private()))
+        paired = await access_control.approve(code)
         assert paired is not None
         assert not paired.told
-        assert await door.authorize(private()) == AccessDecision("member")
+        assert await access_control.authorize(private()) == AccessDecision("member")
         chats.closed = False
-        assert (await door.approve(code)) is not None
+        assert (await access_control.approve(code)) is not None
     assert len(chats.told) == 1
 
 
 async def test_everybody_in_an_allowed_chat_is_a_member_there(home):
-    async with opened(home) as door:
-        assert await door.allow_chat("telegram-work:-100") == "telegram:-100"
-        assert await door.allow_chat("nonsense") is None
-        assert await door.authorize(group()) == AccessDecision("member")
-        assert await door.authorize(group(chat="-200")) == SILENCE
-        assert (await door.authorize(private())).role is None
-        assert await door.remove("telegram:-100") == "removed"
-        assert await door.authorize(group()) == SILENCE
+    async with opened(home) as access_control:
+        assert await access_control.allow_chat("telegram-work:-100") == "telegram:-100"
+        assert await access_control.allow_chat("nonsense") is None
+        assert await access_control.authorize(group()) == AccessDecision("member")
+        assert await access_control.authorize(group(chat="-200")) == SILENCE
+        assert (await access_control.authorize(private())).role is None
+        assert await access_control.remove("telegram:-100") == "removed"
+        assert await access_control.authorize(group()) == SILENCE
 
 
 @pytest.mark.parametrize("form", ["{}", "/start {}", "/claim {}"])
 async def test_the_claim_code_makes_its_sender_the_owner_once(home, form):
-    async with opened(home, owners=()) as door:
-        code = door.claim_code
+    async with opened(home, owners=()) as access_control:
+        code = access_control.claim_code
         assert code is not None
-        assert await door.authorize(private(form.format(code))) == AccessDecision(None, OWNED)
-        assert door.claim_code is None
-        assert await door.authorize(private()) == AccessDecision("owner")
-        assert (await door.authorize(private(form.format(code), user="8"))).role is None
-        assert await door.authorize(group()) == AccessDecision("owner")
-    async with opened(home, owners=()) as door:
-        assert door.claim_code is None
-        assert (await door.authorize(private(code, user="8"))).role is None
-        assert await door.authorize(private()) == AccessDecision("owner")
+        assert await access_control.authorize(private(form.format(code))) == AccessDecision(
+            None, OWNED
+        )
+        assert access_control.claim_code is None
+        assert await access_control.authorize(private()) == AccessDecision("owner")
+        assert (await access_control.authorize(private(form.format(code), user="8"))).role is None
+        assert await access_control.authorize(group()) == AccessDecision("owner")
+    async with opened(home, owners=()) as access_control:
+        assert access_control.claim_code is None
+        assert (await access_control.authorize(private(code, user="8"))).role is None
+        assert await access_control.authorize(private()) == AccessDecision("owner")
 
 
 async def test_a_claim_that_comes_again_is_answered_again(home):
-    async with opened(home, owners=()) as door:
-        claim = private(f"/claim {door.claim_code}")
+    async with opened(home, owners=()) as access_control:
+        claim = private(f"/claim {access_control.claim_code}")
         assert (
-            await door.authorize(claim)
-            == await door.authorize(claim)
+            await access_control.authorize(claim)
+            == await access_control.authorize(claim)
             == AccessDecision(None, OWNED)
         )
 
 
 async def test_there_is_no_claim_where_the_settings_name_an_owner(home):
-    async with opened(home) as door:
-        assert door.claim_code is None
+    async with opened(home) as access_control:
+        assert access_control.claim_code is None
 
 
 async def test_each_platform_has_an_owner_of_its_own_to_be_claimed(home):
-    async with opened(home, owners=()) as door:
-        code = door.claim_code_for("telegram")
-        assert await door.authorize(private(f"/claim {code}")) == AccessDecision(None, OWNED)
-        assert door.claim_code_for("telegram") is None
-        assert door.claim_code_for("discord") == code
+    async with opened(home, owners=()) as access_control:
+        code = access_control.claim_code_for("telegram")
+        assert await access_control.authorize(private(f"/claim {code}")) == AccessDecision(
+            None, OWNED
+        )
+        assert access_control.claim_code_for("telegram") is None
+        assert access_control.claim_code_for("discord") == code
         other = private(f"/claim {code}", channel="discord")
-        assert await door.authorize(other) == AccessDecision(None, OWNED)
-        assert door.claim_code_for("discord") is None
+        assert await access_control.authorize(other) == AccessDecision(None, OWNED)
+        assert access_control.claim_code_for("discord") is None
 
 
 async def test_every_run_has_a_claim_code_of_its_own(tmp_path):
     codes = []
     for _ in range(2):
-        async with opened(tmp_path, owners=()) as door:
-            codes.append(door.claim_code)
+        async with opened(tmp_path, owners=()) as access_control:
+            codes.append(access_control.claim_code)
     assert len(set(codes)) == 2
 
 
 async def test_a_claim_in_a_group_is_none(home):
-    async with opened(home, owners=()) as door:
-        assert await door.authorize(group(text=door.claim_code)) == SILENCE
-        assert door.claim_code is not None
+    async with opened(home, owners=()) as access_control:
+        assert await access_control.authorize(group(text=access_control.claim_code)) == SILENCE
+        assert access_control.claim_code is not None
 
 
 async def test_of_many_who_claim_at_once_one_wins(home):
     won = []
 
-    async with opened(home, owners=()) as door:
-        code = door.claim_code
+    async with opened(home, owners=()) as access_control:
+        code = access_control.claim_code
 
         async def claim(user: str) -> None:
-            verdict = await door.authorize(private(code, user=user))
+            verdict = await access_control.authorize(private(code, user=user))
             if verdict.reply == OWNED:
                 won.append(user)
 
         async with anyio.create_task_group() as tasks:
             for number in range(10):
                 tasks.start_soon(claim, str(number))
-        listing = await door.overview()
+        listing = await access_control.overview()
     assert [f"telegram:{user}" for user in won] == [one.place for one in listing.owners]
     assert len(won) == 1
 
 
 async def test_a_person_may_guess_the_claim_five_times_an_hour(home):
     clock = ManualClock()
-    async with opened(home, owners=(), clock=clock) as door:
-        code = door.claim_code
+    async with opened(home, owners=(), clock=clock) as access_control:
+        code = access_control.claim_code
         for _ in range(ClaimRateLimiter.PER_PERSON):
-            assert await door.authorize(private("/claim ABCD-EFGH-JKMN")) == AccessDecision(
-                None, WRONG_CLAIM
-            )
-        assert await door.authorize(private(code)) == SILENCE
-        assert await door.authorize(private(code, user="8")) == AccessDecision(None, OWNED)
+            assert await access_control.authorize(
+                private("/claim ABCD-EFGH-JKMN")
+            ) == AccessDecision(None, WRONG_CLAIM)
+        assert await access_control.authorize(private(code)) == SILENCE
+        assert await access_control.authorize(private(code, user="8")) == AccessDecision(
+            None, OWNED
+        )
 
 
 async def test_a_person_may_guess_again_after_an_hour(home):
     clock = ManualClock()
-    async with opened(home, owners=(), clock=clock) as door:
+    async with opened(home, owners=(), clock=clock) as access_control:
         for _ in range(ClaimRateLimiter.PER_PERSON):
-            await door.authorize(private("/claim wrong"))
-        assert await door.authorize(private(door.claim_code)) == SILENCE
+            await access_control.authorize(private("/claim wrong"))
+        assert await access_control.authorize(private(access_control.claim_code)) == SILENCE
         clock.advance(ClaimRateLimiter.WITHIN)
-        assert await door.authorize(private(door.claim_code)) == AccessDecision(None, OWNED)
+        assert await access_control.authorize(private(access_control.claim_code)) == AccessDecision(
+            None, OWNED
+        )
 
 
 async def test_a_crowd_that_guesses_does_not_keep_the_owner_out_and_is_logged_once(home, caplog):
-    async with opened(home, owners=()) as door:
+    async with opened(home, owners=()) as access_control:
         for number in range(ClaimRateLimiter.MANY * 2):
             guess = private(
                 "/claim ABCD-EFGH-JKMN", user=str(100 + number // ClaimRateLimiter.PER_PERSON)
             )
-            assert await door.authorize(guess) == AccessDecision(None, WRONG_CLAIM)
+            assert await access_control.authorize(guess) == AccessDecision(None, WRONG_CLAIM)
         warnings = [record for record in caplog.records if record.levelname == "WARNING"]
         assert [record.getMessage() for record in warnings] == [MANY_WRONG]
-        assert await door.authorize(private(door.claim_code)) == AccessDecision(None, OWNED)
+        assert await access_control.authorize(private(access_control.claim_code)) == AccessDecision(
+            None, OWNED
+        )
 
 
 async def test_a_member_may_claim_and_a_members_message_that_looks_like_a_code_is_one(home):
-    async with opened(home, owners=(), allow=("telegram:9",)) as door:
-        assert await door.authorize(private("ABCD-EFGH-JKMN")) == AccessDecision("member")
-        assert await door.authorize(private("/claim ABCD")) == AccessDecision(None, WRONG_CLAIM)
-        assert await door.authorize(private(door.claim_code)) == AccessDecision(None, OWNED)
+    async with opened(home, owners=(), allow=("telegram:9",)) as access_control:
+        assert await access_control.authorize(private("ABCD-EFGH-JKMN")) == AccessDecision("member")
+        assert await access_control.authorize(private("/claim ABCD")) == AccessDecision(
+            None, WRONG_CLAIM
+        )
+        assert await access_control.authorize(private(access_control.claim_code)) == AccessDecision(
+            None, OWNED
+        )
 
 
 async def test_without_an_owner_a_stranger_is_told_how_the_bot_gets_one(home):
-    async with opened(home, owners=()) as door:
-        told = await door.authorize(private("/start"))
+    async with opened(home, owners=()) as access_control:
+        told = await access_control.authorize(private("/start"))
         assert "claim code" in (told.reply or "")
-        assert await door.approve(code_in(told)) is not None
-        assert await door.authorize(private()) == AccessDecision("member")
-        assert door.claim_code is not None
+        assert await access_control.approve(code_in(told)) is not None
+        assert await access_control.authorize(private()) == AccessDecision("member")
+        assert access_control.claim_code is not None
 
 
 async def test_a_claim_that_cannot_be_recorded_is_refused_and_can_be_made_again(tmp_path):
-    async with opened(tmp_path, owners=()) as door:
+    async with opened(tmp_path, owners=()) as access_control:
         in_the_way = tmp_path / "access.json.new"
         in_the_way.mkdir()
-        claim = private(door.claim_code)
+        claim = private(access_control.claim_code)
         with pytest.raises(BusError, match="could not be recorded"):
-            await door.authorize(claim)
-        assert (await door.overview()).owners == ()
+            await access_control.authorize(claim)
+        assert (await access_control.overview()).owners == ()
         in_the_way.rmdir()
-        assert await door.authorize(claim) == AccessDecision(None, OWNED)
+        assert await access_control.authorize(claim) == AccessDecision(None, OWNED)
 
 
 async def test_an_approval_that_was_refused_at_its_last_step_is_not_there_after_a_restart(
@@ -310,45 +326,45 @@ async def test_an_approval_that_was_refused_at_its_last_step_is_not_there_after_
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         sync(descriptor)
 
-    async with opened(tmp_path) as door:
-        code = code_in(await door.authorize(private()))
+    async with opened(tmp_path) as access_control:
+        code = code_in(await access_control.authorize(private()))
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", refusing)
             with pytest.raises(BusError, match="could not be recorded: the disk does not work"):
-                await door.approve(code)
+                await access_control.approve(code)
     assert not refusals
-    async with opened(tmp_path) as door:
-        assert (await door.authorize(private())).role is None
-        assert await door.approve(code) is not None
-        assert await door.authorize(private()) == AccessDecision("member")
+    async with opened(tmp_path) as access_control:
+        assert (await access_control.authorize(private())).role is None
+        assert await access_control.approve(code) is not None
+        assert await access_control.authorize(private()) == AccessDecision("member")
 
 
 async def test_a_cancelled_approval_is_done_or_not_and_the_door_goes_on(home):
-    async with opened(home) as door:
-        code = code_in(await door.authorize(private()))
+    async with opened(home) as access_control:
+        code = code_in(await access_control.authorize(private()))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(door.approve, code)
+            tasks.start_soon(access_control.approve, code)
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
-        verdict = await door.authorize(private())
-        assert await door.approve(code) is not None
-    async with opened(home) as door:
-        assert await door.authorize(private()) == AccessDecision("member")
+        verdict = await access_control.authorize(private())
+        assert await access_control.approve(code) is not None
+    async with opened(home) as access_control:
+        assert await access_control.authorize(private()) == AccessDecision("member")
     assert verdict in (SILENCE, AccessDecision("member"))
 
 
 async def test_whoever_writes_while_being_let_in_is_not_asked_for_a_code(home):
     verdicts = []
     clock = ManualClock()
-    async with opened(home, clock=clock) as door:
-        code = code_in(await door.authorize(private()))
+    async with opened(home, clock=clock) as access_control:
+        code = code_in(await access_control.authorize(private()))
         clock.advance(60)
 
         async def write() -> None:
-            verdicts.append(await door.authorize(private()))
+            verdicts.append(await access_control.authorize(private()))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(door.approve, code)
+            tasks.start_soon(access_control.approve, code)
             tasks.start_soon(write)
     assert verdicts == [AccessDecision("member")]
 
@@ -381,8 +397,8 @@ async def test_a_damaged_file_is_an_error_that_says_what_to_do_and_is_kept(tmp_p
             pass
     assert path.read_bytes() == content
     path.unlink()
-    async with opened(tmp_path) as door:
-        assert (await door.authorize(private())).role is None
+    async with opened(tmp_path) as access_control:
+        assert (await access_control.authorize(private())).role is None
 
 
 async def test_a_file_that_cannot_be_used_lets_nobody_in(tmp_path):
@@ -397,8 +413,8 @@ async def test_a_file_that_cannot_be_used_lets_nobody_in(tmp_path):
 
 
 async def test_the_file_is_its_owners_alone(tmp_path):
-    async with opened(tmp_path / "home") as door:
-        await door.authorize(private())
+    async with opened(tmp_path / "home") as access_control:
+        await access_control.authorize(private())
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "home").iterdir()}
     assert modes == {"access.json": 0o600, "access.lock": 0o600}
 
@@ -415,9 +431,9 @@ async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch)
 
 async def test_nothing_that_a_stranger_wrote_is_logged(home, caplog):
     caplog.set_level("DEBUG")
-    async with opened(home, owners=()) as door:
+    async with opened(home, owners=()) as access_control:
         for text in ("a secret of mine", "/claim mysecretword", "ABCD-EFGH-JKMN"):
-            code_in_reply = (await door.authorize(private(text))).reply or ""
+            code_in_reply = (await access_control.authorize(private(text))).reply or ""
             assert text not in code_in_reply
     assert "telegram:9" in caplog.text
     assert not any(word in caplog.text for word in ("secret", "Eve", "ABCD"))
@@ -435,10 +451,12 @@ async def test_whoever_was_let_in_is_in_after_a_kill(home):
     inside: list[str] = []
     for first, count in ((1_000, 1), (2_000, 7), (3_000, 20)):
         inside += _killed_after(home, first, count)
-        async with opened(home) as door:
+        async with opened(home) as access_control:
             for user in inside:
-                assert await door.authorize(private(user=user)) == AccessDecision("member")
-            assert (await door.authorize(private(user="5"))).role is None
+                assert await access_control.authorize(private(user=user)) == AccessDecision(
+                    "member"
+                )
+            assert (await access_control.authorize(private(user="5"))).role is None
     assert len(inside) >= 28
 
 
@@ -473,18 +491,28 @@ def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
         told = "nothing"
         async with opened(
             home, clock=clock, owners=owners, allow=("telegram:-100", "discord:2")
-        ) as door:
-            for (_, knock), seconds in knocks:
-                text = None if knock.text is None else knock.text.replace("{told}", told)
-                verdict = await door.authorize(
-                    AccessRequest(knock.address, knock.sender, knock.private, knock.places, text)
+        ) as access_control:
+            for (_, access_request), seconds in knocks:
+                text = (
+                    None
+                    if access_request.text is None
+                    else access_request.text.replace("{told}", told)
+                )
+                verdict = await access_control.authorize(
+                    AccessRequest(
+                        access_request.address,
+                        access_request.sender,
+                        access_request.private,
+                        access_request.places,
+                        text,
+                    )
                 )
                 assert verdict.role is None
                 assert verdict.reply != OWNED
-                assert knock.private or verdict.reply is None
+                assert access_request.private or verdict.reply is None
                 told = verdict.reply.split("pair ")[-1][:9] if verdict.reply else told
                 clock.advance(seconds)
-            listing = await door.overview()
+            listing = await access_control.overview()
         assert (listing.owners, listing.members, listing.chats) == ((), (), ())
         assert len(listing.pending) <= 20
 

@@ -44,9 +44,9 @@ async def opened(url: str, *, owners=("telegram:1",), **how):
     with anyio.fail_after(60):
         async with (
             at(url, **how) as book,
-            open_access_control(book, owners=owners, clock=ManualClock()) as door,
+            open_access_control(book, owners=owners, clock=ManualClock()) as access_control,
         ):
-            yield door
+            yield access_control
 
 
 @asynccontextmanager
@@ -55,8 +55,8 @@ async def two(url: str, **how):
         yield one, other
 
 
-async def code_for(door, user: str) -> str:
-    found = re.search(r"pair (\S+)", (await door.authorize(private(user))).reply or "")
+async def code_for(access_control, user: str) -> str:
+    found = re.search(r"pair (\S+)", (await access_control.authorize(private(user))).reply or "")
     assert found is not None
     return found[1]
 
@@ -77,15 +77,18 @@ async def test_whom_one_process_lets_in_is_in_everywhere_at_once_and_out_at_once
 async def test_two_doors_that_let_people_in_at_once_lose_nobody(url):
     users = [str(number) for number in range(100, 120)]
     async with two(url) as doors, anyio.create_task_group() as tasks:
-        for door in doors:
-            for user in users[doors.index(door) :: 2]:
+        for access_control in doors:
+            for user in users[doors.index(access_control) :: 2]:
 
-                async def let_in(door=door, user=user) -> None:
-                    assert await door.approve(await code_for(door, user)) is not None
+                async def let_in(access_control=access_control, user=user) -> None:
+                    assert (
+                        await access_control.approve(await code_for(access_control, user))
+                        is not None
+                    )
 
                 tasks.start_soon(let_in)
-    async with opened(url) as door:
-        assert sorted(one.place for one in (await door.overview()).members) == [
+    async with opened(url) as access_control:
+        assert sorted(one.place for one in (await access_control.overview()).members) == [
             f"telegram:{user}" for user in users
         ]
 
@@ -94,8 +97,8 @@ async def test_a_code_that_is_approved_in_two_processes_lets_in_once(url):
     async with two(url) as (one, other):
         code, paired = await code_for(one, "9"), []
 
-        async def approve(door) -> None:
-            paired.append(await door.approve(code))
+        async def approve(access_control) -> None:
+            paired.append(await access_control.approve(code))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(approve, one)
@@ -122,8 +125,8 @@ async def test_of_two_who_claim_in_two_processes_at_once_one_wins(url):
     async with two(url, owners=()) as doors:
         code = doors[0].claim_code
 
-        async def claim(door, user: str) -> None:
-            if (await door.authorize(private(user, code))).reply == OWNED:
+        async def claim(access_control, user: str) -> None:
+            if (await access_control.authorize(private(user, code))).reply == OWNED:
                 won.append(f"telegram:{user}")
 
         async with anyio.create_task_group() as tasks:
@@ -144,10 +147,10 @@ async def test_two_processes_that_let_people_in_lose_nobody_though_both_are_kill
             return inside
 
     inside = await anyio.to_thread.run_sync(both)
-    async with opened(url) as door:
+    async with opened(url) as access_control:
         for user in inside:
-            assert await door.authorize(private(user)) == AccessDecision("member")
-        assert (await door.authorize(private("5"))).role is None
+            assert await access_control.authorize(private(user)) == AccessDecision("member")
+        assert (await access_control.authorize(private("5"))).role is None
     assert {user[0] for user in inside} == {"1", "2"}
 
 
@@ -157,15 +160,15 @@ async def test_a_damaged_roster_lets_nobody_in_and_is_not_written_over(url):
             sql = "update tapebot.roster set content = %s, version = version || '.'"
             connection.execute(sql, [content])
 
-    async with opened(url) as door:
+    async with opened(url) as access_control:
         await anyio.to_thread.run_sync(write, b'{"version": 1, "people": [')
         with pytest.raises(BusError, match="nobody is let in"):
-            await door.authorize(private("1"))
+            await access_control.authorize(private("1"))
         with pytest.raises(SettingsError, match="is damaged or gone"):
             async with opened(url):
                 pass
         await anyio.to_thread.run_sync(write, encode(AccessList()))
-        assert await door.authorize(private("1")) == AccessDecision("owner")
+        assert await access_control.authorize(private("1")) == AccessDecision("owner")
 
 
 @pytest.mark.slow
@@ -175,9 +178,9 @@ async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_ar
     try:
         url = server.create()
         await anyio.to_thread.run_sync(_migrated, url)
-        async with opened(url, patience=0.5) as door:
-            code = await code_for(door, "9")
-            await door.approve(code)
+        async with opened(url, patience=0.5) as access_control:
+            code = await code_for(access_control, "9")
+            await access_control.approve(code)
             await anyio.to_thread.run_sync(server.stop, "immediate")
             refused = []
 
@@ -190,21 +193,21 @@ async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_ar
 
             async with anyio.create_task_group() as tasks:
                 for user in ("1", "9", "5"):
-                    tasks.start_soon(refuse, door.authorize(private(user)))
-                tasks.start_soon(refuse, door.approve(code))
+                    tasks.start_soon(refuse, access_control.authorize(private(user)))
+                tasks.start_soon(refuse, access_control.approve(code))
             assert len(refused) == 4
             await anyio.to_thread.run_sync(server.start)
-            assert await admitted(door, private("9")) == AccessDecision("member")
+            assert await admitted(access_control, private("9")) == AccessDecision("member")
     finally:
         await anyio.to_thread.run_sync(server.close)
 
 
-async def admitted(door, knock: AccessRequest) -> AccessDecision:
+async def admitted(access_control, access_request: AccessRequest) -> AccessDecision:
     """Knock until the roster can be looked up: the door connects anew in its own time."""
 
     async def verdict() -> AccessDecision | None:
         with suppress(BusError):
-            return await door.authorize(knock)
+            return await access_control.authorize(access_request)
         return None
 
     return await until(verdict, every=0.05)

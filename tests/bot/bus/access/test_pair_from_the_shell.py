@@ -34,8 +34,8 @@ async def shell(*arguments: str) -> int:
         return await anyio.to_thread.run_sync(lambda: main(["pair", *arguments]))
 
 
-async def code_of(door) -> str:
-    found = re.search(r"pair (\S+)", (await door.authorize(STRANGER)).reply or "")
+async def code_of(access_control) -> str:
+    found = re.search(r"pair (\S+)", (await access_control.authorize(STRANGER)).reply or "")
     assert found is not None
     return found[1]
 
@@ -46,25 +46,28 @@ async def test_a_running_bot_lets_in_whom_the_shell_approves_and_tells_them(home
     async def tell(address: Address, _: str) -> None:
         told.append(address.session)
 
-    async with open_access_control(home, tell=tell) as door, anyio.create_task_group() as tasks:
-        await tasks.start(serve_control, home, {"pair": door.handle})
-        code = await code_of(door)
+    async with (
+        open_access_control(home, tell=tell) as access_control,
+        anyio.create_task_group() as tasks,
+    ):
+        await tasks.start(serve_control, home, {"pair": access_control.handle})
+        code = await code_of(access_control)
         assert await shell() == 0
         assert "`telegram:9` `Eve`, asked just now" in capsys.readouterr().out
         assert await shell(code) == 0
         assert "and was told so" in capsys.readouterr().out
-        assert await door.authorize(STRANGER) == AccessDecision("member")
+        assert await access_control.authorize(STRANGER) == AccessDecision("member")
         tasks.cancel_scope.cancel()
     assert told == ["telegram:9"]
 
 
 async def test_without_a_bot_the_shell_lets_in_by_itself(home, capsys):
-    async with open_access_control(home) as door:
-        code = await code_of(door)
+    async with open_access_control(home) as access_control:
+        code = await code_of(access_control)
     assert await shell(code) == 0
     assert "tell them yourself" in capsys.readouterr().out
-    async with open_access_control(home) as door:
-        assert await door.authorize(STRANGER) == AccessDecision("member")
+    async with open_access_control(home) as access_control:
+        assert await access_control.authorize(STRANGER) == AccessDecision("member")
 
 
 async def test_a_code_that_nobody_has_is_an_error(home, capsys):
@@ -80,11 +83,11 @@ async def test_looking_makes_nothing_and_shows_the_settings(home, capsys, monkey
 
 
 async def test_a_bot_that_cannot_be_asked_is_told_apart_from_none(home, capsys):
-    async with open_access_control(home) as door:
-        code = await code_of(door)
+    async with open_access_control(home) as access_control:
+        code = await code_of(access_control)
         assert await shell(code) == 1
         assert "in use by another tapebot" in capsys.readouterr().err
-        assert (await door.overview()).members == ()
+        assert (await access_control.overview()).members == ()
 
 
 async def test_a_damaged_file_is_told_with_what_to_do(home, capsys):
@@ -97,8 +100,8 @@ async def test_a_damaged_file_is_told_with_what_to_do(home, capsys):
 
 
 async def test_a_file_of_another_user_is_not_taken_over(home, capsys, monkeypatch):
-    async with open_access_control(home) as door:
-        code = await code_of(door)
+    async with open_access_control(home) as access_control:
+        code = await code_of(access_control)
     before = (home / "access.json").read_bytes()
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
     assert await shell(code) == 2
@@ -116,8 +119,8 @@ async def test_in_a_home_of_another_user_nothing_is_made(home, capsys, monkeypat
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
 async def test_a_lock_of_another_user_is_not_taken_over(home, capsys):
-    async with open_access_control(home) as door:
-        code = await code_of(door)
+    async with open_access_control(home) as access_control:
+        code = await code_of(access_control)
     lock = home / "access.lock"
     lock.touch()
     os.chown(lock, 12_345, -1)

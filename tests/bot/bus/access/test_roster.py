@@ -57,18 +57,18 @@ def group(user="9", *, chat="-100", places=None, channel="telegram"):
     )
 
 
-@pytest.mark.parametrize("knock", [private(), group()])
-def test_an_empty_allowlist_lets_nobody_in(knock):
-    assert role_of(AccessList(), NOBODY, knock) is None
+@pytest.mark.parametrize("access_request", [private(), group()])
+def test_an_empty_allowlist_lets_nobody_in(access_request):
+    assert role_of(AccessList(), NOBODY, access_request) is None
 
 
 @pytest.mark.parametrize("named", [ConfiguredAccess(owners=frozenset({"telegram:9"})), NOBODY])
 def test_an_owner_may_everywhere(named):
-    roster = (
+    access_list = (
         AccessList() if named.owners else with_owner(AccessList(), "telegram:9", "Ada", START_TIME)
     )
-    assert role_of(roster, named, private()) == "owner"
-    assert role_of(roster, named, group()) == "owner"
+    assert role_of(access_list, named, private()) == "owner"
+    assert role_of(access_list, named, group()) == "owner"
 
 
 def test_a_member_may_in_private_and_where_everybody_may_and_nowhere_else():
@@ -81,14 +81,14 @@ def test_a_member_may_in_private_and_where_everybody_may_and_nowhere_else():
 @pytest.mark.parametrize("place", ["discord:5", "discord:6", "discord:7"])
 def test_a_thread_is_allowed_by_itself_its_channel_and_its_server(place):
     named = ConfiguredAccess(allow=frozenset({place}))
-    knock = group(channel="discord", chat="5", places=("5", "6", "7"))
-    assert role_of(AccessList(), named, knock) == "member"
+    access_request = group(channel="discord", chat="5", places=("5", "6", "7"))
+    assert role_of(AccessList(), named, access_request) == "member"
 
 
 def test_whoever_may_in_a_group_may_not_in_private():
-    roster = with_chat(AccessList(), "telegram:-100", START_TIME)
-    assert role_of(roster, NOBODY, group()) == "member"
-    assert role_of(roster, NOBODY, private()) is None
+    access_list = with_chat(AccessList(), "telegram:-100", START_TIME)
+    assert role_of(access_list, NOBODY, group()) == "member"
+    assert role_of(access_list, NOBODY, private()) is None
 
 
 def test_an_allowed_chat_of_one_platform_allows_none_of_another():
@@ -105,9 +105,9 @@ def test_two_bots_of_one_platform_know_the_same_people():
 @pytest.mark.parametrize("identifier", ["", " 9", "9 ", "9,1", "*", "a" * 65, "9\n", "9:1"])
 def test_an_id_that_is_none_is_nobody(identifier):
     assert place_of("telegram", identifier) is None
-    knock = replace(private(), sender=Sender(identifier, "Eve"))
-    assert role_of(AccessList(), OWNED, knock) is None
-    assert add_request(AccessList(), knock, START_TIME, CODE) == (AccessList(), None)
+    access_request = replace(private(), sender=Sender(identifier, "Eve"))
+    assert role_of(AccessList(), OWNED, access_request) is None
+    assert add_request(AccessList(), access_request, START_TIME, CODE) == (AccessList(), None)
 
 
 def test_a_name_lets_nobody_in():
@@ -116,111 +116,117 @@ def test_a_name_lets_nobody_in():
 
 
 def test_a_stranger_gets_a_code_once_and_again_only_after_a_minute():
-    roster, request = add_request(AccessList(), private(), START_TIME, CODE)
+    access_list, request = add_request(AccessList(), private(), START_TIME, CODE)
     assert request is not None
     assert request.code == CODE
-    assert add_request(roster, private(), START_TIME + CODE_RESEND_INTERVAL / 2, "other") == (
-        roster,
+    assert add_request(access_list, private(), START_TIME + CODE_RESEND_INTERVAL / 2, "other") == (
+        access_list,
         None,
     )
-    _, again = add_request(roster, private(), START_TIME + CODE_RESEND_INTERVAL, "other")
+    _, again = add_request(access_list, private(), START_TIME + CODE_RESEND_INTERVAL, "other")
     assert again is not None
     assert again.code == CODE
 
 
 def test_a_stranger_gets_three_codes_an_hour_and_no_more():
-    roster, codes, minutes = AccessList(), [], range(180)
+    access_list, codes, minutes = AccessList(), [], range(180)
     for minute in minutes:
-        roster, request = add_request(
-            roster, private(), START_TIME + timedelta(minutes=minute), f"code{minute}"
+        access_list, request = add_request(
+            access_list, private(), START_TIME + timedelta(minutes=minute), f"code{minute}"
         )
         codes += [] if request is None or request.code in codes else [request.code]
     assert codes == [f"code{n}" for n in (0, 10, 20, 60, 70, 80, 120, 130, 140)]
-    assert len(roster.requests) <= MOST_CODES
+    assert len(access_list.requests) <= MOST_CODES
 
 
 def test_no_crowd_of_strangers_makes_the_list_grow():
-    roster = AccessList()
+    access_list = AccessList()
     for number in range(500):
-        roster, _ = add_request(roster, private(str(number)), START_TIME, f"code{number}")
-    assert len(roster.requests) == MOST_PENDING
+        access_list, _ = add_request(access_list, private(str(number)), START_TIME, f"code{number}")
+    assert len(access_list.requests) == MOST_PENDING
     later = START_TIME + PAIRING_CODE_LIFETIME
-    roster, request = add_request(roster, private("late"), later, "fresh")
+    access_list, request = add_request(access_list, private("late"), later, "fresh")
     assert request is not None
-    assert roster.pending(later) == [request]
+    assert access_list.pending(later) == [request]
 
 
 def test_a_code_is_good_for_ten_minutes_and_for_whom_it_was_made():
-    roster, _ = add_request(AccessList(), private(), START_TIME, CODE)
-    assert approve(roster, CODE, START_TIME + PAIRING_CODE_LIFETIME) is None
-    assert approve(roster, "ABCD-2346", START_TIME) is None
-    found = approve(roster, "abcd2345", START_TIME + PAIRING_CODE_LIFETIME - timedelta(seconds=1))
+    access_list, _ = add_request(AccessList(), private(), START_TIME, CODE)
+    assert approve(access_list, CODE, START_TIME + PAIRING_CODE_LIFETIME) is None
+    assert approve(access_list, "ABCD-2346", START_TIME) is None
+    found = approve(
+        access_list, "abcd2345", START_TIME + PAIRING_CODE_LIFETIME - timedelta(seconds=1)
+    )
     assert found is not None
     assert role_of(found[0], NOBODY, private()) == "member"
     assert role_of(found[0], NOBODY, private("8")) is None
 
 
 def test_a_clock_that_is_put_back_makes_no_code_good_for_longer():
-    roster, _ = add_request(AccessList(), private(), START_TIME, CODE)
-    assert approve(roster, CODE, START_TIME - PAIRING_CODE_LIFETIME) is None
+    access_list, _ = add_request(AccessList(), private(), START_TIME, CODE)
+    assert approve(access_list, CODE, START_TIME - PAIRING_CODE_LIFETIME) is None
 
 
 def test_approving_again_changes_nothing_and_does_not_bring_back_whom_one_removed():
-    roster, _ = add_request(AccessList(), private(), START_TIME, CODE)
-    roster, request = approve(roster, CODE, START_TIME) or (None, None)
-    assert roster is not None
-    assert roster.pending(START_TIME) == []
-    assert approve(roster, CODE, START_TIME) == (roster, request)
-    roster, removal = without(roster, OWNED, "telegram:9")
+    access_list, _ = add_request(AccessList(), private(), START_TIME, CODE)
+    access_list, request = approve(access_list, CODE, START_TIME) or (None, None)
+    assert access_list is not None
+    assert access_list.pending(START_TIME) == []
+    assert approve(access_list, CODE, START_TIME) == (access_list, request)
+    access_list, removal = without(access_list, OWNED, "telegram:9")
     assert removal == "removed"
-    assert approve(roster, CODE, START_TIME) is None
+    assert approve(access_list, CODE, START_TIME) is None
 
 
 def test_whoever_claims_the_bot_no_longer_waits_to_be_let_in():
-    roster, _ = add_request(AccessList(), private(), START_TIME, CODE)
-    roster, _ = add_request(roster, private("8"), START_TIME, "other")
-    assert [one.person for one in with_owner(roster, "telegram:9", "Ada", START_TIME).requests] == [
-        "telegram:8"
-    ]
+    access_list, _ = add_request(AccessList(), private(), START_TIME, CODE)
+    access_list, _ = add_request(access_list, private("8"), START_TIME, "other")
+    assert [
+        one.person for one in with_owner(access_list, "telegram:9", "Ada", START_TIME).requests
+    ] == ["telegram:8"]
 
 
 def test_an_owner_whose_old_code_is_approved_stays_the_owner():
-    roster, request = add_request(AccessList(), private(), START_TIME, CODE)
-    roster = replace(with_owner(roster, "telegram:9", "Ada", START_TIME), requests=(request,))
-    roster, _ = approve(roster, CODE, START_TIME) or (None, None)
-    assert role_of(roster, NOBODY, private()) == "owner"
+    access_list, request = add_request(AccessList(), private(), START_TIME, CODE)
+    access_list = replace(
+        with_owner(access_list, "telegram:9", "Ada", START_TIME), requests=(request,)
+    )
+    access_list, _ = approve(access_list, CODE, START_TIME) or (None, None)
+    assert role_of(access_list, NOBODY, private()) == "owner"
 
 
 def test_the_last_owner_and_whom_the_settings_name_cannot_be_removed():
     named = ConfiguredAccess(owners=frozenset({"telegram:1"}), allow=frozenset({"telegram:2"}))
-    roster = with_owner(AccessList(), "telegram:9", "Ada", START_TIME)
-    assert without(roster, named, "telegram:1") == (roster, "owners")
-    assert without(roster, named, "telegram:2") == (roster, "allow")
-    assert without(roster, NOBODY, "telegram:9") == (roster, "last owner")
-    assert without(roster, named, "telegram:9") == (AccessList(), "removed")
+    access_list = with_owner(AccessList(), "telegram:9", "Ada", START_TIME)
+    assert without(access_list, named, "telegram:1") == (access_list, "owners")
+    assert without(access_list, named, "telegram:2") == (access_list, "allow")
+    assert without(access_list, NOBODY, "telegram:9") == (access_list, "last owner")
+    assert without(access_list, named, "telegram:9") == (AccessList(), "removed")
     assert without(AccessList(), named, "telegram:5") == (AccessList(), "unknown")
 
 
 def test_a_listing_shows_no_code_and_no_name_that_steers():
     name = "Eve`\n- `telegram:1`\u202e**"
-    roster, _ = add_request(AccessList(), private(name=name), START_TIME, CODE)
-    text = AccessOverview.of(roster, OWNED, START_TIME + timedelta(minutes=3)).text()
+    access_list, _ = add_request(AccessList(), private(name=name), START_TIME, CODE)
+    text = AccessOverview.of(access_list, OWNED, START_TIME + timedelta(minutes=3)).text()
     assert "ABCD" not in text
     assert "- `telegram:9` `Eve- telegram:1**`, asked 3 minutes ago" in text
     assert len(shown_name("x" * 1000)) == 64
 
 
 def test_a_full_list_of_those_who_wait_says_that_others_get_no_answer():
-    roster = AccessList()
+    access_list = AccessList()
     for number in range(MOST_PENDING):
-        full = "which is the most at once" in AccessOverview.of(roster, OWNED, START_TIME).text()
+        full = (
+            "which is the most at once" in AccessOverview.of(access_list, OWNED, START_TIME).text()
+        )
         assert not full
-        roster, _ = add_request(roster, private(str(number)), START_TIME, f"code{number}")
-    text = AccessOverview.of(roster, OWNED, START_TIME).text()
+        access_list, _ = add_request(access_list, private(str(number)), START_TIME, f"code{number}")
+    text = AccessOverview.of(access_list, OWNED, START_TIME).text()
     assert f"- {MOST_PENDING} wait, which is the most at once: whoever else asks gets no" in text
     assert (
         "most at once"
-        not in AccessOverview.of(roster, OWNED, START_TIME + PAIRING_CODE_LIFETIME).text()
+        not in AccessOverview.of(access_list, OWNED, START_TIME + PAIRING_CODE_LIFETIME).text()
     )
 
 
