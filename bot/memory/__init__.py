@@ -1,1 +1,1 @@
-"""Memory: folds over tapes, and the operations that change them."""
+"""Memory: session and scope state folded from tapes, recall, and the services that change it."""

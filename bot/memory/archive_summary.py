@@ -1,4 +1,4 @@
-"""What was written of a session's memory into one file. Pure."""
+"""Summary of an archive file of a session's memory. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSummary:
-    """An archive of a session's memory.
+    """Contents of an archive of a session's memory.
 
     Attributes:
-        path: The file.
-        size: Its bytes.
-        facts: Facts believed that are in it.
-        history: Pieces of history.
-        notes: Days with notes.
-        messages: Messages of the conversation, both sides'.
+        path: Path of the file.
+        size: Size in bytes.
+        facts: Number of active facts.
+        history: Number of history entries.
+        notes: Number of days with notes.
+        messages: Number of messages, by both sides.
     """
 
     path: Path

@@ -1,9 +1,9 @@
-"""What came with a message beside its text, as the tape has it: in words, and what it costs. Pure.
+"""Read attachments from an entry's meta, describe them in text, and estimate their tokens. Pure.
 
-Rule 1: a file's description is the last thing of its message, and the same for ever.
-Rule 2: what a file says is quoted: it is never the person's own words. Only a voice message's text
-    is, and that stands in the message itself.
-Rule 3: a description is one line, whatever a file is called; damage on the tape is passed over.
+Rule 1: a file's description follows its message's text, and never changes.
+Rule 2: a file's content is quoted; it is never the person's own words. Only a voice message's
+    transcript is, and that is in the message's text.
+Rule 3: a description is one line, whatever the file's name; malformed records are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.llm.base import estimate_tokens
 from bot.memory.prompt_escaping import escape_message, quote_block, replace_lone_surrogates
 
 IMAGE_TOKENS = 1_000
-"""About what an image costs a model that sees it."""
+"""Estimated tokens of an image for a model that sees it."""
 
 _KINDS = frozenset({"image", "voice", "audio", "video", "document"})
 _NOT_IN_NAMES = re.compile(r"[<>\[\];:\x00-\x1f\x7f\u2028\u2029]+")
@@ -27,16 +27,16 @@ _LONGEST_NOTE = 300
 
 @dataclass(frozen=True, slots=True)
 class EntryAttachment:
-    """A file of a message; the fields are those of ``bot.bus.Attachment``.
+    """A file of a message; the fields are those of ``bot.bus.messages.Attachment``.
 
     Attributes:
         kind: ``image``, ``voice``, ``audio``, ``video`` or ``document``.
-        name: On one line, without the signs that mark a speaker or a block.
-        mime: Its media type.
-        size: Bytes; 0 where unknown.
-        blob: Its name in the blob store; None where it was not kept.
-        text: What it says; None where that is not known.
-        note: Why it was not kept or not read.
+        name: Display name on one line, without characters that mark a speaker or block.
+        mime: Media type.
+        size: Size in bytes; 0 if unknown.
+        blob: Name in the blob store; None if the file was not kept.
+        text: Extracted text or transcript; None if there is none.
+        note: Why the file was not kept or not read.
     """
 
     kind: str
@@ -49,17 +49,17 @@ class EntryAttachment:
 
     @property
     def is_viewable_image(self) -> bool:
-        """Whether it is an image that a model could be shown."""
+        """Whether it is an image that can be shown to a model."""
         return self.kind == "image" and self.blob is not None and self.note is None
 
     @property
     def third_party_text(self) -> str:
-        """What it says, where that is not the person's own words; empty where nothing is known."""
+        """Text of the file that is not the person's own words; empty for voice messages."""
         return "" if self.kind == "voice" or self.text is None else self.text.strip()
 
 
 def attachments_in(meta: Mapping[str, Any]) -> tuple[EntryAttachment, ...]:
-    """Return the files that an entry's meta names."""
+    """Return the files in an entry's meta."""
     given = meta.get("attachments")
     return tuple(map(_attached, filter(_is_one, given))) if isinstance(given, list) else ()
 
@@ -70,12 +70,12 @@ def describe_attachments(
     *,
     excerpt: int | None = None,
 ) -> str:
-    """Return the files of a message as lines behind its text; empty where it has none.
+    """Return lines that describe a message's files; empty if it has none.
 
     Args:
-        meta: The entry's.
-        remarks: Words that are added to the description of the file at this place.
-        excerpt: The most characters quoted of each; None quotes all that was read.
+        meta: Meta of the entry.
+        remarks: Words to add to a file's description, by position.
+        excerpt: Most characters to quote of each file; None for no limit.
     """
     parts = []
     for place, one in enumerate(attachments_in(meta)):
@@ -87,7 +87,7 @@ def describe_attachments(
 
 
 def attachment_tokens(meta: Mapping[str, Any]) -> int:
-    """Return an estimate of what a message's files cost in a prompt."""
+    """Return the estimated tokens of a message's files in a prompt."""
     files = attachments_in(meta)
     if not files:
         return 0
@@ -123,10 +123,10 @@ def _attached(given: Mapping[str, Any]) -> EntryAttachment:
 
 
 def display_file_name(name: str) -> str:
-    """Return a file's name as it may stand in a prompt: one line, not long, no brackets."""
+    """Return a file's name for a prompt: one line, shortened, without brackets."""
     plain = " ".join(_NOT_IN_NAMES.sub(" ", name).split())
     if len(plain) > _LONGEST_NAME:
-        # The end says what kind of file it is.
+        # Keeps the end, which has the extension.
         plain = f"{plain[: _LONGEST_NAME - 11]}…{plain[-10:]}"
     return plain or "file"
 
@@ -136,7 +136,7 @@ def _is_one(given: object) -> bool:
 
 
 def one_line(text: str, longest: int) -> str:
-    """Return a text on one line, cut to so many characters."""
+    """Return a text on one line, shortened to ``longest`` characters."""
     plain = " ".join(text.split())
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
 

@@ -1,19 +1,20 @@
-"""Which entries of a tape the next view is made of. Pure.
+"""Fold a tape into the entries that are in the model's view, and count unconsolidated messages.
+Pure.
 
-Rule 1: a boundary anchor begins the window anew; entries from its ``keep_from`` on stay in it.
-Rule 2: ``memory/consolidated`` begins it after ``through``; where that anchor stands is no matter.
-Rule 3: past the bounds (messages, tokens) it is cut to at most half of them. Cuts are made only when
-    a turn begins, and only where a user's turn begins, so that the prompt keeps its prefix in
+Rule 1: a boundary anchor starts a new window; entries from its ``keep_from`` on stay in view.
+Rule 2: ``memory/consolidated`` starts it after ``through``, wherever that anchor is on the tape.
+Rule 3: a window over its limits (messages, tokens) is cut to at most half of them. Cuts happen only
+    when a turn starts, and only before a user's turn, so that the prompt keeps its prefix in
     between.
-Rule 4: a message that arrived during a turn (``queued``) stands where a turn took it in
+Rule 4: a message that arrived during a turn (``queued``) is placed where a turn took it in
     (``joined``), not where it arrived.
-Rule 5: what was only overheard in a group waits like a queued message, but for no turn: the next one
-    takes the newest of it in, and what that passes over is never in view.
-Rule 6: an edit whose turn had not ended (``replaces``) is in view in the edited message's place.
-Rule 7: what belongs to another problem than the one that is worked on is not in view; where a boundary
-    goes back to a problem, the newest of its messages come back, before all else.
-Rule 8: a child session (``session/fork``) answers nothing that its parent was asked.
-Rule 9: everything else is bookkeeping and is not in the window.
+Rule 5: an overheard group message waits like a queued one. The next turn takes in the newest of
+    them; the others never come into view.
+Rule 6: an edit whose turn had not ended (``replaces``) takes the place of the edited message.
+Rule 7: entries of other problems than the active one are not in view. On a switch back to a
+    problem, its newest messages return, at the start of the view.
+Rule 8: a child session (``session/fork``) answers none of its parent's messages.
+Rule 9: all other entries are bookkeeping and not in the window.
 """
 
 from __future__ import annotations
@@ -38,23 +39,24 @@ from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_FORK, TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 MAX_OVERHEARD = 200
-"""Overheard messages that wait for a turn at most; older ones are passed over."""
+"""Limit on waiting overheard messages; older ones are dropped."""
 
 _GAP = 32
 _SHARE = 4
-"""Of the bounds of a view, the part that comes back with a problem."""
+"""Divisor of a window's limits, which gives those of the entries that return with a problem."""
 _NEAR = 512
 
 
 def visible_entries(
     entries: Sequence[TapeEntry], window: WindowFold, after: Sequence[TapeEntry] = ()
 ) -> list[TapeEntry]:
-    """Return a range of a tape without what no turn took in, edits in their places.
+    """Return the visible entries of a range: without messages no turn took in, and with edits
+    applied.
 
     Args:
         entries: The range.
-        window: Knows of turns that took in what is in the range, and of edits, after its end.
-        after: What follows the range and may be out of view by now: it tells of both, too.
+        window: Knows later turns that took in messages of the range, and later edits.
+        after: Entries after the range that may be out of view by now, for the same purpose.
     """
     joined = {i for entry in (*entries, *after, *window.entries) for i in joined_message_ids(entry)}
     edits = {old: one for one in (*entries, *after) if (old := replaced_entry_id(one)) is not None}
@@ -67,7 +69,7 @@ def visible_entries(
 
 
 def _opens(spoken: Sequence[TapeEntry], place: int) -> bool:
-    """True where a turn begins among entries in view order, also one that took in what had waited."""
+    """Say whether a turn begins here, among entries in view order, including one with queued messages."""
     entry = spoken[place]
     if starts_turn(entry):
         return True
@@ -76,18 +78,18 @@ def _opens(spoken: Sequence[TapeEntry], place: int) -> bool:
 
 
 def _role(message: TapeEntry) -> str | None:
-    """Return who said a message; None for all else."""
+    """Return the role of a message; None for any other entry."""
     return message.payload.get("role") if message.kind == "message" else None
 
 
 @dataclass(frozen=True, slots=True)
 class ResumedEntries:
-    """What comes back into view when a problem is worked on again.
+    """Entries that return to view when a problem becomes active again.
 
     Attributes:
-        ids: Of entries, in view order.
-        messages: How many of them are messages.
-        tokens: What they cost, as estimated.
+        ids: Entry ids in view order.
+        messages: Number of messages among them.
+        tokens: Estimated tokens of all.
     """
 
     ids: tuple[int, ...] = ()
@@ -96,14 +98,14 @@ class ResumedEntries:
 
     @classmethod
     def of_entries(cls, entries: Sequence[TapeEntry]) -> ResumedEntries:
-        """Return the same for entries."""
+        """Count entries for resumption."""
         messages = sum(entry.kind == "message" for entry in entries)
         tokens = sum(entry_tokens(entry) for entry in entries)
         return cls(tuple(entry.id for entry in entries), messages, tokens)
 
     @classmethod
     def from_json(cls, record: object) -> ResumedEntries:
-        """Return what JSON tells; nothing where it tells of nothing."""
+        """Read it from JSON; return an empty one if the record is malformed."""
         if not isinstance(record, dict) or not isinstance(ids := record.get("ids"), list):
             return NO_RESUMED_ENTRIES
         messages, tokens = record.get("messages"), record.get("tokens")
@@ -121,13 +123,13 @@ NO_RESUMED_ENTRIES = ResumedEntries()
 
 @dataclass(frozen=True, slots=True)
 class WindowPosition:
-    """Where a window stands; enough to build it again.
+    """Position of a window, from which it can be rebuilt.
 
     Attributes:
-        cut: The first id that is in it.
-        reads_from: The first id that must be read: a queued message may stand before the cut.
-        unconsolidated: Messages after the cursor.
-        unconsolidated_tokens: What they cost.
+        cut: First id in view.
+        reads_from: First id to read, because a queued message may precede the cut.
+        unconsolidated: Number of messages not yet consolidated.
+        unconsolidated_tokens: Estimated tokens of those.
     """
 
     cut: int
@@ -138,24 +140,24 @@ class WindowPosition:
 
 @dataclass(slots=True)
 class WindowFold:
-    """Entries in view, and what waits to be consolidated.
+    """The entries in view, and counts of what is not yet consolidated.
 
     Attributes:
-        max_messages: Bound on messages in view.
-        max_tokens: Bound on their estimated tokens.
-        entries: In view order, with the events at which queued messages join.
-        queued: Messages by id that join at such an event, or still wait.
-        edits: Edits by the id of the message in whose place they are in view.
-        first_id: The first id in view.
-        consolidated_through: The last id that has been consolidated.
-        unconsolidated: Messages after the cursor.
-        unconsolidated_tokens: What they cost.
-        overheard_discarded_at: Id of the last entry that passed over what was overheard; 0 where that is so long ago
-            that nothing before it is read again.
-        parent_discarded_at: The same of the last entry that left behind what the parent was asked.
-        problem: The problem that is worked on.
-        resume_plan: What comes back into view with that problem, as its boundary says.
-        resumed: The entries of that, once they were read.
+        max_messages: Limit on messages in view.
+        max_tokens: Limit on their estimated tokens.
+        entries: Entries in tape order, with the events at which queued messages join.
+        queued: Queued and overheard messages by id, joined or still waiting.
+        edits: Edits by the id of the message that they replace.
+        first_id: First id in view.
+        consolidated_through: Last id that was consolidated.
+        unconsolidated: Number of messages not yet consolidated.
+        unconsolidated_tokens: Estimated tokens of those.
+        overheard_discarded_at: Id of the last entry that dropped overheard messages; 0 if that is
+            too far back to be read again.
+        parent_discarded_at: Likewise, of the last entry that dropped a parent's waiting messages.
+        problem: Id of the active problem.
+        resume_plan: What returns to view with that problem, as its boundary says.
+        resumed: The returned entries, once they were read.
     """
 
     max_messages: int
@@ -176,9 +178,9 @@ class WindowFold:
     resumed: list[TapeEntry] = field(default_factory=list)
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         if entry.is_reset:
-            # Nothing of what was before comes back, and nothing of it is consolidated.
+            # Nothing before a reset returns, and nothing of it gets consolidated.
             fresh = WindowFold(
                 self.max_messages, self.max_tokens, first_id=entry.id, consolidated_through=entry.id
             )
@@ -189,9 +191,9 @@ class WindowFold:
         elif entry.is_boundary:
             keep = entry.data.get("keep_from")
             if self.first_id == 1:
-                # Where a tape begins as a copy of another's, the switch itself may not be on it.
+                # A tape that starts as a copy of another may lack the switch itself.
                 self.problem = problem_of(entry)
-            # What an earlier cut dropped does not come back, so neither does its place.
+            # Entries dropped by an earlier cut do not return.
             self._drop_before(max(keep, self.first_id) if type(keep) is int else entry.id)
             self._switch(entry)
         elif entry.name == MEMORY_CONSOLIDATED and entry.kind == "anchor":
@@ -205,10 +207,10 @@ class WindowFold:
             self._forget_marks()
 
     def conversation(self, entries: Sequence[TapeEntry] | None = None) -> list[TapeEntry]:
-        """Return what is in view in view order, queued messages where they joined.
+        """Return the conversation in view order, with queued messages where they joined.
 
         Args:
-            entries: A part of ``entries``; by default all.
+            entries: A part of ``self.entries``; by default all, preceded by resumed entries.
         """
         found: list[TapeEntry] = list(self.resumed) if entries is None else []
         for entry in self.entries if entries is None else entries:
@@ -218,7 +220,7 @@ class WindowFold:
         return found
 
     def without_messages(self, aside: Collection[int]) -> WindowFold:
-        """Return the same without some messages, to be looked at and not to be changed."""
+        """Return a copy without some messages, for reading only."""
         return replace(
             self,
             entries=[entry for entry in self.entries if entry.id not in aside],
@@ -227,7 +229,7 @@ class WindowFold:
         )
 
     def entries_to_resume(self) -> ResumedEntries:
-        """Return what would come back of the problem that is worked on: its newest whole turns."""
+        """Return what would return with the active problem later: its newest whole turns."""
         spoken = self.conversation()
         first = len(spoken)
         messages = tokens = 0
@@ -241,22 +243,22 @@ class WindowFold:
         return ResumedEntries.of_entries(spoken[first:])
 
     def add_resumed(self, entries: Iterable[TapeEntry]) -> None:
-        """Take in the entries that come back with a problem, as they were read from the tape."""
+        """Add the entries that return with a problem, after reading them from the tape."""
         found = {entry.id: entry for entry in entries}
         known = [found[one] for one in self.resume_plan.ids if one in found]
-        # A tape that somebody else wrote may name anything: one problem's words stay with it.
+        # An imported tape may name any entries; only those of the same problem count.
         known = [
             one
             for one in known
             if one.kind in CONVERSATION_KINDS and problem_of(one) == self.problem
         ]
-        # What was edited while another problem was worked on stands there in its new words.
+        # A message edited while another problem was active appears in its new version.
         edits = {old: entry for entry in known if (old := replaced_entry_id(entry)) in found}
         placed = [entry for entry in known if replaced_entry_id(entry) not in found]
         self.resumed = [edits.get(entry.id, entry) for entry in placed]
 
     def messages_by_platform_id(self, inbound: Iterable[str]) -> list[TapeEntry]:
-        """Return the newest messages in view that have these platform ids, or edit such."""
+        """Return the newest messages in view with these platform ids, and edits of them."""
         wanted = set(inbound)
         return [
             entry
@@ -265,14 +267,14 @@ class WindowFold:
         ]
 
     def joined_since(self, first: int) -> list[TapeEntry]:
-        """Return the queued messages that were taken in at this entry or after it."""
+        """Return the queued messages that joined at or after an entry."""
         return [one for entry in self.entries if entry.id >= first for one in self._joined(entry)]
 
     def spans(self) -> list[list[int]]:
-        """Return the ranges of ids that hold all that is in view or waits, few and close."""
+        """Return a few id ranges that cover all entries in view or waiting."""
         ids = {entry.id for entry in self.entries} | set(self.queued)
         ids |= {entry.id for entry in self.edits.values()}
-        # Without these what they left behind, read because it is close, would wait again.
+        # Included so that messages they dropped, if read again, do not wait again.
         ids |= {one for one in (self.overheard_discarded_at, self.parent_discarded_at) if one}
         spans: list[list[int]] = []
         for one in sorted(ids):
@@ -283,22 +285,22 @@ class WindowFold:
         return spans
 
     def waiting_messages(self) -> list[TapeEntry]:
-        """Return the queued messages that no turn has taken in and that are owed one."""
+        """Return the queued messages that still need a turn."""
         return [entry for entry in self._not_joined() if not is_overheard(entry)]
 
     def overheard_messages(self) -> list[TapeEntry]:
-        """Return the overheard messages since the last turn began, as many as are kept."""
+        """Return the overheard messages that wait for the next turn."""
         return [entry for entry in self._not_joined() if is_overheard(entry)]
 
     def position(self) -> WindowPosition:
-        """Return where the window stands."""
+        """Return the window's position."""
         reads_from = min([self.first_id, *self.queued])
         return WindowPosition(
             self.first_id, reads_from, self.unconsolidated, self.unconsolidated_tokens
         )
 
     def restore(self, mark: WindowPosition, cursor: int, entries: list[TapeEntry]) -> None:
-        """Stand where the mark says, given the entries read from ``mark.reads_from`` on."""
+        """Restore the window from a position and the entries from ``mark.reads_from`` on."""
         self.first_id, self.consolidated_through = mark.cut, cursor
         for entry in entries:
             if (old := replaced_entry_id(entry)) is not None:
@@ -330,7 +332,7 @@ class WindowFold:
     def _add_spoken(self, entry: TapeEntry) -> None:
         cost = entry_tokens(entry)
         if problem_of(entry) != self.problem:
-            # Such as an edit of what was said before the problem was switched.
+            # For example an edit of a message from before the switch.
             if (
                 entry.kind == "message"
                 and not is_queued(entry)
@@ -359,7 +361,7 @@ class WindowFold:
             self.entries.append(entry)
 
     def _join(self, event: TapeEntry) -> None:
-        """Take queued messages in; what was overheard counts from now on."""
+        """Take queued messages into view; overheard ones are counted from here on."""
         self.entries.append(event)
         for entry in self._joined(event):
             if is_overheard(entry):
@@ -371,7 +373,7 @@ class WindowFold:
                     self.unconsolidated_tokens += cost
 
     def _leave_behind(self, entry: TapeEntry) -> None:
-        """Drop what waits and will not be taken in: overheard before a turn, or asked of a parent."""
+        """Drop waiting messages that no turn will take in: overheard ones, or a parent's."""
         dropped: list[TapeEntry] = []
         if entry.kind == "anchor" and entry.name == SESSION_FORK:
             dropped, self.parent_discarded_at = self._not_joined(), entry.id
@@ -392,7 +394,7 @@ class WindowFold:
         )
 
     def _uncount(self, entry: TapeEntry) -> None:
-        """Take a message that waited out of what is in view and unconsolidated."""
+        """Subtract a waiting message from the counts."""
         cost = entry_tokens(entry)
         self.messages -= 1
         self.tokens -= cost
@@ -418,7 +420,7 @@ class WindowFold:
         if through >= self.first_id:
             self._drop_before(through + 1)
         if self.first_id == through + 1:
-            # All that is left is in view: count it, so that no damage is carried on for ever.
+            # All that is left is in view: recount it, to correct earlier miscounts.
             left = [one for one in self.conversation() if one.id > through]
             left += [one for one in self.waiting_messages() if one.id > through]
             self.unconsolidated = sum(one.kind == "message" for one in left)
@@ -427,7 +429,7 @@ class WindowFold:
     def _bound(self) -> None:
         if self.messages <= self.max_messages and self.tokens <= self.max_tokens:
             return
-        # What came back with the problem is the oldest, and goes as a whole.
+        # Resumed entries are the oldest, and are dropped as a whole.
         messages = self.messages - self.resume_plan.messages
         tokens = self.tokens - self.resume_plan.tokens
         place = None
@@ -455,7 +457,7 @@ class WindowFold:
         self._count()
 
     def _forget(self, event: TapeEntry) -> None:
-        """Drop the queued messages that joined at an event which is out of view."""
+        """Drop the queued messages that joined at an event out of view."""
         for entry_id in joined_message_ids(event):
             self.queued.pop(entry_id, None)
 

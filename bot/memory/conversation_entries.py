@@ -1,4 +1,4 @@
-"""What an entry is to the view: what was said, when a turn takes it in, what it costs. Pure."""
+"""Classify entries for the view: kinds, queued and overheard messages, edits, tokens. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ TURN_START = "turn.start"
 TURN_END = "turn.end"
 LOOP_STEP = "loop.step"
 PROBLEM_ANCHOR_PREFIX = "problem/"
-"""Begins the names of boundaries at which another problem is worked on."""
+"""Prefix of boundary anchors that switch the active problem."""
 
 CONVERSATION_KINDS = frozenset({"message", "tool_call", "tool_result"})
-"""Kinds of entries that are part of a conversation."""
+"""Kinds of entries that are part of the conversation."""
 
 
 def entry_tokens(entry: TapeEntry) -> int:
-    """Return an estimate of what an entry costs in a prompt."""
+    """Return the estimated tokens of an entry in a prompt."""
     payload = entry.payload
     if entry.kind == "tool_call":
         calls = payload.get("calls")
@@ -30,7 +30,7 @@ def entry_tokens(entry: TapeEntry) -> int:
 
 
 def joined_message_ids(entry: TapeEntry) -> list[int]:
-    """Return the ids of queued messages that a turn took in with this event."""
+    """Return the ids of queued messages that a turn took in at this event."""
     if entry.kind != "event" or entry.name not in (TURN_START, LOOP_STEP, TURN_END):
         return []
     joined = entry.data.get("joined")
@@ -38,38 +38,38 @@ def joined_message_ids(entry: TapeEntry) -> list[int]:
 
 
 def inbound_ids(messages: Iterable[TapeEntry]) -> list[str]:
-    """Return the platform ids of messages, of those that have one."""
+    """Return the platform ids of the messages that have one."""
     return [str(entry.meta["inbound"]) for entry in messages if "inbound" in entry.meta]
 
 
 def is_queued(entry: TapeEntry) -> bool:
-    """True for a message that arrived while a turn ran."""
+    """Say whether a message arrived during a turn."""
     return entry.kind == "message" and entry.meta.get("queued") is True
 
 
 def is_overheard(entry: TapeEntry) -> bool:
-    """True for a message that asks for no answer."""
+    """Say whether a message was overheard in a group and needs no answer."""
     return entry.kind == "message" and entry.meta.get("overheard") is True
 
 
 def is_remote_command(entry: TapeEntry) -> bool:
-    """True for a command of somebody who looked at the conversation from elsewhere, and is no part of it."""
+    """Say whether a command came from another conversation and is not part of this one."""
     return "via" in entry.meta
 
 
 def replaced_entry_id(entry: TapeEntry) -> int | None:
-    """Return the id of the message in whose place an edit stands; None for all else."""
+    """Return the id of the message that an edit replaces; None for any other entry."""
     old = entry.meta.get("replaces") if entry.kind == "message" else None
     return old if type(old) is int else None
 
 
 def needs_answer(entry: TapeEntry) -> bool:
-    """True for a message that a ``turn.end`` must list."""
+    """Say whether a ``turn.end`` must list a message."""
     return not is_overheard(entry) and replaced_entry_id(entry) is None
 
 
 def switched_problem(entry: TapeEntry) -> str | None:
-    """Return the problem that is worked on from a boundary on; None where it changes none."""
+    """Return the problem that a boundary switches to; None if it switches none."""
     problem = (
         entry.data.get("problem") if str(entry.name).startswith(PROBLEM_ANCHOR_PREFIX) else None
     )
@@ -77,14 +77,14 @@ def switched_problem(entry: TapeEntry) -> str | None:
 
 
 def discards_overheard(entry: TapeEntry) -> bool:
-    """True where what was overheard before, and not taken in, is of no more use."""
+    """Say whether an entry drops the overheard messages that no turn took in."""
     began = entry.kind == "event" and entry.name == TURN_START
     new = entry.kind == "anchor" and entry.name == SESSION_NEW
     return began or new or switched_problem(entry) is not None
 
 
 def starts_turn(entry: TapeEntry) -> bool:
-    """True where a user's turn begins: the only places where a window may be cut."""
+    """Say whether a user's turn begins here, the only place where a window may be cut."""
     if entry.kind == "message":
         role = entry.payload.get("role")
         return role == "user" and not is_queued(entry) and replaced_entry_id(entry) is None

@@ -1,12 +1,13 @@
-"""What becomes of facts when identities join, and when they part. Pure.
+"""Move facts between scopes when identities link, and back when they unlink. Pure.
 
-Rule 1: facts keep their evidence; what contradicts is decided by the gate, as with an import.
-Rule 2: what was believed against the gate, since a person accepted it, and what waits for a person, waits in
-    the other scope, too.
-Rule 3: who parts takes along what rests on their words, as far as it does; what rests on nothing else ends where
-    it was, and what it had taken the place of is believed there again.
-Rule 4: evidence is of who said it, on the channel where that was; words that nobody is named for, such as an
-    import's, are of whoever had that channel.
+Rule 1: facts keep their evidence; the gate decides on contradictions, as for an import.
+Rule 2: a fact believed only because a person accepted it, or pending, is pending in the other
+    scope, too.
+Rule 3: a person who unlinks takes along facts that rest on their words, with that evidence. Facts
+    that rest on nothing else end in the joint scope, and facts that they had replaced are reopened
+    there.
+Rule 4: evidence belongs to its sender on its channel; without a sender, as for an import, to
+    whoever uses that channel.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ _PENDING = "it waited for a person in the other memory"
 
 
 def was_parted(fold: FactFold) -> bool:
-    """Say whether identities parted from a scope."""
+    """Say whether identities unlinked from a scope."""
     return any(key.startswith(PARTED) for key in fold.decided_keys)
 
 
 def facts_ended_by_leaving(fold: FactFold) -> dict[str, Fact]:
-    """Return the facts that ended since those who had said them left, by their folded text."""
+    """Return the facts that ended because their speakers unlinked, by comparison key."""
     parted = {entry for key, entry in fold.decided_keys.items() if key.startswith(PARTED)}
     ended = (one for one in fold.facts.values() if one.batch in parted and one.status == "retired")
     return {fact_comparison_key(one.text): one for one in ended if one.text} if parted else {}
 
 
 def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
-    """Return what is proposed to a scope when another joins it.
+    """Return the proposals for a scope that another one joins.
 
     Args:
-        source: The facts of the one that joins.
-        target: The facts of the joint one.
+        source: State of the scope that joins.
+        target: State of the joint scope.
     """
-    # What they bring back is no news that was taken away.
+    # Facts that return with a person were not removed by a person.
     gone = facts_ended_by_leaving(target)
     found: list[Proposal] = []
     for fact in _held(source):
@@ -63,7 +64,7 @@ def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
 
 
 def facts_ended_elsewhere(source: FactFold, target: FactFold) -> list[Fact]:
-    """Return the facts of the joint scope that ended there, and still hold in that of those who part."""
+    """Return facts that ended in the joint scope and are still held in a member's own scope."""
     over = {fact_comparison_key(one.text) for one in _held(target)} - {
         fact_comparison_key(one.text) for one in _held(source)
     }
@@ -74,13 +75,13 @@ def facts_ended_elsewhere(source: FactFold, target: FactFold) -> list[Fact]:
 def departure_proposals(
     source: FactFold, target: FactFold, movers: Collection[str], ended: Iterable[Fact]
 ) -> tuple[Proposal, ...]:
-    """Return what is proposed to the scope of those who part.
+    """Return the proposals for the own scope of those who unlink.
 
     Args:
-        source: The facts of the joint scope.
-        target: The facts of theirs, as it was before they joined.
+        source: State of the joint scope.
+        target: State of their own scope, as it was before they linked.
         movers: Their identities.
-        ended: Facts of the joint scope that they ended themselves.
+        ended: Facts that they ended themselves in the joint scope.
     """
     over = {fact_comparison_key(one.text) for one in ended}
     ends = [
@@ -95,14 +96,14 @@ def departure_proposals(
 
 
 def removal_proposals(source: FactFold, movers: Collection[str]) -> tuple[Proposal, ...]:
-    """Return what is proposed to the joint scope when identities part from it."""
+    """Return the proposals for the joint scope when identities unlink from it."""
     found: list[Proposal] = []
     for fact in _held(source):
         if _only_of(fact, movers):
             found.append(Proposal("retire", fact=fact.id))
         elif mine := _of(fact.evidence, movers):
             found.append(Proposal("weaken", fact=fact.id, evidence=mine))
-    # What they said had ended other facts in the same batches.
+    # Facts of those who leave had ended others in the same batches.
     theirs = {one.admitted for one in source.facts.values() if _only_of(one, movers)}
     left = [one for one in source.active() if not _only_of(one, movers)]
     for fact in source.facts.values():
@@ -135,13 +136,13 @@ def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
 
 
 def _held_already(fact: Fact, believed: Iterable[Fact]) -> bool:
-    """Say whether something is believed that says the same, or that it cannot stand beside."""
+    """Say whether a belief says the same as a fact, or contradicts it."""
     texts = [one.text for one in believed]
     return any(is_same_fact(fact.text, one) or is_contradiction(fact.text, one) for one in texts)
 
 
 def _of(evidence: Iterable[Evidence], movers: Collection[str]) -> tuple[Evidence, ...]:
-    """Return the evidence that is of some identities."""
+    """Return the evidence that belongs to some identities."""
     channels = {channel_of(one) for one in movers}
     return tuple(
         one
@@ -152,5 +153,5 @@ def _of(evidence: Iterable[Evidence], movers: Collection[str]) -> tuple[Evidence
 
 
 def _only_of(fact: Fact, movers: Collection[str]) -> bool:
-    """Say whether a fact rests on words of some identities alone."""
+    """Say whether all evidence of a fact belongs to some identities."""
     return bool(fact.evidence) and len(_of(fact.evidence, movers)) == len(fact.evidence)

@@ -1,4 +1,4 @@
-"""Folds a tape from its tail, or from any place of it: costs what is new since the turn before."""
+"""Load the fold of a session's tape at its end or at any entry, reading little of the tape."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bot.tape.service import TapeService
 
 _UNBOUNDED = 1 << 62
 _NEAR = 64
-"""Entries between two that are wanted which are rather read along than skipped."""
+"""Largest gap between two wanted entries that is read along."""
 
 
 async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
-    """Return the fold of a tape; from its last usable pointers on, else from its first entry.
+    """Load the fold of a tape, from its last usable pointers or else from the start.
 
     Args:
         tape: The tape.
-        max_messages: Bound on messages in view.
-        max_tokens: Bound on their tokens.
+        max_messages: Limit on messages in view.
+        max_tokens: Limit on their tokens.
     """
     fold, first = await _restored(tape, None, max_messages, max_tokens)
     async with aclosing(read_batches(tape.store, tape.name, first)) as parts:
@@ -37,10 +37,10 @@ async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) ->
 
 
 async def fold_at(tape: TapeService, at: int) -> SessionFold:
-    """Return the fold of a tape as it was once an entry had been applied.
+    """Load the fold of a tape as it was after an entry.
 
-    Its view has the bounds that each turn had then. Costs what lies between the turn before and the
-    entry, and what was in view.
+    The view has the limits recorded by each turn. The cost is what lies between the previous turn
+    and the entry, plus what was in view.
 
     Args:
         tape: The tape.
@@ -68,14 +68,14 @@ def _bound(window: WindowFold, bounds: object) -> None:
 async def _restored(
     tape: TapeService, before: int | None, max_messages: int, max_tokens: int
 ) -> tuple[SessionFold, int]:
-    """Return a fold that stands at the last usable pointers, and the id that it goes on with."""
+    """Return a fold restored from the last usable pointers, and the next id to apply."""
     pointers = await _last_pointers(tape, before)
     if pointers is not None:
         fold = SessionFold(WindowFold(max_messages, max_tokens))
         try:
             fold.restore(pointers, await _named(tape, pointers))
         except (KeyError, ValueError, TypeError, IndexError):
-            # Pointers are a shortcut; a tape on which they do not hold is folded whole.
+            # Pointers are only a shortcut: if they do not fit, the whole tape is folded.
             pass
         else:
             return fold, pointers.at + 1
@@ -83,7 +83,7 @@ async def _restored(
 
 
 async def load_resumed_entries(tape: TapeService, window: WindowFold) -> None:
-    """Read what came back into view with the problem that is worked on."""
+    """Read the entries that return to view with the active problem."""
     runs: list[list[int]] = []
     for one in sorted(window.resume_plan.ids):
         if runs and one - runs[-1][1] <= _NEAR:
@@ -115,7 +115,7 @@ async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
     single = (pointers.boundary, pointers.consolidated, pointers.failure)
     spans += [(one, one) for one in single if one]
     spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
-    # These alone may lie long before; the others are named one by one, or are close together.
+    # Only these may lie far back; the others are named one by one, or are close together.
     found = {entry.id: entry for entry in await load_fact_entries(tape, pointers.facts)}
     for first, last in spans:
         if not all(i in found for i in range(first, last + 1)):

@@ -1,4 +1,4 @@
-"""Searches a tape by words and, where there are vectors, by meaning: one ranking of both."""
+"""Search a tape by words and, if there are vectors, by meaning, in one ranking."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from bot.tape.service import TapeService
 logger = logging.getLogger(__name__)
 
 _NEAREST = 100
-"""Messages that are looked at for their meaning."""
+"""Number of nearest messages by meaning that are ranked."""
 
 _SPEAKERS = 20
-"""Newest messages whose senders' names are left out of what is asked by meaning."""
+"""Newest messages whose senders' names are removed from a query by meaning."""
 
 _ALIKE = 0.2
-"""Similarity from which on something is about what is asked where it has no word of it. Most models'
-vectors of texts that have nothing in common are nearly perpendicular; of one whose vectors all point one
-way, all pass."""
+"""Least similarity for a hit without a common word. With most models, vectors of unrelated texts
+are nearly perpendicular; if all vectors of a model point one way, all messages pass."""
 
 
 async def search_tape(
@@ -40,18 +39,18 @@ async def search_tape(
     vectors: VectorIndex | None = None,
     problem: str | None = None,
 ) -> list[Hit]:
-    """Return what fits a text best by its words, and by its meaning where there are vectors.
+    """Return the best hits for a text by its words and, if there are vectors, by its meaning.
 
     Args:
-        tape: Where to look.
-        text: What is looked for; without words, the newest.
+        tape: The tape to search.
+        text: The query; without words, the newest entries are returned.
         kinds: Only entries of these kinds.
-        limit: Hits at most.
-        since: Only what was said then or later.
+        limit: Most hits.
+        since: Only entries from this time on.
         before: Only entries with a lower id.
-        asking: Id of the message that asks: it is no answer.
-        vectors: Of the tapes.
-        problem: Only what belongs to this problem; ``general`` for what belongs to none.
+        asking: Id of the message that asks, which is left out.
+        vectors: The vector index; None searches by words only.
+        problem: Only this problem; ``general`` for entries without one.
     """
     parsed = parse_query(text)
     last = before - 1 if before is not None else None
@@ -62,7 +61,7 @@ async def search_tape(
 
     if vectors is None or "message" not in kinds or not parsed.terms:
         return (await by_words())[:limit]
-    # What is looked for word by word is no question.
+    # An exact phrase is searched by words first.
     if parsed.exact and (hits := await by_words()):
         return hits[:limit]
     newest = SearchQuery(kinds=frozenset({"message"}), last=last, limit=_SPEAKERS)
@@ -95,22 +94,22 @@ async def search_tape(
         and text_checksum(embeddable_text(hit.entry)) != one.checksum
     ]
     if stale:
-        # The tape is another one than it was.
+        # The vectors belong to an earlier state of the tape.
         await vectors.discard(tape.name)
         return (await by_words())[:limit]
     return both[:limit]
 
 
 def _names(hit: Hit) -> list[str]:
-    """Return the terms of the name of who said it."""
+    """Return the terms of the sender's name."""
     return tokenize(sender_of(hit.entry)[1])
 
 
 def strip_speaker_names(text: str, names: Collection[str]) -> str:
-    """Return a question without the names of people who spoke: they say nothing of what it is about.
+    """Return a query without the names of speakers, which say nothing about its topic.
 
     Args:
-        text: The question.
+        text: The query.
         names: Terms of the names.
     """
     names = set(names)

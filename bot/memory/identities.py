@@ -1,15 +1,15 @@
-"""Which identities on which channels are one person, folded from the tape ``workspace:people``. Pure.
+"""Fold the tape ``workspace:people``: which identities on which channels are one person. Pure.
 
-Rule 1: an identity is a channel and the platform's id there, ``telegram:42``; the same id on two channels is
-    two identities, and a person has one on a channel at most.
-Rule 2: two are joined by three steps alone: one side offers a code, the other claims it, and the first
-    confirms that claim. A step that does not fit what came before it changes nothing.
-Rule 3: a code is claimed once; a newer offer of the same identity voids the older, and what was claimed by it.
-Rule 4: all identities of a person have one scope, that of the first of them: of who offered the code, or of
-    those who were joined before where the one who offered was alone.
-Rule 5: who leaves has their own scope again; where that was the joint one, the others go on in the scope of
-    the next of them.
-Rule 6: codes are not on the tape, only their SHA-256; of people there are ids and names.
+Rule 1: an identity is a channel with the user id there, ``telegram:42``. The same id on two
+    channels is two identities. A person has at most one identity per channel.
+Rule 2: linking takes three steps: one side offers a code, the other claims it, and the first
+    confirms the claim. A step that does not follow from those before changes nothing.
+Rule 3: a code is claimed once; a new offer by the same identity voids the old one and its claim.
+Rule 4: all identities of a person share the scope of the first one: that of the side that offered
+    the code, or, if only the other side was linked already, of that one.
+Rule 5: an identity that unlinks has its own scope again. If that was the joint one, the others
+    continue in the scope of the next identity.
+Rule 6: codes are not on the tape, only their SHA-256; of people, it has ids and names.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from bot.core.clock import format_time, parse_time
 from bot.tape.entries import TapeEntry, event
 
 IDENTITIES_TAPE = "workspace:people"
-"""The tape."""
+"""Name of the tape with link events."""
 
 LOGINS_TAPE = "workspace:web"
-"""The tape of who is logged in on the site: as on this one, of people there are ids and names."""
+"""Name of the tape with web logins; of people, it has ids and names, too."""
 
 LINK_EVENT = "person.link"
-"""Its events: ``{op, who, at, ...}``."""
+"""Name of its events: ``{op, who, at, ...}``."""
 
 CODE_LIFETIME = timedelta(minutes=10)
-"""How long a code may be claimed, and a claim confirmed."""
+"""How long a code can be claimed, and a claim confirmed."""
 
 MAX_FAILED_CLAIMS = 5
-"""Wrong codes that one identity may give within an hour."""
+"""Limit on one identity's wrong codes within an hour."""
 
 _HOUR = timedelta(hours=1)
 
 
 def identity_at(tape: str, sender: str) -> str:
-    """Return who said something on a session's tape; empty where nobody did."""
+    """Return the identity of a sender on a session's tape; empty without a sender."""
     return f"{tape.partition(':')[0]}:{sender}" if sender else ""
 
 
 def channel_of(identity: str) -> str:
-    """Return the channel of an identity, or of a session."""
+    """Return the channel of an identity or session."""
     return identity.partition(":")[0]
 
 
@@ -55,9 +55,9 @@ class LinkParty:
     """One side of a link.
 
     Attributes:
-        identity: Who, as ``telegram:42``.
-        name: As shown.
-        session: Their private chat, in which they did it.
+        identity: The identity, as ``telegram:42``.
+        name: Display name.
+        session: The private chat in which they acted.
     """
 
     identity: str
@@ -67,13 +67,13 @@ class LinkParty:
 
 @dataclass(frozen=True, slots=True)
 class LinkOffer:
-    """A code that was shown to somebody.
+    """A code that was shown to an identity.
 
     Attributes:
-        entry: Id of its event.
-        party: To whom.
-        digest: SHA-256 of the code, hexadecimal.
-        at: When; None where that cannot be read.
+        entry: Id of the event.
+        party: The side that was shown the code.
+        digest: SHA-256 of the code, in hexadecimal.
+        at: Time of the offer; None if unreadable.
     """
 
     entry: int
@@ -82,20 +82,20 @@ class LinkOffer:
     at: datetime | None
 
     def is_valid(self, now: datetime) -> bool:
-        """Say whether it may be claimed; a clock that was put back does not prolong it."""
+        """Say whether the code can be claimed; turning back the clock does not extend that."""
         return self.at is not None and abs(now - self.at) < CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
 class LinkClaim:
-    """A code that somebody gave, and that waits to be confirmed by whom it was shown to.
+    """A claimed code that waits for confirmation by its owner.
 
     Attributes:
-        entry: Id of its event.
-        code_owner: Who must confirm.
-        party: Who gave it.
-        key: Of the command that gave it.
-        at: When; None where that cannot be read.
+        entry: Id of the event.
+        code_owner: The side that must confirm.
+        party: The side that entered the code.
+        key: Key of the command that entered it.
+        at: Time of the claim; None if unreadable.
     """
 
     entry: int
@@ -105,21 +105,21 @@ class LinkClaim:
     at: datetime | None
 
     def is_valid(self, now: datetime) -> bool:
-        """Say whether it may be confirmed."""
+        """Say whether the claim can be confirmed."""
         return self.at is not None and abs(now - self.at) < CODE_LIFETIME
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeMove:
-    """Identities that change their scope: they joined, or left.
+    """A change of scope, because identities linked or unlinked.
 
     Attributes:
         entry: Id of the event.
-        identities: Who.
-        source: Whose scope they had.
-        target: Whose they have from now on.
-        key: Of the command that did it.
-        claim: What was confirmed; None where somebody left.
+        identities: The identities that move.
+        source: Identity whose scope they leave.
+        target: Identity whose scope they enter.
+        key: Key of the command.
+        claim: The confirmed claim; None for unlinking.
     """
 
     entry: int
@@ -132,14 +132,14 @@ class ScopeMove:
 
 @dataclass(slots=True)
 class IdentityFold:
-    """Who is who.
+    """Links between identities.
 
     Attributes:
         version: Id of the last entry applied.
-        offers: Codes that nobody has claimed, by whom they were shown to.
-        claims: Claims that nobody has answered, by who must.
-        moves: All joins and leaves, by the id of their event.
-        unfinished: Those of them whose facts may not have followed yet.
+        offers: Unclaimed codes, by the identity that was shown them.
+        claims: Unanswered claims, by the identity that must answer.
+        moves: All scope moves, by the id of their event.
+        unfinished: Ids of moves whose facts may not have moved yet.
     """
 
     version: int = 0
@@ -153,36 +153,36 @@ class IdentityFold:
     _moved: set[str] = field(default_factory=set)
 
     def members(self, identity: str) -> tuple[str, ...]:
-        """Return all identities of a person, the one whose scope is theirs first."""
+        """Return all identities of a person, the one that owns the scope first."""
         return self._groups.get(identity, (identity,))
 
     def primary_identity(self, identity: str) -> str:
-        """Return the identity whose scope is a person's."""
+        """Return the identity that owns a person's scope."""
         return self.members(identity)[0]
 
     def was_linked(self, identity: str) -> bool:
-        """Say whether an identity was ever joined to another."""
+        """Say whether an identity was ever linked to another."""
         return identity in self._moved
 
     def last_seen(self, identity: str) -> LinkParty:
-        """Return how an identity was last seen; without name and chat where it was not."""
+        """Return an identity's last known name and chat; both are empty if unknown."""
         return self._known.get(identity, LinkParty(identity, "", ""))
 
     def may_claim(self, identity: str, now: datetime) -> bool:
-        """Say whether somebody may give a code: few of theirs were wrong within the hour."""
+        """Say whether an identity may enter a code: it had few failed claims within an hour."""
         recent = [at for at, _ in self._misses.get(identity, ()) if abs(now - at) < _HOUR]
         return len(recent) < MAX_FAILED_CLAIMS
 
     def has_failed_claim(self, identity: str, key: str) -> bool:
-        """Say whether it is known that a command gave a wrong code."""
+        """Say whether a command already entered a wrong code."""
         return any(known == key for _, known in self._misses.get(identity, ()))
 
     def move_of_command(self, key: str) -> ScopeMove | None:
-        """Return what a command has done; None where it has done nothing yet."""
+        """Return the move that a command caused; None if it caused none yet."""
         return next((one for one in self.moves.values() if one.key == key), None)
 
     def last_change_id(self, identity: str) -> int:
-        """Return the id of the newest event that changed who a person's identities are; 0 for none."""
+        """Return the id of the newest event that changed a person's identities; 0 if none."""
         now = {*self.members(identity)}
         found = (
             entry
@@ -192,7 +192,7 @@ class IdentityFold:
         return max(found, default=0)
 
     def link_refusal(self, offerer: str, claimer: str) -> str | None:
-        """Return why two cannot be joined: ``self``, ``joined``, ``channel``; None where they can."""
+        """Return why two identities cannot be linked: ``self``, ``joined`` or ``channel``; else None."""
         if offerer == claimer:
             return "self"
         if self.primary_identity(offerer) == self.primary_identity(claimer):
@@ -203,7 +203,7 @@ class IdentityFold:
     # Folding.
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         self.version = max(self.version, entry.id)
         if entry.kind != "event" or entry.name != LINK_EVENT:
             return
@@ -305,13 +305,13 @@ class IdentityFold:
 
 
 def link_entry(op: str, who: str, now: datetime, **more: Any) -> TapeEntry:
-    """Return a step as an event.
+    """Return the event for one step.
 
     Args:
-        op: ``offered``, ``claimed``, ``confirmed``, ``refused``, ``unlinked``, ``missed``; ``settled``
-            where the facts have followed.
-        who: The identity that did it.
-        now: When.
-        more: What else it says.
+        op: ``offered``, ``claimed``, ``confirmed``, ``refused``, ``unlinked``, ``missed`` for a
+            wrong code, or ``settled`` once the facts have moved.
+        who: The identity that acts.
+        now: The current time.
+        more: Further data of the event.
     """
     return event(LINK_EVENT, {"op": op, "who": who, "at": format_time(now), **more})

@@ -1,8 +1,9 @@
-"""Joins a person's identities, and parts them: writes the tape of who is who, and lets the facts follow.
+"""Link and unlink a person's identities, and move facts between their scopes accordingly.
 
-Each step is a compare-and-set on that tape: several processes may write. What was decided there is carried
-out by batches on the tapes of the scopes, under keys made of the event, and is then noted as settled. So a
-kill at any moment leaves a step undone, or done and taken up again by whoever looks next.
+Each step is a compare-and-set on the tape ``workspace:people``, because several processes may
+write. The move is then carried out by batches on the scopes' tapes, under keys derived from the
+event, and recorded as settled. A crash therefore leaves a step undone, or done and completed by the
+next reader.
 """
 
 from __future__ import annotations
@@ -50,22 +51,22 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 LinkRefusal = Literal["self", "joined", "channel", "wrong", "often"]
-"""Why a code joins nothing: it is one's own; one is joined already; two of one channel; it is not good;
-too many were wrong."""
+"""Why a code cannot be claimed: it is one's own, the two are linked already, or both have an
+identity on one channel; the code is wrong or expired; there were too many wrong codes."""
 
 T = TypeVar("T")
 
 
 class IdentityLinker:
-    """Who is who, and the only way to change it.
+    """Read and change the links between identities; nothing else writes them.
 
     Args:
-        store: Where the tape lives; it is made by the first step.
-        clock: Dates steps.
-        scope: Opens the scope of an identity.
+        store: The store of the tape, which the first step creates.
+        clock: The current time.
+        scope: Returns the scope of an identity.
 
     Attributes:
-        people: As far as the tape was read.
+        people: The links, as far as the tape was read.
     """
 
     def __init__(self, store: TapeStore, clock: Clock, scope: Callable[[str], ScopeMemory]) -> None:
@@ -78,7 +79,7 @@ class IdentityLinker:
         self._moving = anyio.Lock()
 
     async def open(self) -> None:
-        """Read what is new on the tape."""
+        """Read new entries of the tape."""
         async with self._opening:
             try:
                 if await self._tape.store.version(IDENTITIES_TAPE) == self.people.version:
@@ -90,11 +91,11 @@ class IdentityLinker:
     # Steps.
 
     async def offer(self, party: LinkParty, digest: str) -> LinkOffer:
-        """Offer a code; it takes the place of an earlier one.
+        """Offer a code, which replaces an earlier one.
 
         Args:
-            party: To whom it is shown.
-            digest: Of the code.
+            party: The side that is shown the code.
+            digest: Digest of the code.
         """
 
         def compose() -> tuple[list[TapeEntry], None]:
@@ -105,12 +106,12 @@ class IdentityLinker:
         return self.people.offers[party.identity]
 
     async def claim(self, party: LinkParty, digest: str, key: str) -> LinkClaim | LinkRefusal:
-        """Claim a code that somebody was shown.
+        """Claim a code that was shown to another identity.
 
         Args:
-            party: Who gives it.
-            digest: Of what they gave.
-            key: Of their command: given again after a kill, it claims once.
+            party: The side that enters the code.
+            digest: Digest of the code as entered.
+            key: Key of the command; a repetition claims once.
         """
         who, now = party.identity, self._clock.now()
 
@@ -139,15 +140,15 @@ class IdentityLinker:
         return refusal or claim or "wrong"
 
     async def confirm(self, identity: str, claim: int | None, key: str) -> ScopeMove | None:
-        """Confirm that a claim is one's own.
+        """Confirm a claim of one's own code.
 
         Args:
-            identity: To whom the code was shown.
-            claim: Which; None for the one that waits.
-            key: Of the command.
+            identity: The identity that was shown the code.
+            claim: Id of the claim; None for the one that waits.
+            key: Key of the command.
 
         Returns:
-            What follows; None where no such claim waits, or it came too late.
+            The resulting move; None if no such claim waits, or it expired.
         """
 
         def compose() -> tuple[list[TapeEntry], None]:
@@ -163,7 +164,7 @@ class IdentityLinker:
         return self.people.move_of_command(key)
 
     async def reject_claim(self, identity: str, claim: int | None) -> LinkClaim | None:
-        """Say that a claim is not one's own; return it, None where none waits."""
+        """Reject a claim of one's code and return it; None if no such claim waits."""
 
         def compose() -> tuple[list[TapeEntry], LinkClaim | None]:
             waits = self.find_waiting_claim(identity, claim)
@@ -174,7 +175,7 @@ class IdentityLinker:
         return await self._write(compose)
 
     async def unlink(self, identity: str, key: str) -> ScopeMove | None:
-        """Part an identity from the others of the person; None where it was joined to none."""
+        """Unlink an identity from the person's others; return None if it was not linked."""
 
         def compose() -> tuple[list[TapeEntry], None]:
             alone = len(self.people.members(identity)) == 1
@@ -186,7 +187,7 @@ class IdentityLinker:
         return self.people.move_of_command(key)
 
     def find_waiting_claim(self, identity: str, claim: int | None = None) -> LinkClaim | None:
-        """Return the claim that an identity must answer, if it is this one; None where there is none."""
+        """Return the valid claim that an identity must answer, if its id matches; else None."""
         found = self.people.claims.get(identity)
         if found is None or claim not in (None, found.entry):
             return None
@@ -197,13 +198,13 @@ class IdentityLinker:
         known = (*self.people.claims.values(), *moved)
         return next((one for one in known if one.key == key), None)
 
-    # What follows.
+    # Moving facts.
 
     async def finish_moves(self) -> None:
-        """Let the facts follow where a kill, or another process, left that half done.
+        """Move the facts of moves that a crash or another process left unfinished.
 
         Raises:
-            TapeWriteError: The storage refused; doing it again goes on from there.
+            TapeWriteError: The storage failed; a retry continues from there.
         """
         if self.people.unfinished:
             async with self._moving:
@@ -211,13 +212,13 @@ class IdentityLinker:
                     await self._carry_out(self.people.moves[entry])
 
     async def apply_move(self, move: ScopeMove) -> BatchOutcome:
-        """Let the facts follow a step, and those before it; doing it again does it once.
+        """Move the facts for a move and for unfinished ones before it; a repetition has no effect.
 
         Returns:
-            What became of them in the scope that they came to.
+            The decisions on the facts in their new scope.
 
         Raises:
-            TapeWriteError: The storage refused; doing it again goes on from there.
+            TapeWriteError: The storage failed; a retry continues from there.
         """
         async with self._moving:
             for entry in sorted(self.people.unfinished):
@@ -231,11 +232,11 @@ class IdentityLinker:
         await target.open()
         key = f"{LINKED if move.claim is not None else TAKEN}{move.entry}"
         if move.entry not in self.people.unfinished:
-            # Both may have learned since, and even have been joined anew.
+            # Both scopes may have changed since, or even been linked again.
             recorded = await target.find_batch(target.fold.decided_keys.get(key, 0))
             return BatchOutcome() if recorded is None else parse_outcome(recorded)
         if move.claim is not None:
-            # The scope of those who join stays as it is.
+            # The scope of those who join stays unchanged.
             batch = ProposalBatch(key, "import", join_proposals(source.fold, target.fold))
             outcome = await target.apply(batch)
             await self._hold(target, key, lambda: join_changes(source.fold, target.fold))
@@ -243,7 +244,7 @@ class IdentityLinker:
                 await target.pause(paused=True)
         else:
             outcome = await self._parted(move, key, source, target)
-            # What was decided while they were one holds on both sides.
+            # A pause set while linked holds on both sides.
             await target.pause(paused=source.fold.paused)
 
         def compose() -> tuple[list[TapeEntry], None]:
@@ -258,10 +259,10 @@ class IdentityLinker:
     async def _parted(
         self, move: ScopeMove, key: str, source: ScopeMemory, target: ScopeMemory
     ) -> BatchOutcome:
-        """Give those who leave what rests on their words; end here what rests on nothing else.
+        """Give those who leave the facts that rest on their words, and end the rest of those here.
 
-        Both batches are of what was believed at one moment. They are imports, so that no undo gives
-        back to one side what is the other's.
+        Both batches are computed from the same state. They are imports, so that no undo returns to
+        one side what belongs to the other.
         """
         leaving = removal_proposals(source.fold, move.identities)
         ended = await self._ended_by(move, source, target)
@@ -281,7 +282,7 @@ class IdentityLinker:
     async def _hold(
         self, scope: ScopeMemory, key: str, changes: Callable[[], dict[str, Any]]
     ) -> None:
-        """Change shared values and beliefs of a scope, once for each key."""
+        """Change a scope's shared values and beliefs, once per key."""
         cause = f"{key}:held"
 
         def compose(_: int) -> tuple[list[TapeEntry], None]:
@@ -300,7 +301,7 @@ class IdentityLinker:
         found: list[Fact] = []
         for fact in facts_ended_elsewhere(source.fold, target.fold):
             batch = await source.find_batch(fact.batch)
-            # The key of a change names the session that it came from.
+            # The key of a change contains the session that made it.
             parts = str(batch.data.get("key")).split(":") if batch is not None else []
             if len(parts) > 1 and parts[1] in channels:
                 found.append(fact)

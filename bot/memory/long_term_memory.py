@@ -1,8 +1,8 @@
 """A session's long-term memory: the facts of its home scope, rendered into its zone.
 
-A change is made in two steps that a kill may come between: the facts first, on the scope's tape, and then
-the zone, on the session's. Whoever changes something gives it a key, so that doing it again after the kill
-changes nothing twice; the zone is brought up to date with the facts whenever it is written.
+A change takes two steps: first the facts, on the scope's tape, then the zone, on the session's.
+Each change has a key, so that a retry after a crash between the two has no second effect. The zone
+is brought up to date with the facts whenever it is written.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 _SHARED_BYTES = 1_500
-"""Of the workspace's facts in each prompt."""
+"""Size limit of the workspace's facts in a prompt, in bytes."""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
 
 _LOOKED_AT = 500
-"""Newest entries that may say whose chat it is."""
+"""Newest entries that are searched for the last sender."""
 
 
 class LongTermMemory:
-    """What one session believes, and the only way to change it.
+    """Read and change the long-term memory of one session.
 
     Args:
-        tape: The session's.
-        fold: Its state.
-        zone: Its zone.
-        scopes: All there are.
-        hours: How long a working set lives unused.
+        tape: The session's tape.
+        fold: The session's state.
+        zone: The session's memory zone.
+        scopes: The registry of scopes.
+        hours: Lifetime of an unused working set, in hours.
 
     Attributes:
         bus: The memory bus of the session.
@@ -80,7 +80,7 @@ class LongTermMemory:
 
     @property
     def home(self) -> ScopeMemory:
-        """The scope that facts learned here belong to."""
+        """The scope that holds the session's facts."""
         wanted = self.fold.home_scope or self.tape.name
         if self._home.name != wanted:
             self._home = self._scopes.home(self.tape, self.fold.facts, self.fold.home_scope)
@@ -88,23 +88,23 @@ class LongTermMemory:
 
     @property
     def scopes(self) -> ScopeRegistry:
-        """All there are."""
+        """The registry of scopes."""
         return self._scopes
 
     @property
     def paused(self) -> bool:
-        """Nothing is learned until it is resumed."""
+        """Whether memory is paused, so that nothing is learned."""
         return self.home.fold.paused
 
     def facts(self) -> list[Fact]:
-        """Return what is believed of the session's own scope."""
+        """Return the active facts of the session's home scope."""
         return self.home.active()
 
     async def open(self) -> None:
-        """Read the scopes; take over memory that has no facts here.
+        """Read the scopes, and import a zone's memory that has no facts yet.
 
-        That is what was written before there were facts, and what a fork's parent learned before the
-        fork begins.
+        That is memory from before facts were recorded, or what a fork's parent had learned before
+        the copied part of its tape.
         """
         await self.workspace.open()
         await self.update_identities()
@@ -131,9 +131,9 @@ class LongTermMemory:
         await self.refresh()
 
     async def _carry(self) -> None:
-        """Give a person what was on the session's tape before it was known to be theirs.
+        """Move facts from the session's tape to the person's scope, once that is known.
 
-        Then it ends here: whatever becomes of it there, it is not given a second time.
+        They end on the session's tape, so that they are not moved again.
         """
         if self.home.name == self.tape.name:
             return
@@ -158,22 +158,22 @@ class LongTermMemory:
         await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
-        """Change the facts; the zone is for the caller to bring up to date, by ``current``.
+        """Change the facts; the caller must then update the zone, with ``with_current_facts``.
 
         Raises:
-            MemoryRefused: The gate refused the batch as a whole, or it is of a scope that was left.
-            TapeWriteError: The storage refused; nothing was changed.
+            MemoryRefused: The gate refused the whole batch, or it is about a scope that was left.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         home = self.home
         if home.kind == "person":
             await self.update_identities()
         if self.home is not home:
-            # The numbers in it are of other facts.
+            # The batch's fact numbers belong to the old scope.
             raise MemoryRefused(_MOVED)
         outcome = await home.apply(batch)
         for one in () if outcome.repeated else outcome.with_verdict("pending"):
             contested = one.signals.get("conflict_level") in ("medium", "high")
-            # What is quoted, or gives orders, is shown to a person alone until they decide.
+            # Quoted text, or text that gives orders, stays out of the prompt until a person decides.
             own = one.fact is not None and one.fact.origin in ("person", "member")
             if one.fact is not None and contested and own and not one.proposal.review_reason:
                 hours = timedelta(hours=self.home.gate.thresholds.pending_hours)
@@ -185,7 +185,7 @@ class LongTermMemory:
         return outcome
 
     def with_current_facts(self, snapshot: MemorySnapshot) -> MemorySnapshot:
-        """Return a snapshot with the facts as they are now, itself where it has them: an ``Edit``."""
+        """Return a snapshot with the current facts (a ``ZoneEdit``); itself if nothing changed."""
         told = select_facts(self.facts(), ranks=current_ranks(self.home.fold))
         text = markdown_lines(told)
         numbers = tuple(
@@ -201,12 +201,12 @@ class LongTermMemory:
         return snapshot if reference == snapshot.reference else snapshot.with_reference(reference)
 
     def render_reference(self) -> str:
-        """Return the shared reference and the beliefs that the session reads, as its prompt shows them."""
+        """Render the shared reference and beliefs that the session's prompt shows."""
         scopes = (self.home.compartments, self.workspace.compartments)
         held: list[object] = [tuple(one.references.values()) for one in scopes]
         held += [tuple(scopes[0].patterns.values()), scopes[0].decayed_at]
         if held != self._reference[0]:
-            # As sure as at the last decay: a text that changed by itself would change each prompt.
+            # Uses the confidence at the last decay, so that the prompt does not change by itself.
             beliefs = render_prompt_beliefs(self.home, scopes[0].decayed_at or _NEVER)
             values = render_prompt_references(
                 readable_references(*scopes), timezone=self.zone.timezone
@@ -216,14 +216,14 @@ class LongTermMemory:
         return self._reference[1]
 
     async def refresh(self) -> None:
-        """Bring the zone up to date with the facts."""
+        """Update the zone if the facts changed."""
         if self.with_current_facts(self.zone.read()) is not self.zone.read():
             await self.zone.edit(self.with_current_facts)
 
     async def write(
         self, batch: ProposalBatch, compose: ComposeZoneEntries | None = None
     ) -> BatchOutcome:
-        """Change the facts, and then the zone with other entries around it."""
+        """Change the facts, then write the zone together with other entries."""
         outcome = await self.apply(batch)
         await self.zone.edit(self.with_current_facts, compose)
         return outcome
@@ -235,29 +235,29 @@ class LongTermMemory:
         return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
 
     async def update_identities(self, sender: str = "") -> None:
-        """Take in who joined their identities, or left, also in other processes, and follow them.
+        """Read new links between identities, finish moves, and update the home scope.
 
         Args:
-            sender: The platform's id of who is about to say something.
+            sender: Platform user id of the person who is about to speak.
         """
         await self._scopes.identity_linker.open()
         await self._scopes.identity_linker.finish_moves()
         await self.update_home(sender)
 
     async def read_new_facts(self) -> None:
-        """Take in what other sessions taught the scopes that are read here, also in other processes."""
+        """Read what other sessions and processes added to the scopes that this session reads."""
         await self.workspace.open()
         await self.home.open()
 
     async def update_home(self, sender: str = "") -> None:
-        """Go to where the memory of whose private chat this is has gone, if it has.
+        """Switch to the scope that now holds the memory of this private chat's person.
 
-        When this returns, the home is what it is to be by all that is known of who is who.
+        On return, the home scope matches all links known so far.
         """
         people = self._scopes.identity_linker.people
         known = -1
         while known != people.version:
-            # Others may join or part meanwhile.
+            # Links may change meanwhile.
             known = people.version
             await self._follow(sender)
 
@@ -267,7 +267,7 @@ class LongTermMemory:
             home.removeprefix(PERSON_SCOPE_PREFIX)
         ):
             return
-        # Whose chat it is says who spoke in it before, and not who may just have turned up.
+        # The last speaker identifies the chat's person, rather than someone who just appeared.
         whose = await last_sender_id(self.tape) or sender
         wanted = self._scopes.person_tape(channel_of(self.tape.name), whose)
         if not whose:
@@ -276,7 +276,7 @@ class LongTermMemory:
             await self._let_go()
             return
         entry = scope_entry(wanted)
-        # In one append: after a kill no line of one scope may look as if it were of the other.
+        # One append, so that after a crash no line of one scope appears to belong to the other.
         await self.zone.edit(
             lambda now: replace(now, version=now.version + 1, long_term="", facts=(), reference=""),
             lambda _, zone, __: [] if self.fold.home_scope == wanted else [entry, *zone],
@@ -285,7 +285,7 @@ class LongTermMemory:
         await self.refresh()
 
     async def _let_go(self) -> None:
-        """Take out of the prompt what ended here since those who had said it left."""
+        """Remove from the prompt what ended here because its speakers unlinked."""
         await self.home.open()
         gone = facts_ended_by_leaving(self.home.fold)
         frozen = self.fold.prompt_snapshot
@@ -299,20 +299,20 @@ class LongTermMemory:
             await self.refresh()
 
     async def set_home(self, entry: TapeEntry) -> None:
-        """Put the event on the tape that says where the session's facts belong, and open that."""
+        """Append the event that names the session's home scope, and open that scope."""
         await self.tape.append(entry)
         await self.open()
 
 
 async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
-    """Return the scope that a session's facts belong to by now, wherever the session is open.
+    """Return the scope that a session's facts belong to now, whether or not the session is open.
 
-    A person may have joined another identity, or left it, since the session was last open.
+    Identities may have linked or unlinked since the session was last open.
 
     Args:
-        tape: The session's.
-        home: The scope that its tape names; empty for its own.
-        scopes: All there are.
+        tape: The session's tape.
+        home: The scope named on the tape; empty for its own.
+        scopes: The registry of scopes.
     """
     home = home or tape.name
     await scopes.identity_linker.open()
@@ -325,7 +325,7 @@ async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> s
 
 
 def lines_with_headings(text: str) -> list[tuple[str, str]]:
-    """Return the lines of Markdown, each with the heading that it stands under."""
+    """Return the lines of a Markdown text, each with its heading."""
     heading = ""
     found = []
     for line in text.splitlines():
@@ -336,12 +336,12 @@ def lines_with_headings(text: str) -> list[tuple[str, str]]:
 
 
 async def last_sender_id(tape: TapeService) -> str:
-    """Return the platform's id of who spoke last in a conversation; empty where nobody is near."""
+    """Return the user id of the last sender in a conversation; empty if there is none nearby."""
     looked = 0
     async with aclosing(tape.read_back()) as entries:
         async for entry in entries:
             looked += 1
-            # A command from elsewhere does not say whose chat it is.
+            # A command from another conversation does not identify this chat's person.
             found = "" if is_remote_command(entry) else sender_id(entry)
             if found or looked == _LOOKED_AT:
                 return found

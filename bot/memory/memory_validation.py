@@ -1,7 +1,7 @@
-"""What may not be written to memory. Pure.
+"""Validate memory text, and split it into lines. Pure.
 
-Rule 1: "(nothing)", "none" and the like are not memory.
-Rule 2: long-term memory has a size that still fits every prompt.
+Rule 1: "(nothing)", "none" and similar placeholders are not memory.
+Rule 2: a daily note is not older than the retention.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from bot.core.errors import MemoryRefused
 
 MAX_MEMORY_BYTES = 8_192
-"""Hard bound; 4 KB is recommended."""
+"""Size in bytes; an import fills at most half of it."""
 
 _NOTHING = re.compile(
     r"[\W_]*(nothing( new)?|none|empty|null|n/?a|no (change|update|memor(y|ies))s?|unchanged)"
@@ -22,16 +22,16 @@ _NOTHING = re.compile(
 
 
 def memory_lines(text: str) -> list[str]:
-    """Return a memory's lines without bullets and blanks, headings left out."""
+    """Return a memory text's lines without bullets, blank lines and headings."""
     stripped = (line.strip().lstrip("-*•").strip() for line in text.splitlines())
     return [line for line in stripped if line and not line.startswith("#")]
 
 
 def check_note_date(day: str | None, today: date, retention_days: int) -> str:
-    """Return a daily note's date as ISO; today for None.
+    """Return a daily note's date in ISO format; today if none is given.
 
     Raises:
-        MemoryRefused: It is not a date, or would be pruned at once.
+        MemoryRefused: It is not a date, or older than the retention.
     """
     if day is None:
         return today.isoformat()
@@ -45,5 +45,5 @@ def check_note_date(day: str | None, today: date, retention_days: int) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """True for "(nothing)", "none", "no changes" and the like: words for no memory at all."""
+    """Say whether a text is a placeholder, such as "(nothing)", "none" or "no changes"."""
     return _NOTHING.fullmatch(text.strip()) is not None

@@ -1,4 +1,4 @@
-"""Folds that several may write the tape of: reading what is new, and writing by compare-and-set."""
+"""Optimistic writes to a shared tape: read new entries, and append with compare-and-set."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from bot.tape.service import TapeService
 MAX_ATTEMPTS = 12
 
 _PAUSE = 0.01
-"""Seconds that the first repeated try waits at most; each waits longer."""
+"""Longest random wait before the first retry, in seconds; it grows with each retry."""
 
 T = TypeVar("T")
 
 
 class TapeFold(Protocol):
-    """The state of a tape."""
+    """State folded from a tape."""
 
     version: int
     """Id of the last entry applied."""
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         ...
 
 
 async def catch_up(tape: TapeService, fold: TapeFold) -> None:
-    """Take in what is on a tape and a fold does not know.
+    """Apply a tape's entries that a fold has not seen.
 
     Raises:
         TapeNotFound: There is no such tape.
@@ -54,18 +54,18 @@ async def append_with_retry(
     *,
     attempts: int = MAX_ATTEMPTS,
 ) -> T:
-    """Append entries that depend on a fold's state, decided on again where somebody else wrote.
+    """Append entries that depend on a fold's state; recompute them if somebody else wrote first.
 
     Args:
-        tape: Shows the fold what it appends.
-        fold: Its state.
-        compose: Given the tape's version, which is the fold's, returns the entries and the result.
-        reopen: Takes in what somebody else wrote.
-        attempts: How often it is tried.
+        tape: The tape; the fold observes its appends.
+        fold: State of the tape.
+        compose: Returns the entries and the result, given the tape's version, which is the fold's.
+        reopen: Reads what others wrote.
+        attempts: Most attempts.
 
     Raises:
-        VersionConflict: Somebody else wrote each time.
-        TapeWriteError: The storage refused; nothing was written.
+        VersionConflict: Somebody else wrote first each time.
+        TapeWriteError: The storage failed; nothing was written.
     """
     for attempt in range(attempts):
         result: list[T] = []
@@ -82,7 +82,7 @@ async def append_with_retry(
         except VersionConflict:
             if attempt == attempts - 1:
                 raise
-            # Of many that try at once each must come through some time.
+            # Random waits, so that each of many concurrent writers succeeds at some point.
             await anyio.sleep(random.uniform(0, _PAUSE * attempt))  # noqa: S311 (no secret)
             await reopen()
         else:

@@ -1,9 +1,10 @@
-"""What of a message is not what its writer says: pasted mails and chats, quoted blocks, texts to be worked on. Pure.
+"""Separate a writer's own words from pasted mails, chats, quotations and texts to work on. Pure.
 
-Rule 1: a mail is told by its header, by how it is passed on, or by a salutation with a signature that is not the
-    writer's; a chat by its times and speakers. What the writer says around them stays theirs.
-Rule 2: in doubt a text is the writer's own: a list of theirs has labels, too.
-Rule 3: each line is matched once, by patterns without repetition inside repetition.
+Rule 1: a mail is recognised by its header, a forwarding line, or a salutation with a signature that
+    is not the writer's; a chat by its times and speakers. The writer's words around them stay the
+    writer's.
+Rule 2: if in doubt, a text is the writer's own: a writer's list has labels, too.
+Rule 3: each line is matched once, by patterns without nested repetition.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import pairwise
 from bot.language.lexicon import fold_text, words
 
 _LONGEST = 20_000
-"""Characters that are looked at; what stands behind them counts as the writer's own."""
+"""Characters that are examined; text behind them counts as the writer's own."""
 
 _FORWARDED = re.compile(
     r"-{2,}.{0,40}(?:forward|original|weitergeleitet|ursprungliche|transfere|reenviado|inoltrato|encaminhada|пересл|пересыл)"
@@ -37,7 +38,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _HEADER_LENGTH = 200
-"""Characters from one label of a mail's header to the next, where all stand in one line."""
+"""Most characters between the labels of a mail header that is on one line."""
 _SALUTATION = re.compile(
     r"(?:dear|hi|hello|hey|sehr geehrte\w?|liebe\w?|hallo|guten tag|bonjour|chere?s?|salut|estimad\w|hola|querid\w"
     r"|buenos dias|gentile|car[oa]|egregi\w|buongiorno|prezad\w|ola|уважаем\w\w|здравствуйте|дорог\w\w|привет)"
@@ -78,7 +79,7 @@ _TOPICS = frozenset(
     "ps p.s fyi note notes update edit info hinweis btw reminder fact correction today tomorrow work job home name city"
     " allergies diet hobbies kids family plan plans goal goals beruf arbeit wohnort hobbys essen travail metier".split()
 )
-"""Labels of one's own lines."""
+"""Labels of a writer's own lines."""
 _FIRST_PERSON = frozenset(
     "i i'm i've i'll i'd my we our ich mein meine wir je j'ai mon ma nous yo mi soy tengo vivo io mio mia sono ho eu meu"
     " minha sou tenho я мой моя мы у".split()
@@ -95,24 +96,24 @@ class _Line:
 
 
 def own_words(text: str, writer: str = "") -> str:
-    """Return what the writer of a message says in it; see ``parts``."""
+    """Return the writer's own words in a message; see ``split_pasted``."""
     found = split_pasted(text, writer)
     own = [part.strip("\n") for part, theirs in found if not theirs and part.strip()]
-    # What stood apart does not become one sentence.
+    # Separate parts must not become one sentence.
     return text if found == [(text, False)] else "\n\n".join(own)
 
 
 def pasted_parts(text: str, writer: str = "") -> list[str]:
-    """Return what the writer of a message does not say in it; see ``parts``."""
+    """Return the parts of a message that are not the writer's own; see ``split_pasted``."""
     return [part for part, theirs in split_pasted(text, writer) if theirs]
 
 
 def split_pasted(text: str, writer: str = "") -> list[tuple[str, bool]]:
-    """Return the parts of a message in order, each with whether it is not its writer's own statement.
+    """Split a message into parts, each with whether it is not the writer's own statement.
 
     Args:
         text: The message.
-        writer: How its writer is called.
+        writer: Name of the writer.
     """
     found: list[tuple[str, bool]] = []
     at = 0
@@ -141,7 +142,7 @@ def _spans(text: str, writer: str) -> tuple[tuple[int, int], ...]:
 
 
 def _in_one_line(text: str) -> list[tuple[int, int]]:
-    """Return the mail whose header stands in one line ("From: a@b.example To: ..."), to the end of the text."""
+    """Return the span, to the text's end, of a mail with a one-line header ("From: a@b.example To: ...")."""
     labels = list(_LABEL.finditer(text))
     for first, second in pairwise(labels):
         header = text[first.start() : second.start()]
@@ -160,7 +161,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _joined(spans: list[tuple[int, int]], text: str) -> tuple[tuple[int, int], ...]:
-    """Return spans in order, those that touch as one."""
+    """Return spans in order, with adjacent ones merged."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and not text[found[-1][1] : start].strip():
@@ -171,17 +172,17 @@ def _joined(spans: list[tuple[int, int]], text: str) -> tuple[tuple[int, int], .
 
 
 def _marked(lines: list[_Line], theirs: list[bool]) -> None:
-    """Mark what stands in a fence or behind ">"."""
+    """Mark code fences and lines quoted with ">"."""
     fenced = False
     for at, line in enumerate(lines):
-        # Folded, a backquote is an apostrophe.
+        # Folding turns a backquote into an apostrophe.
         fence = line.low.startswith(("'''", "~~~"))
         theirs[at] |= fenced or fence or (line.low.startswith(">") and len(line.low) > 1)
         fenced ^= fence
 
 
 def _timed(lines: list[_Line], theirs: list[bool]) -> None:
-    """Mark subtitles, and lines of chats with their times."""
+    """Mark subtitles, and chat lines with times."""
     running = False
     for at, line in enumerate(lines):
         if _SUBTITLE.match(line.low):
@@ -198,7 +199,7 @@ def _timed(lines: list[_Line], theirs: list[bool]) -> None:
 
 
 def _spoken(lines: list[_Line], theirs: list[bool]) -> None:
-    """Mark a chat without times: a label comes again, or somebody speaks of themself behind one."""
+    """Mark a chat without times: a label repeats, or a line behind one is in the first person."""
     found = [(at, hit) for at, line in enumerate(lines) if (hit := _LABELLED.match(line.low))]
     found = [
         (at, hit)
@@ -216,7 +217,7 @@ def _spoken(lines: list[_Line], theirs: list[bool]) -> None:
 
 
 def _tables(lines: list[_Line], theirs: list[bool]) -> None:
-    """Mark rows of values that commas part."""
+    """Mark rows of comma-separated values."""
     for at in range(1, len(lines)):
         commas = lines[at].low.count(",")
         if commas > 1 and commas == lines[at - 1].low.count(",") and ", " not in lines[at - 1].low:
@@ -243,7 +244,7 @@ def _mails(lines: list[_Line], theirs: list[bool], writer: frozenset[str]) -> No
 
 
 def _begins_mail(lines: list[_Line], at: int, writer: frozenset[str]) -> str:
-    """Return how a line begins a mail: "sent" by what is around a mail, "greets" by a salutation; else nothing."""
+    """Return how a line begins a mail: "sent" by header or forwarding, "greets" by salutation, or ""."""
     low = lines[at].low
     if _FORWARDED.match(low) or _WROTE.match(low):
         return "sent"
@@ -254,7 +255,7 @@ def _begins_mail(lines: list[_Line], at: int, writer: frozenset[str]) -> str:
     greeting = _SALUTATION.match(low)
     if greeting is None:
         return ""
-    # "Hi Nadia here" and "Hello!" are how one begins to talk to an assistant.
+    # "Hi Nadia here" and "Hello!" start a message to the assistant.
     last = words(greeting[1])[-1:]
     return "greets" if last and (not low[-1].isalnum() or last[0] in writer) else ""
 
@@ -265,7 +266,7 @@ def _closes(low: str) -> bool:
 
 
 def _signature(lines: list[_Line], closing: int) -> tuple[int, frozenset[str]]:
-    """Return the line behind a mail that closes at a line, and the words of its signature."""
+    """Return the line after a mail that closes at a line, and the words of its signature."""
     end = closing + 1
     while end < len(lines) and lines[end].low and len(lines[end].low) <= _SHORT:
         end += 1
@@ -274,7 +275,7 @@ def _signature(lines: list[_Line], closing: int) -> tuple[int, frozenset[str]]:
 
 
 def _introduced(text: str, lines: list[_Line], theirs: list[bool]) -> None:
-    """Mark the paragraph, or the quotation, behind "Here is an article:"."""
+    """Mark the paragraph or quotation after a line such as "Here is an article:"."""
     for at, line in enumerate(lines):
         if theirs[at] or not _INTRODUCES.search(line.low):
             continue
@@ -301,7 +302,7 @@ def _blocks(text: str) -> list[tuple[int, int]]:
 
 
 def _worked_on(lines: list[_Line]) -> list[tuple[int, int]]:
-    """Return the paragraphs that are to be written, corrected or translated: they tell of nobody."""
+    """Return the spans of paragraphs to be written, corrected or translated: they state nothing."""
     found: list[tuple[int, int]] = []
     running = False
     for line in lines:

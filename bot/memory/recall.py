@@ -1,10 +1,10 @@
-"""Recall: finds what was said before, in the zone, among the facts, in the history and on the tape.
+"""Recall: search the zone, facts, history and tape for what was said before.
 
-Every passage carries its date, who said it, and the id of its entry, so that an answer can be checked.
-What stands on the tape is found and ranked by the store's search, and by what it means where there are
-vectors. Facts and the lines of the zone, which are few, are compared with it by plain scores: the share
-of the question's words, weighted by rarity, with words cut to their stems; scripts without spaces are
-compared by pairs of characters.
+Every passage carries its date, its speaker and its entry's id, so that an answer can be checked.
+Entries on the tape are found and ranked by the store's search and, if there are vectors, by
+meaning. Facts and lines of the zone, which are few, are scored by the share of the query's word
+stems that they contain, weighted by rarity; scripts without spaces are compared by pairs of
+characters.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from bot.tape.service import TapeService
 
 _SHOWN = 400
 _CANDIDATES, _MOST_CANDIDATES = 4, 100
-"""Hits that are looked at for each passage that is wanted, and in all."""
+"""Hits fetched per passage, and in all."""
 
 _UNSHARED = 0.3
-"""Share of the question's words that stands for those that were only nearly found."""
+"""Score of the best hit if no passage shares a word with the query."""
 
 _FOUND = frozenset({"message", "event"})
 _ANY_DAYS = 36_500
@@ -47,13 +47,13 @@ _OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
 
 @dataclass(frozen=True, slots=True)
 class RecallableFact:
-    """A long-term fact of a scope that the session may read.
+    """A fact in a scope that the session may read.
 
     Attributes:
-        text: What is believed.
-        when: Since when, as it is shown; empty where that is not known.
-        evidence: Ids of the entries that it rests on, as they are shown: ``#12`` or ``telegram:1#12``.
-        who: What it is shown as.
+        text: Text of the fact.
+        when: Date of validity for display; empty if unknown.
+        evidence: Entry references for display: ``#12`` or ``telegram:1#12``.
+        who: Source shown for the fact.
     """
 
     text: str
@@ -64,16 +64,16 @@ class RecallableFact:
 
 @dataclass(frozen=True, slots=True)
 class RecalledPassage:
-    """Something found.
+    """A search result.
 
     Attributes:
-        when: Date, with time where it is known, in the user's zone; empty for memory itself.
-        who: A person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:`` and a
-            file's name.
-        text: The words, cut where they are long.
-        entry: Id of the tape entry; None for the zone and for facts.
-        score: Higher is better.
-        evidence: Ids of the entries that a fact rests on.
+        when: Date, and time if known, in the user's time zone; empty for long-term memory.
+        who: A person's name, ``tapebot``, ``memory``, ``note``, ``history``, ``file:`` with a
+            file's name, or ``quoted:`` with the name of the person who quoted.
+        text: The words.
+        entry: Id of the tape entry; None for the zone and facts.
+        score: Rank; higher is better.
+        evidence: References to the entries that a fact rests on.
     """
 
     when: str
@@ -84,7 +84,7 @@ class RecalledPassage:
     evidence: tuple[str, ...] = ()
 
     def render(self) -> str:
-        """Return it as one line of a record."""
+        """Render the passage as one line, shortened if it is long."""
         text = " ".join(self.text.split())
         if len(text) > _SHOWN:
             text = text[:_SHOWN].rstrip() + "…"
@@ -108,21 +108,22 @@ async def recall_passages(
     vectors: VectorIndex | None = None,
     problem: str | None = None,
 ) -> list[RecalledPassage]:
-    """Return what fits the query best, best first; without one, the newest of each kind.
+    """Return the passages that fit a query best, best first; without a query, the newest of each
+    kind.
 
     Args:
-        tape: Where to look; no other tape is searched.
+        tape: The tape to search; no other is searched.
         snapshot: The memory zone.
-        query: Words to look for.
-        days: How far back; further where no word of the query is found.
+        query: Words to search for.
+        days: How many days back; without a match, all days are searched.
         now: The current time.
-        timezone: The user's, for dates.
-        limit: Passages at most.
-        before: Of the tape only entries with a lower id.
-        facts: Of the scopes that the session may read.
-        vectors: Of the tapes; None finds by words alone.
-        problem: Of the tape only what belongs to this problem, ``general`` for what belongs to none; facts
-            and the zone belong to all.
+        timezone: The user's time zone, for dates.
+        limit: Most passages.
+        before: Only tape entries with a lower id.
+        facts: Facts of the scopes that the session may read.
+        vectors: The vector index; None searches by words only.
+        problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
+            the zone belong to all problems.
     """
     since = now - timedelta(days=days)
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
@@ -161,7 +162,7 @@ async def recall_passages(
 
 
 async def _asking(tape: TapeService) -> int:
-    """Return the id of the newest message: it is what asks, and holds no answer."""
+    """Return the id of the newest user message, which asks and is not an answer."""
     async for entry in tape.read_back():
         if entry.kind == "message" and entry.payload.get("role") == "user":
             return entry.id
@@ -169,7 +170,7 @@ async def _asking(tape: TapeService) -> int:
 
 
 def _newest_of_each(found: Sequence[RecalledPassage], limit: int) -> list[RecalledPassage]:
-    """Return passages in turn: of memory, notes, history and what was said."""
+    """Return passages of memory, notes, history and messages in turn."""
     kinds: dict[str, list[RecalledPassage]] = {}
     for passage in found:
         if passage.who.startswith("file:"):
@@ -188,10 +189,10 @@ def _newest_first(hits: Sequence[Hit], timezone: tzinfo | None) -> list[Recalled
 def _ranked(
     zone: Sequence[RecalledPassage], hits: Sequence[Hit], query: str, timezone: tzinfo | None
 ) -> list[RecalledPassage]:
-    """Return the zone's lines and what was found on the tape in one order.
+    """Merge the zone's lines and the tape's hits into one ranking.
 
-    The tape's own order stands: its best hit has the share of words that the best among them has, the
-    others in proportion.
+    The tape's order is kept: its best hit scores the best share of words among its hits, the others
+    in proportion.
     """
     said = [(_from_entry(hit.entry, timezone), hit.score) for hit in hits]
     files = [one for hit in hits for one in _from_others(hit.entry, timezone)]
@@ -201,10 +202,10 @@ def _ranked(
     top = max((score for _, score in said), default=0.0)
     scored = [(shares[id(one)], one) for one in (*zone, *files) if shares[id(one)]]
     if not best and not (scored and any(hit.direct for hit in hits)):
-        # Found by words spelt a little differently, by a date or by meaning: by no word that both have.
+        # Found by similar spelling, by date or by meaning, without a common word.
         best = _UNSHARED
     if top and best:
-        # A question that was asked before shares its words but holds no answer.
+        # A repeated question shares its words but holds no answer.
         scored += [
             (best * score / top * (0.5 if _asks(one) else 1.0), one)
             for one, score in said
@@ -215,7 +216,7 @@ def _ranked(
 
 
 def _shares(passages: Sequence[RecalledPassage], query: str) -> dict[int, float]:
-    """Return for each passage, by identity, the share of the question's words that it has."""
+    """Return the weighted share of the query's words in each passage, by ``id()``."""
     wanted = set(stemmed_words(query))
     bags = [set(stemmed_words(passage.text)) & wanted for passage in passages]
     seen_in = Counter(word for bag in bags for word in bag)
@@ -234,7 +235,7 @@ def _asks(passage: RecalledPassage) -> bool:
 def _from_zone(
     snapshot: MemorySnapshot, oldest: str, facts: Sequence[RecallableFact]
 ) -> list[RecalledPassage]:
-    """Return the facts, the lines of memory that are none of them, and the notes."""
+    """Return facts, lines of memory that are not facts, and notes."""
     told = {_same(one.text): one for one in facts}
     found = [
         RecalledPassage(one.when, one.who, one.text, None, 0.0, one.evidence)
@@ -255,7 +256,7 @@ def _from_zone(
 
 
 def _same(text: str) -> str:
-    """Return what two ways to write the same line have in common."""
+    """Return a key that is equal for two spellings of the same line."""
     return " ".join(text.split()).strip("-*• ").rstrip(".").casefold()
 
 
@@ -280,10 +281,10 @@ def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | 
 
 
 def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPassage]:
-    """Return what a message quotes and what its files say, in pieces that are shown whole."""
+    """Return what a message quotes and its files contain, in pieces that are shown whole."""
     moment = sent_time(entry)
     when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
-    # No person's name has a colon.
+    # A colon cannot occur in a person's name.
     texts = [(f"file:{file.name}", file.third_party_text) for file in attachments_in(entry.meta)]
     if entry.kind == "message" and entry.payload.get("role") == "user":
         content = str(entry.payload.get("content") or "")
@@ -298,7 +299,7 @@ def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPass
 
 
 def _pieces(text: str) -> list[str]:
-    """Return lines joined and cut to what a passage shows."""
+    """Join lines and cut them to the length of a passage."""
     pieces: list[str] = []
     for line in text.splitlines():
         plain = " ".join(line.split())
@@ -310,23 +311,23 @@ def _pieces(text: str) -> list[str]:
 
 
 def render_passages(passages: Iterable[RecalledPassage]) -> str:
-    """Return passages as records, one a line."""
+    """Render passages, one line each."""
     return "\n".join(passage.render() for passage in passages) or "No matching records."
 
 
 def recallable_facts(
     memory: LongTermMemory, timezone: tzinfo | None, *, untold: bool = False
 ) -> list[RecallableFact]:
-    """Return what a session believes, and what everybody may read, for recall.
+    """Return the session's and the workspace's facts for recall.
 
     Args:
-        memory: The session's.
-        timezone: The user's, for dates.
-        untold: Only what the zone has no room for.
+        memory: Long-term memory of the session.
+        timezone: The user's time zone, for dates.
+        untold: Only facts that the zone has no room for.
     """
     snapshot = memory.zone.read()
     told = set(memory_lines(f"{snapshot.long_term}\n{snapshot.shared}")) if untold else set()
-    # Where something that everybody reads was said is nobody else's affair.
+    # The source of a workspace fact is hidden: it may be a private chat.
     found = [(fact, True) for fact in memory.facts()]
     found += [(fact, False) for fact in memory.workspace.active()]
     return [

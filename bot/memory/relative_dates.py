@@ -1,7 +1,7 @@
-"""The dates that a question means by words for them: "last month" asked in November is October. Pure.
+"""Resolve relative dates in a question: "last month", asked in November, is October. Pure.
 
-Rule 1: what is found are words of dates; they weigh in a search, and exclude nothing.
-Rule 2: what depends on what was told ("two weeks before the trip") is not resolved.
+Rule 1: the result is date words for a search; they add weight, and exclude nothing.
+Rule 2: dates relative to events ("two weeks before the trip") are not resolved.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _WORDS = re.compile(
     r"|last (?P<weekday>" + "|".join(_WEEKDAYS) + r")"
     r"|last (?P<season>spring|summer|autumn|fall|winter)"
     r"|(?P<count>\d{1,3}|an?|two|three|four|five|six) (?P<unit>day|week|month|year)s? ago)\b",
-    # In ASCII: of other scripts some letters count as these in another case.
+    # ASCII only: with Unicode case folding, letters of other scripts would match.
     re.IGNORECASE | re.ASCII,
 )  # fmt: skip
 _COUNTS = {"a": 1, "an": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _ENDS = {"spring": 6, "summer": 9, "autumn": 12, "fall": 12, "winter": 3}
-"""Month after which a season of this year is the last one."""
+"""First month in which this year's season counts as the last one."""
 
 
 def resolve_relative_dates(text: str, today: date) -> str:
-    """Return the dates that a question means, as words of dates; empty where it means none.
+    """Return the dates in a question, as date words; empty if there are none.
 
     Args:
         text: The question.
-        today: The day on which it is asked.
+        today: Date of the question.
     """
     found = (_meant(hit, today) for hit in _WORDS.finditer(text))
     return " ".join(dict.fromkeys(one for one in found if one))
@@ -56,7 +56,7 @@ def _meant(hit: re.Match[str], today: date) -> str:
         back = (today.weekday() - _WEEKDAYS.index(hit["weekday"].lower())) % 7 or 7
         return _day(today - timedelta(days=back))
     if hit["season"]:
-        # The season's own word stands in the question and means its months.
+        # The season's name is in the question and stands for its months.
         return str(today.year - (today.month < _ENDS[hit["season"].lower()]))
     return _ago(hit, today)
 

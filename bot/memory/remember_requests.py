@@ -1,8 +1,8 @@
-"""Recognises, in a person's own words, that something is to be remembered. Pure.
+"""Recognise explicit requests to remember something. Pure.
 
-Rule 1: only an instruction at the start of the message counts ("remember that ..."), never a
-    question ("do you remember that ...?") and never quoted text.
-Rule 2: what is kept is the person's words, not a paraphrase.
+Rule 1: only an instruction at the start of the message counts ("remember that ..."), not a question
+    ("do you remember that ...?"), and not quoted text.
+Rule 2: the person's own words are kept, not a paraphrase.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_ASKED = 500
 
 
 def find_explicit_memory(text: str) -> str | None:
-    """Return what the message asks to remember, in the person's words; None where it does not."""
+    """Return what a message asks to remember, in the person's words; None if it asks nothing."""
     found = _ASK.match(text)
     if found is None or len(text) > _LONGEST_ASKED or _ASKS_SOMETHING.search(text):
         return None
@@ -43,9 +43,9 @@ def find_explicit_memory(text: str) -> str | None:
 
 
 def to_memory_line(text: str) -> str | None:
-    """Return a text as one line of memory: white space folded, first letter upper case.
+    """Return a text as one line of memory: white space folded, first letter in upper case.
 
-    Returns None where nothing is left, or where it is too long for a line of memory.
+    Returns None if nothing is left, or the line is too long.
     """
     line = " ".join(text.split()).lstrip("-*•#> ")
     if not line or len(line) > _LONGEST:

@@ -1,8 +1,8 @@
-"""One scope's facts: read from its tape, and changed only through the write gate.
+"""One scope's memory: facts and compartments read from its tape, changed through the write gate.
 
-A scope is a tape: a group's own, a person's, or the one that everybody reads. Several sessions may change
-a person's; a change is a compare-and-set on the tape, so that each decision is made on what is believed
-at that moment. What a kill left half done is asked for again under the same key, and is done once.
+A scope is a tape: a group's, a person's, or the workspace's, which everybody reads. Several
+sessions may change a person's, so a change is a compare-and-set on the tape, decided on its current
+state. A change that a crash interrupted is requested again with the same key, and happens once.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ T = TypeVar("T")
 
 
 class ScopeMemory:
-    """The facts of one scope.
+    """Read and change the facts of one scope.
 
     Args:
-        tape: The scope's.
-        kind: What a fact there may do harm to.
-        clock: Dates decisions.
-        fold: Shared with whoever folds this tape already; by default it keeps its own.
+        tape: The scope's tape.
+        kind: Kind of the scope, which sets the blast radius.
+        clock: The current time.
+        fold: A fold that somebody else updates; by default the scope keeps its own.
         gate: Decides what is believed.
     """
 
@@ -90,30 +90,30 @@ class ScopeMemory:
 
     @property
     def name(self) -> str:
-        """The scope's tape."""
+        """Name of the scope's tape."""
         return self.tape.name
 
     @property
     def fold(self) -> FactFold:
-        """Its facts, as far as they were read."""
+        """The scope's state, as far as it was read."""
         return self._fold
 
     @property
     def compartments(self) -> Compartments:
-        """What its compartments hold, as far as it was read."""
+        """The scope's compartments, as far as they were read."""
         return self._fold.compartments
 
     @property
     def blast_radius(self) -> BlastRadius:
-        """How far a mistake here would reach."""
+        """How far a mistake in this scope reaches."""
         return _RADIUS[self.kind]
 
     def active(self) -> list[Fact]:
-        """Return what is believed."""
+        """Return the facts that are believed."""
         return self._fold.active()
 
     async def open(self) -> None:
-        """Read what is new on the tape; a scope in which nothing was written yet has none."""
+        """Read new entries of the tape; an unused scope has no tape yet."""
         async with self._opening:
             if self._shared:
                 return
@@ -124,7 +124,7 @@ class ScopeMemory:
                         self._fold.apply(entry)
                     self._opened = True
                 elif erasures != self._erasures:
-                    # Another process erased something: nothing of it may be left here.
+                    # Another process erased something, which must not stay in memory.
                     await self._fold_anew()
                 self._erasures = erasures
                 if await self.tape.version() != self._fold.version:
@@ -133,7 +133,7 @@ class ScopeMemory:
                 self._opened = False
 
     async def reload(self) -> None:
-        """Fold the tape anew: entries in it were changed by an erasure."""
+        """Fold the tape again, after an erasure changed its entries."""
         async with self._opening:
             if not self._shared:
                 await self._fold_anew()
@@ -145,17 +145,17 @@ class ScopeMemory:
             setattr(self._fold, slot, getattr(fresh, slot))
 
     async def apply(self, batch: ProposalBatch) -> BatchOutcome:
-        """Decide on a batch, and record what was decided as one entry.
+        """Decide on a batch, and record the decisions as one entry.
 
         Args:
-            batch: What is proposed.
+            batch: The proposals.
 
         Returns:
-            The decisions; those of an earlier time where the key is known.
+            The decisions; earlier ones if the batch's key is known.
 
         Raises:
-            MemoryRefused: It would end too much at once; nothing was changed.
-            TapeWriteError: The storage refused; nothing was changed.
+            MemoryRefused: It would end too many facts at once; nothing was changed.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         prepared: BatchOutcome | None = None
 
@@ -178,7 +178,7 @@ class ScopeMemory:
 
         await self._ready()
         if len(self._fold.facts) > _MANY and batch.key not in self._fold.decided_keys:
-            # Many comparisons: they must not hold up everybody. It holds if nothing comes in between.
+            # Many comparisons would block the event loop. The result is valid if nothing was written meanwhile.
             deciding = self._deciding(batch, self._fold.version + 1)
             prepared = await anyio.to_thread.run_sync(deciding.decide)
         outcome = await self._write(compose)
@@ -197,7 +197,7 @@ class ScopeMemory:
         )
 
     async def pause(self, *, paused: bool) -> bool:
-        """Stop or resume learning; False where it was so already."""
+        """Pause or resume learning; return False if that was the state already."""
 
         def compose(_: int) -> tuple[list[TapeEntry], bool]:
             if self._fold.paused == paused:
@@ -208,22 +208,22 @@ class ScopeMemory:
         return await self._write(compose)
 
     async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
-        """Append entries that depend on the scope's state, such as a change of its compartments.
+        """Append entries that depend on the scope's state, such as a change to its compartments.
 
         Args:
-            compose: Given the tape's version, returns what to append, perhaps nothing, and the result.
-                It may be called more than once.
+            compose: Returns the entries to append, perhaps none, and the result, given the tape's
+                version. It may be called more than once.
 
         Raises:
-            TapeWriteError: The storage refused; nothing was changed.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         await self._ready()
         return await self._write(compose)
 
     async def undo_batch(self) -> ProposalBatch | None:
-        """Return a batch that takes the newest change back; None where there is none.
+        """Return a batch that undoes the newest change; None if there is none.
 
-        Repeated, it goes further back.
+        After one undo, the next goes further back.
         """
         await self.open()
         taken: set[int] = set()
@@ -240,7 +240,7 @@ class ScopeMemory:
         return None
 
     async def find_batch(self, entry: int) -> TapeEntry | None:
-        """Return the entry that records a batch; None where there is none."""
+        """Return the entry that records a batch; None if there is none."""
         found = await self.tape.read_entries(entry, entry) if entry else []
         return found[0] if found and found[0].name == FACTS_EVENT else None
 
@@ -260,17 +260,18 @@ class ScopeMemory:
         await self.open()
 
     async def _write(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
-        # What is shared is brought up to date by whoever folds it already.
+        # The owner of a shared fold updates it.
         attempts = 1 if self._shared else MAX_ATTEMPTS
         return await append_with_retry(self.tape, self._fold, compose, self.open, attempts=attempts)
 
 
 async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
-    """Return the entries that a fold of facts needs, oldest first: from the last whole state on.
+    """Return the entries that a fold of facts needs, from the last snapshot on, oldest first.
 
     Args:
-        tape: The scope's.
-        last: Id of the newest, 0 where there is none; by default it is looked for.
+        tape: The scope's tape.
+        last: Id of the newest entry of the chain, 0 if there is none; by default it is searched
+            for.
     """
     found: list[TapeEntry] = []
     if last is None:
@@ -284,8 +285,8 @@ async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[
         if type(before) is not int or not 0 < before < found[-1].id:
             before = found[-1].id - 1
         older = [one for one in await tape.read_entries(before, before) if is_chain_entry(one)]
-        # Where a line was damaged, the chain goes on before it; where a reset dropped it, or it was not
-        # copied, nothing is there.
+        # Past a damaged entry, the chain continues with the one before it. Past a reset, or in a
+        # partial copy, nothing is there.
         older = older or await _newest_link(tape, before)
         if not older:
             break
@@ -294,7 +295,7 @@ async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[
 
 
 async def _newest_link(tape: TapeService, before: int | None = None) -> list[TapeEntry]:
-    """Return the newest entry of a fold of facts, before an id or of all; none where a reset came behind it."""
+    """Return the newest chain entry, or the newest before an id; none if a reset follows it."""
     async with aclosing(tape.read_back(before)) as entries:
         async for entry in entries:
             if is_chain_entry(entry):

@@ -1,10 +1,10 @@
-"""Which scopes there are, and which of them a session reads.
+"""The registry of memory scopes, and the rules for which scope a session uses.
 
-Rule 1: what is learned in a private chat belongs to the person, and is read in their private chats alone; where
-    they joined identities on several channels (``memory.people``), in those of all of them.
+Rule 1: what is learned in a private chat belongs to the person, and is read only in their private
+    chats, on all channels whose identities they linked (``identities.py``).
 Rule 2: what is learned in a group belongs to the group's own session.
-Rule 3: a chat in which somebody else turns up is a group from then on.
-Rule 4: everybody reads the workspace; only an owner puts something there.
+Rule 3: a private chat becomes a group once another person writes in it.
+Rule 4: everybody reads the workspace; only an owner writes to it.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ PERSON_SCOPE_PREFIX = "person:"
 
 
 def person_scope(channel: str, sender: str) -> str:
-    """Return the tape of a person: one identity on one channel."""
+    """Return the name of the scope tape for one identity on one channel."""
     return f"{PERSON_SCOPE_PREFIX}{channel}:{sender}"
 
 
 def is_shared_scope(tape: str) -> bool:
-    """Say whether a tape holds what is known of a person or in the workspace, and no conversation."""
+    """Say whether a tape holds a person's or the workspace's data and no conversation."""
     return tape in (WORKSPACE_SCOPE, IDENTITIES_TAPE, LOGINS_TAPE) or tape.startswith(
         PERSON_SCOPE_PREFIX
     )
 
 
 def scope_entry(home: str) -> TapeEntry:
-    """Return the event that says where a session's facts belong."""
+    """Return the event that names a session's home scope."""
     return event(SCOPE_EVENT, {"home": home})
 
 
 def changed_home(inbound: Inbound, home: str, person: str) -> str | None:
-    """Return the scope that a session belongs to from a message on; None where it stays.
+    """Return the home scope that a message gives a session; None if it does not change.
 
     Args:
         inbound: The message.
-        home: The scope that it belongs to; empty where that is not settled.
-        person: The scope of who wrote it.
+        home: The current home scope; empty if not settled yet.
+        person: Scope of the message's author.
     """
     wanted = person if inbound.private else inbound.session
     if not home:
@@ -63,45 +63,45 @@ def changed_home(inbound: Inbound, home: str, person: str) -> str | None:
 
 
 class ActiveSession(Protocol):
-    """A session with a worker: its state is in memory, and must follow an erasure on its tape."""
+    """A session with a worker, whose state in memory must follow erasures on its tape."""
 
     @property
     def tape(self) -> str:
-        """Its tape."""
+        """Name of the session's tape."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Something runs that knows what is on the tape."""
+        """Whether something is running that has read the tape."""
         ...
 
     def cancel_background_work(self) -> None:
-        """Give up what runs in the background on words that are about to be erased."""
+        """Cancel background work on words that are about to be erased."""
         ...
 
     async def reload(self) -> None:
-        """Read the tape anew."""
+        """Read the tape again."""
         ...
 
     async def update_home(self) -> None:
-        """Go to where the person's memory is by now: they joined another identity, or left."""
+        """Switch to the person's current scope after identities linked or unlinked."""
         ...
 
 
 class ScopeRegistry:
-    """The scopes of a program; each is open once.
+    """All scopes of the process; each is open once.
 
     Args:
-        store: Where tapes live.
-        clock: Dates decisions.
+        store: The store of all tapes.
+        clock: The current time.
         gate: Decides what is believed, in every scope.
 
     Attributes:
-        clock: Dates decisions.
-        identity_linker: Who is who.
-        active_sessions: Sessions that have a worker, by tape.
-        session_locks: Through which sessions are opened, and closed while their tapes are erased.
-        observer: Shown each entry that this process appends to a scope's own tape, with the tape's name.
+        clock: The current time.
+        identity_linker: Links between identities.
+        active_sessions: Sessions with a worker, by tape name.
+        session_locks: Locks that keep sessions closed while their tapes are erased.
+        observer: Called with tape name and entry for each append by this process to a scope's tape.
     """
 
     def __init__(self, store: TapeStore, clock: Clock, *, gate: WriteGate | None = None) -> None:
@@ -111,55 +111,55 @@ class ScopeRegistry:
         self.active_sessions: dict[str, ActiveSession] = {}
         self.session_locks = SessionLocks()
         self.observer: Callable[[str, TapeEntry], object] | None = None
-        # Sessions hold what they use; what nobody holds is read anew when it is asked for.
+        # Sessions keep their scopes alive; an unused scope is read again on demand.
         self._people: WeakValueDictionary[str, ScopeMemory] = WeakValueDictionary()
         self.identity_linker = IdentityLinker(store, clock, self.identity_scope)
         self._workspace = self._scope(WORKSPACE_SCOPE, "workspace")
 
     def workspace(self) -> ScopeMemory:
-        """Return what everybody reads."""
+        """Return the workspace scope, which everybody reads."""
         return self._workspace
 
     def home(self, session: TapeService, facts: FactFold, home: str) -> ScopeMemory:
         """Return the scope that a session's facts belong to.
 
         Args:
-            session: Its tape.
-            facts: The facts on that tape.
-            home: The scope's tape; empty for the session's own.
+            session: The session's tape.
+            facts: State of the facts on that tape.
+            home: Name of the scope's tape; empty for the session's own.
         """
         if not home or home == session.name:
             return ScopeMemory(session, "session", self.clock, facts, gate=self._gate)
         return self.person(home)
 
     def identity_scope(self, identity: str) -> ScopeMemory:
-        """Return an identity's own scope, whether or not it is joined to others."""
+        """Return an identity's own scope, whether or not it is linked to others."""
         return self.person(f"{PERSON_SCOPE_PREFIX}{identity}")
 
     def person_tape(self, channel: str, sender: str) -> str:
-        """Return the tape of the person that an identity is of: one for all that were joined."""
+        """Return the scope tape of an identity's person, which all linked identities share."""
         return f"{PERSON_SCOPE_PREFIX}{self.identity_linker.people.primary_identity(f'{channel}:{sender}')}"
 
     def identities(self, home: str) -> tuple[str, ...]:
-        """Return the identities whose scope a tape is now; none where it is no person's, or was left."""
+        """Return the identities that use a person's scope now; none for other or abandoned scopes."""
         identity = home.removeprefix(PERSON_SCOPE_PREFIX)
         members = self.identity_linker.people.members(identity)
         return members if home.startswith(PERSON_SCOPE_PREFIX) and members[0] == identity else ()
 
     def open_scopes(self) -> list[ScopeMemory]:
-        """Return the scopes that have a tape of their own, as far as somebody uses them."""
+        """Return the workspace and the persons' scopes that are in use."""
         return [self._workspace, *self._people.values()]
 
     async def apply_move(self, move: ScopeMove) -> BatchOutcome:
-        """Let live sessions and facts follow when identities were joined, or parted.
+        """Move facts and live sessions to their new scopes after a link or unlink.
 
         Returns:
-            What became of the facts in the scope that they came to.
+            The decisions on the facts in their new scope.
 
         Raises:
-            TapeWriteError: The storage refused; doing it again goes on from there.
+            TapeWriteError: The storage failed; a retry continues from there.
         """
-        # First those that may still learn something: it must not reach the scope that they left.
+        # First the live sessions, so that they add nothing to the scope that they leave.
         await self._follow()
         outcome = await self.identity_linker.apply_move(move)
         await self._follow()
@@ -183,5 +183,5 @@ class ScopeRegistry:
         return ScopeMemory(tape, kind, self.clock, gate=self._gate)
 
     def statistics(self) -> dict[str, Any]:
-        """Return a snapshot."""
+        """Return counters for monitoring."""
         return {"people": len(self._people), "shared_facts": len(self._workspace.active())}

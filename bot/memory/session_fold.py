@@ -1,10 +1,10 @@
-"""All that a session needs to know of its tape, folded from its entries. Pure.
+"""Fold a session's tape into its state: window, turns, zone, facts, and pointers to reopen it.
+Pure.
 
-Rule 1: applying the same entries in the same order gives the same state, whoever does it.
-Rule 2: ``pointers`` is a shortcut, never the truth: a fold over the whole tape gives the same.
-Rule 3: the memory block in the prompt is the zone as it was at the last boundary or consolidation
-    (``frozen``), so that the prompt's prefix stays the same in between. What was cleared leaves
-    the prompt at once.
+Rule 1: the same entries in the same order give the same state.
+Rule 2: ``pointers`` is a shortcut: a fold over the whole tape gives the same state.
+Rule 3: the prompt's memory block is the zone as of the last boundary or consolidation (``frozen``),
+    so that the prompt's prefix stays the same in between. Cleared memory leaves the prompt at once.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
 
 CONSOLIDATION_FAILED_EVENT = "consolidation.failed"
 SCOPE_EVENT = "memory.scope"
-"""An event that says which scope a session's facts belong to: ``{home}``."""
+"""Name of the event that sets the scope of a session's facts: ``{home}``."""
 SESSION_MARK_EVENT = "session.mark"
-"""Where a fold stood, noted while no turn ends: a group may talk for long without the bot."""
+"""Name of the event that stores pointers without a turn, such as in a busy group."""
 
 _SPARSE = 8
 
 
 class Pointers(BaseModel):
-    """Where a fold stood; written into ``turn.end`` so that opening a tape costs what is new.
+    """Position of a fold, stored in ``turn.end`` so that opening a tape reads only what is new.
 
     Attributes:
-        at: The last entry that had been applied.
+        at: Id of the last entry applied.
         boundary: Id of the boundary anchor.
-        used: When a turn last began, ISO 8601; empty where none did.
+        used: When the last turn started, ISO 8601; empty if none did.
         cursor: ``through`` of the last consolidation.
-        consolidated: Id of its anchor, 0 where there was none.
-        failure: Id of the last failed consolidation's event, 0 where it was mended since.
-        zone: Ids of the zone's open and seal.
-        frozen: The same of the zone that is in the prompt.
-        cleared: Id of the seal that last emptied memory, 0 where there was none.
+        consolidated: Id of the last consolidation's anchor; 0 if there is none.
+        failure: Id of the last failed consolidation's event; 0 if one succeeded since.
+        zone: Ids of the zone's open and seal anchors.
+        frozen: Ids of the open and seal anchors of the zone in the prompt.
+        cleared: Id of the seal that last cleared memory; 0 if there is none.
         window: ``cut``, ``reads_from``, unconsolidated messages, their tokens.
-        usage: Totals.
-        turns: Turns ended.
-        prompt: Hash and id of the last system prompt.
-        prompt_tokens: What the provider counted in the last turn's prompt.
+        usage: Total usage.
+        turns: Number of turns that ended.
+        prompt: Hash and entry id of the last system prompt.
+        prompt_tokens: The provider's token count of the last turn's prompt.
         open: The open turn.
-        unsettled: Messages not yet listed in a ``turn.end``.
-        commands: Commands not yet listed in one.
-        home: The scope that the session's facts belong to; empty for its own tape.
-        facts: Id of the last entry that changed facts on this tape, 0 where none did.
-        undelivered: Turn, entry, reply-to and inbound of answers without a receipt.
+        unsettled: Entry ids of messages that no ``turn.end`` lists yet, by platform id.
+        commands: Entry ids of commands that no ``turn.end`` lists yet, by platform id.
+        home: Home scope of the session's facts; empty for its own tape.
+        facts: Id of the last entry of the fact chain on this tape; 0 if there is none.
+        undelivered: Turn, entry, reply-to and inbound ids of answers without a delivery receipt.
         split: Messages that each wait for a turn of their own.
-        interrupted: Messages whose turn was given up.
-        shown: Platform messages that carry a part of such an answer, by turn.
-        spans: The ranges that hold what is in view, where most of what is between is not.
+        interrupted: Messages of interrupted turns.
+        shown: Platform messages that carry a part of an undelivered answer, by turn.
+        spans: Id ranges in view, if they are sparse.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -97,15 +97,15 @@ class SessionFold:
     """The state of one session.
 
     Attributes:
-        window: What is in view, and what waits to be consolidated.
-        turns: Open turn, settled messages, undelivered answers, usage.
+        window: Entries in view, and unconsolidated counts.
+        turns: The open turn, unanswered messages, undelivered answers, and usage.
         zone: The current memory zone.
-        prompt_snapshot: The zone as the prompt shows it.
+        prompt_snapshot: The zone as shown in the prompt.
         boundary: The last boundary anchor.
         last_consolidation: The last ``memory/consolidated`` anchor.
-        consolidation_failure: The last failed consolidation's event, None once one has succeeded.
-        facts: Facts on this tape.
-        home_scope: The scope that the session's facts belong to; empty for its own tape.
+        consolidation_failure: Event of the last failed consolidation; None once one succeeds.
+        facts: Facts and compartments on this tape.
+        home_scope: The scope that holds the session's facts; empty for its own tape.
         version: Id of the last entry applied.
     """
 
@@ -123,22 +123,22 @@ class SessionFold:
 
     @property
     def compartments(self) -> Compartments:
-        """Problems and working sets, and what else the memory bus keeps on this tape."""
+        """The memory bus's compartments on this tape, such as problems and working sets."""
         return self.facts.compartments
 
     @property
     def problem(self) -> str:
-        """The problem that is worked on."""
+        """Id of the active problem."""
         return self.facts.compartments.active_problem
 
     @property
     def search_problem(self) -> str | None:
-        """The problem to search in; None where there was never another: a filter costs time."""
+        """The problem to search in; None if there was only one, because a filter costs time."""
         alone = not self.compartments.problems and not self.facts.is_partial
         return None if alone else self.problem
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         self.window.apply(entry)
         self.turns.apply(entry)
         cleared = self.zone.cleared
@@ -165,13 +165,13 @@ class SessionFold:
         self.version = entry.id
 
     def without_hidden_messages(self) -> SessionFold:
-        """Return the same without the messages that no turn but their own may see."""
+        """Return a copy without messages that only their own turn may see."""
         aside = self.turns.hidden_entry_ids()
         return replace(self, window=self.window.without_messages(aside)) if aside else self
 
     def _move(self, home: str) -> None:
         if self.home_scope:
-            # What belongs to somebody else leaves the prompt at once.
+            # Another person's memory leaves the prompt at once.
             self.prompt_snapshot, self.prompt_zone_span = MemorySnapshot(), None
         self.home_scope = home
 
@@ -179,7 +179,7 @@ class SessionFold:
         self.prompt_snapshot, self.prompt_zone_span = self.zone.snapshot, self.zone.span
 
     def pointers(self) -> dict[str, Any]:
-        """Return where the fold stands, as JSON."""
+        """Return the fold's position as JSON; see ``Pointers``."""
         turns, mark = self.turns, self.window.position()
         pointers: dict[str, Any] = {
             "at": self.version,
@@ -213,16 +213,16 @@ class SessionFold:
         return pointers
 
     def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
-        """Stand where the pointers say.
+        """Restore the fold from pointers.
 
         Args:
-            pointers: From a ``turn.end``.
-            found: The entries they name, by id: anchors, zones, failure, answers, and all
-                from ``window[1]`` to ``at``; and those that its facts are folded from.
+            pointers: Pointers of a ``turn.end``.
+            found: The entries that they name, by id: anchors, zones, failure, answers, the range
+                from ``window[1]`` to ``at``, and the fact chain.
 
         Raises:
-            KeyError: An entry that the pointers name is not there.
-            ValueError: They do not fit together.
+            KeyError: A named entry is missing.
+            ValueError: The entries do not fit the pointers.
         """
         cut, reads_from, messages, tokens = pointers.window
         self.boundary = found[pointers.boundary] if pointers.boundary else None
@@ -272,7 +272,7 @@ class SessionFold:
 
 
 def _owed(turns: TurnFold) -> dict[str, Any]:
-    """Return as JSON what is open, unanswered or undelivered; nothing of what there is none of."""
+    """Return open, unanswered and undelivered items as JSON, without empty ones."""
     owed: dict[str, Any] = {
         "unsettled": dict(turns.unanswered),
         "commands": dict(turns.unanswered_commands),
@@ -304,5 +304,5 @@ def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:
 
 
 def session_mark_entry(fold: SessionFold) -> TapeEntry:
-    """Return an event that tells how to open the tape, as the end of a turn does."""
+    """Return an event with the fold's pointers, as in the end of a turn."""
     return event(SESSION_MARK_EVENT, {"pointers": fold.pointers()})

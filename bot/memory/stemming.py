@@ -1,4 +1,4 @@
-"""Words of a text for comparison: lower case, cut to stems, any script. Pure."""
+"""Split a text into stemmed, lower-case words for comparison, in any script. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSPACED = re.compile(
 
 
 def stemmed_words(text: str) -> list[str]:
-    """Return a text's words for comparison: lower case, stemmed, common ones left out."""
+    """Return a text's words in lower case, stemmed, without common English words."""
     words: list[str] = []
     for word in _WORDS.findall(text.lower()):
         if _UNSPACED.search(word):

@@ -1,4 +1,4 @@
-"""Who said an entry, and when; and conversations as lines of text. Pure."""
+"""Sender and time of an entry, and conversations rendered as lines of text. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.memory.prompt_escaping import escape_message, quote_block
 from bot.tape.entries import TapeEntry
 
 CORRECTION_NOTE = "(corrects an earlier message)"
-"""Stands before a message that was edited after it had been answered."""
+"""Precedes a message that was edited after it had been answered."""
 
 _LONGEST = 4_000
 _EXCERPT = 300
@@ -22,30 +22,30 @@ _MARKS = re.compile(r"[\[\]()<>:\x00-\x1f]")
 
 
 def sent_time(entry: TapeEntry) -> datetime | None:
-    """Return when an entry was said, by the platform's clock where it has one; aware."""
+    """Return when an entry was sent, by the platform's clock if known; timezone-aware."""
     return _moment(entry.meta.get("sent") or entry.meta.get("ts"))
 
 
 def sent_date(entry: TapeEntry, timezone: tzinfo | None) -> date | None:
-    """Return the day on which an entry was said, in the user's zone; None where that is unknown."""
+    """Return the date on which an entry was sent, in the user's time zone; None if unknown."""
     moment = sent_time(entry)
     return moment.astimezone(timezone).date() if moment is not None else None
 
 
 def recorded_at(entry: TapeEntry) -> datetime | None:
-    """Return when an entry came to the tape, by this machine's clock; aware."""
+    """Return when an entry was written to the tape, by the local clock; timezone-aware."""
     return _moment(entry.meta.get("ts"))
 
 
 def format_entry_time(entry: TapeEntry, timezone: tzinfo | None = None) -> str:
-    """Return ``YYYY-MM-DD HH:MM`` in the zone that the entry was written in, else in this one."""
+    """Return ``YYYY-MM-DD HH:MM`` in the entry's recorded time zone, else in the given one."""
     named = entry.meta.get("tz")
     zone = _zone(named) if isinstance(named, str) else timezone
     return format_timestamp(entry.meta.get("sent") or entry.meta.get("ts"), zone)
 
 
 def format_timestamp(stamp: object, timezone: tzinfo | None) -> str:
-    """Return an ISO time stamp as ``YYYY-MM-DD HH:MM`` in a zone; ``?`` where it is none."""
+    """Return an ISO time stamp as ``YYYY-MM-DD HH:MM`` in a time zone; ``?`` if invalid."""
     moment = _moment(stamp)
     try:
         return moment.astimezone(timezone or UTC).strftime("%Y-%m-%d %H:%M") if moment else "?"
@@ -54,31 +54,31 @@ def format_timestamp(stamp: object, timezone: tzinfo | None) -> str:
 
 
 def format_timestamp_day(stamp: object, timezone: tzinfo | None) -> str:
-    """Return the day of an ISO time stamp in a zone; empty where it is none."""
+    """Return the date of an ISO time stamp in a time zone; empty if invalid."""
     shown = format_timestamp(stamp, timezone)
     return "" if shown == "?" else shown[:10]
 
 
 def sender_name(entry: TapeEntry) -> str:
-    """Return the name shown of who wrote a message: one line, no sign that marks a speaker."""
+    """Return a sender's display name on one line, without characters that mark a speaker."""
     sender = entry.meta.get("sender")
     return clean_name(str(sender.get("name") or "") if isinstance(sender, dict) else "")
 
 
 def sender_id(entry: TapeEntry) -> str:
-    """Return the platform's id of who said something; empty where nobody did."""
+    """Return the sender's user id on the platform; empty if there is none."""
     sender = entry.meta.get("sender")
     return str(sender.get("id") or "") if isinstance(sender, dict) else ""
 
 
 def clean_name(name: str) -> str:
-    """Return a display name as one line without the signs that mark a speaker."""
+    """Return a display name on one line, without characters that mark a speaker."""
     plain = " ".join(_MARKS.sub(" ", name).split())
     return plain[:64] or "user"
 
 
 def speaker_label(entry: TapeEntry) -> str:
-    """Return the sender's name, in groups with the platform's id, which cannot be forged."""
+    """Return the sender's name, in groups with the user id, which cannot be forged."""
     sender = entry.meta.get("sender")
     if entry.meta.get("private") is False and isinstance(sender, dict) and "id" in sender:
         return f"{sender_name(entry)} ({sender['id']})"
@@ -92,9 +92,9 @@ def is_owner(entry: TapeEntry) -> bool:
 
 
 def render_transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = None) -> list[str]:
-    """Return what was said as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item a message.
+    """Render messages as ``[YYYY-MM-DD HH:MM] USER (name): text``, one item each.
 
-    See ``spoken_lines``.
+    See ``message_lines``.
     """
     return [line for _, line in message_lines(entries, timezone)]
 
@@ -102,10 +102,11 @@ def render_transcript(entries: Iterable[TapeEntry], timezone: tzinfo | None = No
 def message_lines(
     entries: Iterable[TapeEntry], timezone: tzinfo | None = None
 ) -> list[tuple[TapeEntry, str]]:
-    """Return messages that say something, each with its line.
+    """Return the messages that have a text, each with its line.
 
-    What the assistant says names the tools that it used for it. Tool results are left out, quoted text is marked, and of files there is a short excerpt; further
-    lines of a message are indented, so that no text can pass for another speaker's line.
+    An assistant's line names the tools that it used. Tool results are left out, quoted text is
+    marked, and files are excerpted. Further lines of a message are indented, so that no text can
+    pass for another speaker's line.
     """
     lines = []
     tools: list[str] = []
@@ -118,7 +119,7 @@ def message_lines(
         elif entry.kind in ("message", "tool_call"):
             tools += [str(call.get("name")) for call in entry.calls]
             who = f"ASSISTANT [tools: {', '.join(dict.fromkeys(tools))}]" if tools else "ASSISTANT"
-            # Calls without a word are named with the words that follow them.
+            # Tool calls without text are named in the line of the text that follows.
             tools = [] if text else tools
         else:
             continue
@@ -131,7 +132,7 @@ def message_lines(
 
 
 def _told(text: str, writer: str) -> str:
-    """Return a person's words, with what is pasted into them as blocks."""
+    """Return a person's words, with pasted parts as quoted blocks."""
     shown = (
         quote_block(part.strip("\n")) + "\n" if theirs else escape_message(part).rstrip("\n")
         for part, theirs in split_pasted(_cut(text), writer)
@@ -140,7 +141,7 @@ def _told(text: str, writer: str) -> str:
 
 
 def message_content(entry: TapeEntry) -> str:
-    """Return a message's text; of an edit that came after the answer it is said that it is one."""
+    """Return a message's text, with a note if it is an edit of an answered message."""
     text = str(entry.payload.get("content", ""))
     if entry.meta.get("edits") is not None and entry.meta.get("overheard") is True:
         return f"{CORRECTION_NOTE} {text}"
@@ -148,7 +149,7 @@ def message_content(entry: TapeEntry) -> str:
 
 
 def quoted_block(entry: TapeEntry) -> str:
-    """Return the text that a message quotes, as a block behind it; empty where there is none."""
+    """Return the text that a message quotes as a block; empty if it quotes none."""
     quote = entry.meta.get("quote")
     if not isinstance(quote, str) or not quote.strip():
         return ""

@@ -1,15 +1,16 @@
-"""What a tape says of its turns: the open one, what was answered, what was not delivered. Pure.
+"""Fold a tape's turns: the open turn, unanswered messages, undelivered answers, usage. Pure.
 
-Rule 1: a turn is open from its ``turn.start`` to its ``turn.end``; there is one at most.
-Rule 2: an inbound is settled once a ``turn.end`` lists it; each is listed in exactly one.
-Rule 3: a ``turn.end`` with ``answered`` answers with the message or reply before it in its append.
-Rule 4: an answer is delivered once a final ``delivery`` event names its turn, whatever it says; one
-    that is not final names platform messages that carry a part of it.
-Rule 5: what was only overheard, and an edit that takes another message's place, is owed nothing.
-Rule 6: a turn that ends as ``split`` gives the messages that it names back, each for a turn of its own.
-Rule 7: what a turn that ends as ``interrupted`` was to answer can be asked for again (``/retry``) until it is
-    answered, or the conversation begins anew.
-Rule 8: what waits by rule 6 or 7 is in view of no turn but its own.
+Rule 1: a turn is open from its ``turn.start`` to its ``turn.end``; at most one is open.
+Rule 2: a message or command is settled once a ``turn.end`` lists it; exactly one does.
+Rule 3: the answer of a ``turn.end`` with ``answered`` is the message or reply before it in its
+    append.
+Rule 4: an answer is delivered once a final ``delivery`` event names its turn, whatever its outcome.
+    One that is not final names the platform messages that carry a part of it.
+Rule 5: overheard messages, and edits that replace a message, need no answer.
+Rule 6: a turn that ends as ``split`` returns the messages it names, each for a turn of its own.
+Rule 7: messages of a turn that ends as ``interrupted`` can be retried (``/retry``) until they are
+    answered, or the conversation starts anew.
+Rule 8: messages that wait by rule 6 or 7 are visible only to their own turn.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from bot.tape.entries import SESSION_FORK, SESSION_NEW, TapeEntry
 TURN_RESUME = "turn.resume"
 DELIVERY = "delivery"
 REPLY = "reply"
-"""An answer that is no message of the assistant's: a command's, a notice. Not in the view."""
+"""Name of the event with an answer that is not an assistant message, such as a command's."""
 COMMAND = "command"
-"""A command that was heard; it is no part of the conversation."""
+"""Name of the event with a received command, which is not part of the conversation."""
 
 
 @dataclass(slots=True)
 class OpenTurn:
-    """A turn that has begun.
+    """A turn in progress.
 
     Attributes:
         id: The turn's id.
-        start: Id of its ``turn.start`` entry.
+        start: Id of the ``turn.start`` entry.
         inbound: Platform ids of the messages it answers.
         steps: Model calls whose outcome is on the tape.
-        resumes: How often it was taken up again after a kill.
-        spent: What its model calls consumed.
-        retries: Platform ids of messages of interrupted turns that it answers.
+        resumes: Number of resumptions after a crash.
+        spent: Usage of its model calls.
+        retries: Platform ids of the interrupted messages that it retries.
     """
 
     id: str
@@ -54,7 +55,7 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class UndeliveredAnswer:
-    """An answer on the tape without a receipt."""
+    """An answer on the tape without a delivery receipt."""
 
     turn: str
     text: str
@@ -65,13 +66,13 @@ class UndeliveredAnswer:
     replaces: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     via: str | None = None
-    """Key of the conversation that it is shown in, where that is another: a command came from there."""
+    """Key of the conversation to show it in, if the command came from another one."""
 
     @classmethod
     def from_entry(
         cls, turn: str, said: TapeEntry, reply_to: str | None, inbound: tuple[str, ...]
     ) -> UndeliveredAnswer:
-        """Return the answer that an entry holds: a message of the assistant's, or a reply."""
+        """Return the answer in an entry: an assistant message or a reply."""
         data = said.data
         replaces, via = data.get("replaces"), data.get("via")
         return cls(
@@ -92,17 +93,17 @@ class TurnFold:
     """Turns of one tape.
 
     Attributes:
-        open_turn: The open turn.
-        unanswered: Platform ids of messages on the tape that no ``turn.end`` lists, with entry ids.
-        unanswered_commands: The same of commands.
-        undelivered: Answers by turn id.
+        open_turn: The turn in progress.
+        unanswered: Entry ids of messages that no ``turn.end`` lists, by platform id.
+        unanswered_commands: Entry ids of commands that no ``turn.end`` lists, by platform id.
+        undelivered: Undelivered answers by turn id.
         delivered_parts: Platform messages that carry a part of an undelivered answer, by turn id.
-        usage: Of all turns and consolidations.
-        turn_count: How many have ended, commands not counted.
-        last_prompt: Hash and entry id of the last system prompt written.
-        last_prompt_tokens: What the provider counted in the last turn's prompt.
-        split_messages: Platform ids of messages that each wait for a turn of their own, with entry ids.
-        interrupted_messages: The same of messages whose turn was given up.
+        usage: Usage of all turns and consolidations.
+        turn_count: Number of turns that ended, without commands.
+        last_prompt: Hash and entry id of the last system prompt.
+        last_prompt_tokens: The provider's token count of the last turn's prompt.
+        split_messages: Entry ids of messages that wait for a turn of their own, by platform id.
+        interrupted_messages: Entry ids of messages of interrupted turns, by platform id.
     """
 
     open_turn: OpenTurn | None = None
@@ -119,7 +120,7 @@ class TurnFold:
     _said: TapeEntry | None = None
 
     def hidden_entry_ids(self) -> frozenset[int]:
-        """Return the ids of messages that are not in view of the turn that runs, or of the next one."""
+        """Return the ids of messages that the current or next turn must not see."""
         own = (
             set() if self.open_turn is None else {*self.open_turn.inbound, *self.open_turn.retries}
         )
@@ -127,7 +128,7 @@ class TurnFold:
         return frozenset(entry for inbound, entry in waiting.items() if inbound not in own)
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         inbound = entry.meta.get("inbound")
         if entry.kind == "message" and isinstance(inbound, str) and needs_answer(entry):
             self.unanswered[inbound] = entry.id
@@ -138,7 +139,7 @@ class TurnFold:
         elif entry.kind == "event":
             self._apply_event(entry)
         elif entry.kind == "anchor" and entry.name == SESSION_FORK:
-            # Who began it is the parent's affair: a child answers for nothing that it copied.
+            # A fork does not answer for the turns that it copied from its parent.
             self.open_turn = None
             self.unanswered, self.unanswered_commands, self.undelivered, self.delivered_parts = (
                 {},
@@ -215,7 +216,7 @@ class TurnFold:
 
 
 def parse_usage(record: object) -> Usage:
-    """Return the usage that an event carries; zero where it carries none that can be read."""
+    """Return the usage in an event; zero if it is missing or malformed."""
     if not isinstance(record, dict):
         return Usage()
     cost = record.get("cost", 0.0)
@@ -238,5 +239,5 @@ def _pairs(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def string_items(value: object) -> list[str]:
-    """Return the texts of a list, as a tape may hold anything in its place."""
+    """Return the strings in a list; an empty list for anything else."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

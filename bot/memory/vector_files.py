@@ -1,11 +1,12 @@
-"""Vectors of tapes in flat files, one for each tape. Blocking.
+"""Vectors of messages in flat files, one per tape. Blocking.
 
-A file is a head (what it is, the model's hash) and rows of one size, by ascending id of their entries:
-id, time, checksums of the text and of the problem, the vector. A row without a vector is of an entry that
-was erased, or that the model does not take. Nothing of a text is in a file, and the tape's name is hashed.
+A file has a head (magic number, hash of the model's name) and rows of equal size in ascending order
+of entry ids: id, time, checksums of text and problem, and the vector. A row without a vector is for
+an entry that was erased, or that the model rejects. Files contain no text, and file names are
+hashes.
 
-Rule 1: a file is disposable. One that is damaged, or of another model, is removed and made anew.
-Rule 2: a row that was cut short by a kill does not count, and the next write takes it away.
+Rule 1: a file is disposable. If damaged, or of another model, it is removed and built again.
+Rule 2: a row that a crash cut short does not count, and the next write overwrites it.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ _HEAD = struct.Struct("<8sII32s")
 _SUFFIX = ".vectors"
 
 _PORTION = 4_096
-"""Rows that are read at once."""
+"""Rows read at once."""
 
 _MANY = 100
-"""Messages of a tape that may be near: what is no nearer than the last of them is not."""
+"""Messages of a tape that can count as near; others must exceed the similarity of the last one."""
 
 _LEAST_SPREAD = 0.1
-"""Standard deviation of similarities that are of a few messages alike, or of one."""
+"""Least standard deviation assumed, for tapes with few or equal similarities."""
 
 _SCALE = 3.0
-"""Standard deviations above it that are as near as most questions come to what they ask for."""
+"""Standard deviations above the usual similarity that give a nearness of 1."""
 
 _LENGTH_ERROR = 0.01
 _ERASED = 0
@@ -49,14 +50,14 @@ _ERASED = 0
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """A vector and what it is of.
+    """A vector with the entry that it belongs to.
 
     Attributes:
-        id: The entry's id.
-        ts: When it was said, in seconds since 1970; 0 where that is not known.
-        checksum: Of its text.
-        problem: Checksum of the problem that it belongs to; 0 for the general one.
-        vector: None where the model does not take the text.
+        id: Id of the entry.
+        ts: Unix time of the message in seconds; 0 if unknown.
+        checksum: Checksum of the text.
+        problem: Checksum of the problem; 0 for the general one.
+        vector: The vector; None if the model rejects the text.
     """
 
     id: int
@@ -68,13 +69,13 @@ class VectorRow:
 
 @dataclass(frozen=True, slots=True)
 class VectorMatch:
-    """An entry whose vector is near to a question's.
+    """An entry whose vector is near a query's.
 
     Attributes:
-        id: The entry's id.
-        checksum: Of the text that the vector was made of.
-        similarity: The cosine: 1 for the same direction.
-        nearness: How far it stands out from most of the tape: 0 where it does not, about 1 for the best.
+        id: Id of the entry.
+        checksum: Checksum of the text that was embedded.
+        similarity: Cosine similarity; 1 for the same direction.
+        nearness: How far it stands out from the rest of the tape: from 0 to about 1 for the best.
     """
 
     id: int
@@ -84,12 +85,13 @@ class VectorMatch:
 
 
 class VectorFiles:
-    """The files of one workspace and one model.
+    """The vector files of one workspace and one model.
 
     Args:
-        folder: Holds them; made with the first.
-        workspace: Part of every name: the same session has another tape in another workspace.
-        model: The model's name.
+        folder: Directory of the files; created with the first one.
+        workspace: Workspace id, part of every file name: sessions of two workspaces may share a
+            name.
+        model: Name of the model.
     """
 
     def __init__(self, folder: Path, workspace: str, model: str) -> None:
@@ -98,13 +100,13 @@ class VectorFiles:
         self._model = sha256(model.encode()).digest()
 
     def remove_stale(self) -> None:
-        """Remove the files of other models, and what is no such file."""
+        """Remove damaged files and those of other models."""
         for path in self._folder.glob(f"*{_SUFFIX}"):
             with _removed_if_damaged(path), path.open("rb") as file:
                 self._dimensions(file)
 
     def ends(self, tape: str) -> tuple[int, int]:
-        """Return the ids of the first and the last row, once the whole file has been looked at; 0 without."""
+        """Validate a whole file, and return the ids of its first and last row; 0 if there is none."""
         path, first, last = self._path(tape), 0, 0
         if not path.exists():
             return 0, 0
@@ -117,7 +119,7 @@ class VectorFiles:
         return 0, 0
 
     def checksums(self, tape: str) -> dict[int, int]:
-        """Return the checksums of the texts whose rows there are, by their entries' ids."""
+        """Return the checksums of embedded texts by entry id."""
         path, found = self._path(tape), dict[int, int]()
         if path.exists():
             with _removed_if_damaged(path), path.open("rb") as file:
@@ -127,16 +129,16 @@ class VectorFiles:
         return found
 
     def append(self, tape: str, rows: Sequence[VectorRow], *, behind: int) -> bool:
-        """Add rows, at least one of them with a vector where they are the first.
+        """Append rows; the first rows of a file must include one with a vector.
 
         Args:
-            tape: Whose.
-            rows: By ascending id.
-            behind: Id of the row that is the last so far; 0 where there is none.
+            tape: Name of the tape.
+            rows: Rows by ascending id.
+            behind: Expected id of the last row in the file; 0 for an empty file.
 
         Returns:
-            False where that is not so, or its vectors are of another kind: the file is removed, and all
-            of it is to be made anew.
+            False if the last row differs or the vectors have other dimensions; the file is then
+            removed and must be built again.
         """
         private_directory(self._folder)
         path = self._path(tape)
@@ -153,7 +155,7 @@ class VectorFiles:
         return False
 
     def erase(self, tape: str, ids: Collection[int]) -> None:
-        """Overwrite the vectors of entries; a file that cannot be read is removed whole."""
+        """Overwrite the vectors of entries; an unreadable file is removed."""
         path = self._path(tape)
         if path.exists():
             with _removed_if_damaged(path), path.open("r+b") as file:
@@ -162,7 +164,7 @@ class VectorFiles:
                 os.fsync(file.fileno())
 
     def remove(self, tape: str) -> None:
-        """Remove a tape's file, if there is one."""
+        """Remove a tape's file if there is one."""
         self._path(tape).unlink(missing_ok=True)
 
     def nearest(
@@ -176,16 +178,16 @@ class VectorFiles:
         skip: int,
         problem: int | None,
     ) -> list[VectorMatch] | None:
-        """Return the entries whose vectors are nearest, best first; None where the file is of no use.
+        """Return the entries with the nearest vectors, best first; None if the file is unusable.
 
         Args:
-            tape: Whose.
-            vector: The question's.
-            limit: So many at most.
-            since: Only what was said then or later, in seconds since 1970.
+            tape: Name of the tape.
+            vector: Vector of the query.
+            limit: Most results.
+            since: Only messages from this Unix time on, in seconds.
             before: Only entries with a lower id.
-            skip: Id of an entry that does not count: the question itself.
-            problem: Only rows with this checksum; None for all.
+            skip: Id of an entry to leave out, such as the query itself.
+            problem: Only rows with this problem checksum; None for all.
         """
         path = self._path(tape)
         if not path.exists():
@@ -199,10 +201,10 @@ class VectorFiles:
         return None
 
     def _dimensions(self, file: BinaryIO) -> int:
-        """Return the dimensions that a file's head names.
+        """Read the number of dimensions from a file's head.
 
         Raises:
-            _DamagedError: It is no file of vectors, or one of another model.
+            _DamagedError: It is not a vector file, or that of another model.
         """
         file.seek(0)
         head = file.read(_HEAD.size)
@@ -219,22 +221,22 @@ class VectorFiles:
 
 
 class _DamagedError(Exception):
-    """A file does not hold what it should."""
+    """A file is not as expected."""
 
 
 class _removed_if_damaged:  # noqa: N801 (used as a statement)
-    """Removes a file that turns out to be damaged in the block, and ends the block there."""
+    """Remove the file, and end the block, if the block raises ``_DamagedError``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def __enter__(self) -> None:
-        """Nothing is known yet."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> bool:
-        """Remove it."""
+        """Remove the file if it is damaged."""
         if not isinstance(error, _DamagedError):
             return False
         self._path.unlink(missing_ok=True)
@@ -243,7 +245,7 @@ class _removed_if_damaged:  # noqa: N801 (used as a statement)
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of an open file."""
+    """Rows of an open file."""
 
     file: BinaryIO
     dimensions: int
@@ -255,11 +257,11 @@ class _Rows:
         return np.dtype([("id", "<i8"), ("ts", "<f8"), *sums, vector])
 
     def count(self) -> int:
-        """Return how many whole rows there are."""
+        """Return the number of whole rows."""
         return (self.file.seek(0, os.SEEK_END) - _HEAD.size) // self.type.itemsize
 
     def portions(self) -> Iterator[NDArray[np.void]]:
-        """Yield all rows in their order."""
+        """Yield all rows in order, in batches."""
         left = self.count()
         self.file.seek(_HEAD.size)
         while left > 0:
@@ -271,7 +273,7 @@ class _Rows:
             yield rows
 
     def last(self) -> int:
-        """Return the id of the last row; 0 where there is none."""
+        """Return the id of the last row; 0 if there is none."""
         count = self.count()
         if not count:
             return 0
@@ -279,7 +281,7 @@ class _Rows:
         return int.from_bytes(self.file.read(8), "little")
 
     def add(self, rows: Sequence[VectorRow]) -> None:
-        """Write rows behind those that are there."""
+        """Append rows, overwriting a partial one."""
         table = np.zeros(len(rows), self.type)
         for at, row in enumerate(rows):
             table["id"][at], table["ts"][at] = row.id, row.ts
@@ -292,18 +294,18 @@ class _Rows:
         self.file.write(table.tobytes())
 
     def blank(self, ids: Collection[int]) -> None:
-        """Overwrite all of these entries' rows but the ids."""
+        """Overwrite everything but the ids in the rows of some entries."""
         wanted = np.fromiter(ids, np.int64, len(ids))
         found = [np.isin(rows["id"], wanted) for rows in self.portions()]
         for place in np.flatnonzero(np.concatenate(found)) if found else ():
             self.file.seek(_HEAD.size + int(place) * self.type.itemsize + 8)
             self.file.write(bytes(self.type.itemsize - 8))
-        # A row that was cut short may be of one of them.
+        # A partial row may belong to one of them.
         self.file.truncate(_HEAD.size + self.count() * self.type.itemsize)
 
 
 def _sound(rows: NDArray[np.void], last: int) -> bool:
-    """Say whether rows may be what was written: ids that grow, vectors of length 1 or none."""
+    """Say whether rows are valid: ascending ids, and vectors of length 1 or none."""
     ids, vectors = rows["id"], rows["vector"]
     with np.errstate(all="ignore"):
         lengths = np.einsum("ij,ij->i", vectors, vectors)
@@ -314,7 +316,7 @@ def _sound(rows: NDArray[np.void], last: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Nearness:
-    """How near rows are to a question."""
+    """Similarities of rows to a query."""
 
     ids: NDArray[np.int64]
     times: NDArray[np.float64]
@@ -322,7 +324,7 @@ class _Nearness:
     own: Vector
 
     def best(self, limit: int, since: float, before: float) -> list[VectorMatch]:
-        """Return the nearest that were said since then, and stand before that id."""
+        """Return the nearest rows from a time on and below an id."""
         fits = np.flatnonzero((self.times >= since) & (self.ids < before))
         own = self.own[fits]
         best, near = np.argsort(-own, kind="stable")[:limit], nearness(own)
@@ -335,11 +337,11 @@ class _Nearness:
 
 
 def nearness(similarities: Vector) -> Vector:
-    """Return how far messages stand out from most of a tape, by how similar all are to a question."""
+    """Return how far each similarity stands out from the usual one on the tape."""
     count = len(similarities)
     if not count:
         return similarities
-    # Where few were said, others are imagined that have nothing to do with the question.
+    # A short tape is treated as if it had more messages, of similarity 0.
     usual = float(similarities.sum()) / max(count, _MANY)
     if count > _MANY:
         usual = max(usual, float(np.partition(similarities, -_MANY)[-_MANY]))
@@ -349,7 +351,7 @@ def nearness(similarities: Vector) -> Vector:
 
 
 def _nearness(table: _Rows, vector: Vector, skip: int, problem: int | None) -> _Nearness | None:
-    """Return how near the rows of a problem are but the one of this id; None where there are none."""
+    """Return the similarities of a problem's rows, except one id; None if the file has no rows."""
     names = ("id", "ts", "checksum", "problem")
     read = [
         (*(rows[name].copy() for name in names), rows["vector"] @ vector)

@@ -1,6 +1,6 @@
-"""The vectors of what tapes hold, kept up in the background: recall by meaning.
+"""Index of message vectors for recall by meaning, kept up to date in the background.
 
-They are derived and disposable: without them, or while their provider fails, recall goes by words alone.
+The vectors are disposable: without them, or if their provider fails, recall goes by words only.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ logger = logging.getLogger(__name__)
 INSTALL_HINT = "pip install 'tapebot[embeddings]'"
 
 _PORTION = 500
-"""Ids that are read at once."""
+"""Entry ids read at once."""
 
 _BATCH = 32
-"""Texts of one call."""
+"""Texts per embedding call."""
 
 MAX_TEXT_LENGTH = 2_000
-"""Characters of a text that count: vectors of long texts tell little, and words find the rest."""
+"""Characters of a text that are embedded: vectors of long texts say little, and words find the rest."""
 
 _LINGER = 1.0
-"""Seconds that the background lets more come together."""
+"""Seconds to wait for further changes before embedding."""
 
 _PATIENCE = 1.0
-"""Seconds that a question waits for what is not embedded yet."""
+"""Seconds that a query waits for pending embeddings."""
 
 _LONGEST_ASKED = 3.0
-"""Seconds that a question waits for its own vector."""
+"""Seconds that a query waits for its own vector."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 15.0, 600.0
-"""Seconds after a failure in which the provider is not asked; they double."""
+"""Seconds without calls after a failure: first and longest; they double in between."""
 
 _PROBE = "hello"
 
 
 class VectorSource(Protocol):
-    """What is needed of a tape store."""
+    """The part of a tape store that the index needs."""
 
     async def version(self, tape: str) -> int:
         """Return the id of the last entry."""
@@ -79,12 +79,12 @@ class VectorSource(Protocol):
 
 @dataclass(slots=True)
 class _Tape:
-    """How far a tape is embedded.
+    """Embedding progress on a tape.
 
     Attributes:
-        place: The last id that was looked at; None where the file has not been.
-        last: Id of the last row in the file; 0 where there is none.
-        erased: How often entries were erased.
+        place: Id of the last entry examined; None before the file was checked.
+        last: Id of the last row in the file; 0 if there is none.
+        erased: Number of erasures.
     """
 
     place: int | None = None
@@ -94,14 +94,14 @@ class _Tape:
 
 
 class VectorIndex:
-    """Finds messages by what they mean.
+    """Find messages by meaning.
 
     Args:
-        folder: Where its files are; nothing else is there.
-        source: The tapes.
-        embedder: Makes the vectors; the caller closes it.
-        workspace: Of the tapes: the same session has another tape in another one.
-        clock: Times the waits.
+        folder: Directory of the vector files, and of nothing else.
+        source: The tape store.
+        embedder: Computes vectors; the caller closes it.
+        workspace: Workspace id: sessions of two workspaces may share a name.
+        clock: Clock for waits.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class VectorIndex:
         self._embedded = 0
 
     def mark_changed(self, tape: str) -> None:
-        """Take note that a tape may have something new; costs nothing."""
+        """Note that a tape may have new entries; cheap."""
         self._waiting[tape] = None
         self._wake.set()
 
     async def run(self) -> None:
-        """Embed what is new on noted tapes, until cancelled."""
+        """Embed new messages on noted tapes until cancelled."""
         while True:
             self._wake = anyio.Event()
             if await self._all_waiting():
@@ -143,7 +143,7 @@ class VectorIndex:
                 await self._clock.sleep(max(0.0, self._again - self._clock.monotonic()))
 
     async def catch_up(self, tape: str) -> None:
-        """Embed all that is new on a tape; what is done stays done if it is cancelled.
+        """Embed all new messages on a tape; progress is kept if cancelled.
 
         Raises:
             ModelError: The provider fails.
@@ -159,7 +159,7 @@ class VectorIndex:
                 return
             while (place := await self._place(tape, state)) != version:
                 if place > version:
-                    # The tape is another one than it was: it was restored, or made anew.
+                    # The tape was restored or created again.
                     await self.discard(tape)
                 else:
                     await self._portion(tape, state, min(version, place + _PORTION))
@@ -175,20 +175,20 @@ class VectorIndex:
         skip: int = 0,
         problem: str | None = None,
     ) -> list[VectorMatch]:
-        """Return the messages that are nearest in meaning, best first.
+        """Return the messages nearest in meaning, best first.
 
-        What is not embedded within a moment does not count yet. While the provider fails there are
-        none.
+        Messages that cannot be embedded within a moment are not considered yet. While the provider
+        fails, the result is empty.
 
         Args:
-            tape: Whose.
-            text: What is asked.
-            limit: So many at most.
-            since: Only what was said then or later; aware.
+            tape: Name of the tape.
+            text: The query.
+            limit: Most results.
+            since: Only messages from this time on; timezone-aware.
             before: Only entries with a lower id.
-            skip: Id of an entry that does not count: the question itself.
-            problem: Only what belongs to this problem; ``general`` for what belongs to none. It is
-                known by a checksum: who shows an entry looks at the entry itself.
+            skip: Id of an entry to leave out, such as the query itself.
+            problem: Only this problem; ``general`` for messages without one. It is matched by
+                checksum, so the caller must check the entry itself before showing it.
         """
         if self._clock.monotonic() < self._again:
             self.mark_changed(tape)
@@ -227,9 +227,9 @@ class VectorIndex:
         return found or []
 
     async def erase(self, tape: str, ids: Collection[int]) -> None:
-        """Leave no vector of these entries, on the disk or to come.
+        """Erase the vectors of entries, on disk and in progress.
 
-        Call it when the tape holds their texts no more: what it still holds is embedded again.
+        Call it after the tape erased their texts: a text that is still there is embedded again.
 
         Raises:
             OSError: The file cannot be written.
@@ -241,14 +241,15 @@ class VectorIndex:
                 await anyio.to_thread.run_sync(files.erase, tape, ids)
 
     async def purge_erased(self, tape: str) -> None:
-        """Leave no vector of a text that the tape holds no more: another process erased something.
+        """Erase the vectors of texts that are no longer on the tape, after another process erased
+        some.
 
         Raises:
             TapeError: The tape cannot be read.
             ModelUnavailable: A package is missing.
             OSError: The file cannot be read or written.
         """
-        # What is being embedded was read before.
+        # Texts being embedded were read before the erasure.
         self._tapes.setdefault(tape, _Tape()).erased += 1
         files = await self._files()
         held = await anyio.to_thread.run_sync(files.checksums, tape)
@@ -263,7 +264,7 @@ class VectorIndex:
                 await self.erase(tape, gone)
 
     async def discard(self, tape: str) -> None:
-        """Drop all vectors of a tape; what it holds is embedded again.
+        """Remove all vectors of a tape; its messages are embedded again.
 
         Raises:
             OSError: The file cannot be removed.
@@ -277,7 +278,7 @@ class VectorIndex:
                 await anyio.to_thread.run_sync(files.remove, tape)
 
     def statistics(self) -> dict[str, Any]:
-        """Return messages embedded since the start, tapes that wait, and whether the provider fails."""
+        """Return embedded messages since the start, waiting tapes, and whether the provider fails."""
         return {
             "embedded": self._embedded,
             "behind": len(self._waiting),
@@ -285,7 +286,7 @@ class VectorIndex:
         }
 
     async def _all_waiting(self) -> bool:
-        """Embed what is new on all noted tapes; say whether that went well."""
+        """Embed new messages on all noted tapes; return False if the provider or a file fails."""
         tape = ""
         try:
             await self._files()
@@ -295,7 +296,7 @@ class VectorIndex:
                 try:
                     await self.catch_up(tape)
                 except TapeError as error:
-                    # One tape that cannot be read keeps no other from being embedded.
+                    # An unreadable tape must not keep others from being embedded.
                     logger.warning("tape %s cannot be embedded (%s)", tape, error)
         except (ModelError, OSError) as error:
             if tape:
@@ -305,13 +306,13 @@ class VectorIndex:
         return True
 
     async def _files(self) -> VectorFiles:
-        """Return the files; at first without those of other models."""
+        """Return the files, after removing those of other models on first use."""
         if self._made is None:
             self._made = await anyio.to_thread.run_sync(self._open)
         return self._made
 
     def _open(self) -> VectorFiles:
-        # numpy is not there for those who use no embeddings.
+        # numpy is an optional dependency.
         try:
             from bot.memory.vector_files import VectorFiles
         except ImportError as error:
@@ -321,19 +322,19 @@ class VectorIndex:
         return files
 
     async def _place(self, tape: str, state: _Tape) -> int:
-        """Return the last id that was looked at."""
+        """Return the id of the last entry examined."""
         if state.place is None:
             files = await self._files()
             first, last = await anyio.to_thread.run_sync(files.ends, tape)
             if first and not await self._source.read(tape, first, first):
-                # The tape was reset while nobody looked after its vectors: erasing leaves entries, a reset none.
+                # The tape was reset while the index was off: erasing keeps entries, a reset does not.
                 await self.discard(tape)
                 last = 0
             state.place = state.last = last
         return state.place
 
     async def _portion(self, tape: str, state: _Tape, upto: int) -> None:
-        """Embed what is new up to an id, or less where entries are erased meanwhile."""
+        """Embed new messages up to an id; stop early if entries are erased meanwhile."""
         erased = state.erased
         entries = await self._source.read(tape, await self._place(tape, state) + 1, upto)
         texts = ((entry, text) for entry in entries if (text := embeddable_text(entry)))
@@ -341,7 +342,7 @@ class VectorIndex:
             made = await self._embed([text[:MAX_TEXT_LENGTH] for _, text in batch])
             rows = list(_rows(batch, made))
             async with self._writing:
-                # What was read may be no more.
+                # The texts may have been erased since they were read.
                 if state.erased != erased or not await self._kept(tape, state, rows):
                     return
             self._embedded += len(rows)
@@ -350,7 +351,7 @@ class VectorIndex:
             state.place = upto
 
     async def _kept(self, tape: str, state: _Tape, rows: Sequence[VectorRow]) -> bool:
-        """Write rows; return False where the file did not fit, and is to be made anew."""
+        """Write rows; return False if the file did not fit and must be built again."""
         files = await self._files()
         if state.last or any(row.vector is not None for row in rows):
             append = partial(files.append, tape, rows, behind=state.last)
@@ -362,11 +363,11 @@ class VectorIndex:
         return True
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
-        """Return a vector for each text; None for one that the model does not take."""
+        """Return a vector for each text; None for a text that the model rejects."""
         try:
             return list(await self._embedder.embed(texts))
         except (ModelRejected, ContextOverflow):
-            # Of a text that is at fault the next ones must not suffer; a model that takes none fails.
+            # Embed one by one, so that one bad text does not affect others; first check that any works.
             await self._embedder.embed([_PROBE])
         found: list[Vector | None] = []
         for text in texts:
@@ -391,13 +392,13 @@ class VectorIndex:
 
 
 def embeddable_text(entry: TapeEntry) -> str:
-    """Return what a message says; empty for all that nobody said."""
+    """Return the text of a message; empty for any other entry."""
     content = entry.payload.get("content") if entry.kind == "message" else None
     return content.strip() if isinstance(content, str) else ""
 
 
 def text_checksum(text: str) -> int:
-    """Return what tells a text from others."""
+    """Return a checksum of a text."""
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 

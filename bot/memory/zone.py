@@ -1,4 +1,4 @@
-"""The memory zone: long-term memory and daily notes, embedded in a session's tape."""
+"""The memory zone service: read and write long-term memory and daily notes on a session's tape."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from bot.tape.service import TapeService
 ZoneEdit = Callable[[MemorySnapshot], MemorySnapshot]
 
 ComposeZoneEntries = Callable[[MemorySnapshot, list[TapeEntry], int], Sequence[TapeEntry]]
-"""Given the new snapshot, the zone's entries and the tape's version, returns what to append."""
+"""Returns the entries to append, given the new snapshot, its zone entries and the tape's version."""
 
 
 class MemoryZone:
-    """Reads and writes one tape's zone.
+    """Read and write the zone of one tape.
 
-    A write is a compare-and-set: it is computed from the newest zone, and goes to the tape only if
-    nothing came in between.
+    A write is a compare-and-set: it is computed from the newest zone, and appended only if nothing
+    came in between.
 
     Args:
         tape: The tape; each zone is one atomic append to it.
-        retention_days: Daily notes older than this are left out at the next write.
-        fold: Shared with whoever already folds this tape; by default the zone keeps its own.
-        timezone: The user's, in which days begin.
-        clock: Tells today.
+        retention_days: Daily notes older than this are dropped by the next write.
+        fold: A fold that somebody else updates; by default the zone keeps its own.
+        timezone: The user's time zone, which sets the start of days.
+        clock: The current time.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class MemoryZone:
         return self._clock.now()
 
     def today(self) -> date:
-        """Return the user's date."""
+        """Return today's date for the user."""
         return self.now().astimezone(self.timezone).date()
 
     def get_context(self) -> str:
@@ -75,7 +75,7 @@ class MemoryZone:
         return render_memory_block(self.read(), self.today())
 
     async def load_or_create(self) -> None:
-        """Load the zone; make an empty one on a tape that has none, or was reset; prune an old one."""
+        """Load the zone; create one on a new tape, restore it after a reset, or prune old notes."""
         if not self._loaded:
             for entry in await self._tape.read_entries():
                 self._fold.apply(entry)
@@ -102,10 +102,10 @@ class MemoryZone:
         await self.edit(lambda snapshot: snapshot.with_long_term(content))
 
     async def append_daily(self, content: str, date: str | None = None) -> None:
-        """Append to a day's note; ``date`` is ISO, today by default.
+        """Append to the note of a day, an ISO date that defaults to today.
 
         Raises:
-            MemoryRefused: The date is not one or is older than the retention, or the note is full.
+            MemoryRefused: The date is invalid or older than the retention, or the note is full.
         """
         day = check_note_date(date, self.today(), self.retention_days)
 
@@ -115,11 +115,11 @@ class MemoryZone:
         await self.edit(change)
 
     async def clear(self) -> None:
-        """Empty the zone; former versions stay on the tape."""
+        """Empty the zone; earlier versions stay on the tape."""
         await self.edit(lambda snapshot: snapshot.without_own_memory())
 
     async def prune(self) -> int:
-        """Drop daily notes older than the retention; return how many there were."""
+        """Drop daily notes older than the retention; return how many were dropped."""
         snapshot = self.read()
         kept = len(snapshot.pruned(self.today(), self.retention_days).dailies)
         dropped = len(snapshot.dailies) - kept
@@ -128,25 +128,25 @@ class MemoryZone:
         return dropped
 
     def zone_entries_for(self, snapshot: MemorySnapshot) -> list[TapeEntry]:
-        """Return the entries that write this snapshot, old notes pruned."""
+        """Return the entries that write a snapshot, without old notes."""
         pruned = snapshot.pruned(self.today(), self.retention_days)
         return zone_entries(pruned, format_time(self._clock.now()))
 
     async def edit(
         self, change: ZoneEdit | None, compose: ComposeZoneEntries | None = None
     ) -> MemorySnapshot:
-        """Write a changed zone, with other entries around it in the same atomic append.
+        """Write a changed zone, together with other entries in one atomic append.
 
         Args:
-            change: Gives the next snapshot from the current one, or the current one itself where
-                there is nothing to write; None where there never is.
-            compose: Gives all that is appended; by default the zone alone.
+            change: Returns the next snapshot, or the current one if there is nothing to write; None
+                if the zone does not change.
+            compose: Returns all entries to append; by default those of the zone.
 
         Returns:
             The snapshot that is now current.
 
         Raises:
-            MemoryRefused: ``change`` turned it down; nothing was written.
+            MemoryRefused: ``change`` refused; nothing was written.
             VersionConflict: Another process wrote to the tape.
         """
 
@@ -160,7 +160,7 @@ class MemoryZone:
         return self.read()
 
     async def reset(self, *, archive: bool = False) -> None:
-        """Clear the tape, its memory included, and write an empty zone to it.
+        """Clear the tape, including its memory, and write an empty zone to it.
 
         Args:
             archive: Seal what is cleared instead of dropping it.

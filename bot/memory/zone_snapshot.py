@@ -1,9 +1,9 @@
-"""The memory zone's content, its entries, and its rendering for the prompt.
+"""The memory zone's snapshot, its tape entries, and its rendering for the prompt. Pure.
 
-Rule 1: a snapshot is never changed; an edit gives a new one with the next version.
-Rule 2: a zone is ``memory/open``, its events, ``memory/seal``, appended atomically; a zone without
-    its seal does not exist.
-Rule 3: the zone of the highest version counts; of equal versions the last.
+Rule 1: a snapshot never changes; an edit makes a new one with the next version.
+Rule 2: a zone is ``memory/open``, its events, and ``memory/seal``, appended atomically; without its
+    seal it does not exist.
+Rule 3: the zone with the highest version is current; of equal versions, the last one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ HISTORY_EVENT = "memory.history"
 
 RECENT_DAYS = 7
 MAX_LONG_TERM_BYTES = 4_000
-"""Bytes of long-term memory: it is in every prompt."""
+"""Size limit of long-term memory in bytes: it is in every prompt."""
 
 MAX_NOTE_BYTES = 4_096
-"""Bytes of one day's note."""
+"""Size limit of one day's note in bytes."""
 
 _MAX_RECENT = 8_192
 
@@ -47,17 +47,16 @@ class DailyNote:
 
 @dataclass(frozen=True, slots=True)
 class MemorySnapshot:
-    """What the zone holds.
+    """Content of the zone.
 
     Attributes:
-        version: Grows by one with each edit; 0 where there is no zone yet.
-        long_term: Markdown, under 4 KB by recommendation.
-        dailies: One note a day at most, oldest first.
-        shared: Markdown that everybody reads, whatever the session.
-        reference: Values by key, of the scopes that the session reads, a line each.
-        facts: For each line of long-term memory the fact's number and the day since which it holds; empty where
-            that is not known.
-        cleared: A person asked for it to be emptied: what was said before is not learned again.
+        version: Grows by one with each edit; 0 if there is no zone yet.
+        long_term: Long-term memory as Markdown, at most ``MAX_LONG_TERM_BYTES``.
+        dailies: At most one note per day, oldest first.
+        shared: The workspace's facts as Markdown.
+        reference: Shared reference and beliefs that the session reads, one line each.
+        facts: Fact number and date of validity for each line of long-term memory; empty if unknown.
+        cleared: A person cleared memory: older messages are not learned from again.
     """
 
     version: int = 0
@@ -71,13 +70,13 @@ class MemorySnapshot:
     def with_long_term(
         self, content: str, facts: tuple[tuple[int, str], ...] = ()
     ) -> MemorySnapshot:
-        """Return the next version with this long-term memory, made of these facts."""
+        """Return the next version with this long-term memory, made from these facts."""
         return replace(
             self, version=self.version + 1, long_term=content.strip(), facts=facts, cleared=False
         )
 
     def numbered_facts(self) -> str:
-        """Return long-term memory as a model sees it: each fact with its number and its day."""
+        """Return long-term memory for a model: each fact with its number and date."""
         lines = self.long_term.splitlines()
         if len(lines) != len(self.facts):
             return self.long_term
@@ -87,9 +86,9 @@ class MemorySnapshot:
         )
 
     def changes_since(self, before: MemorySnapshot) -> str:
-        """Return what of long-term memory differs from a snapshot, as a model sees it: what is new, and what is gone.
+        """Return new and removed facts since a snapshot, as text for a model.
 
-        Empty where a line of either is no fact with a number, or where all of it is no longer than that.
+        Empty if either has lines without fact numbers, or if the full text would be no longer.
         """
         old, new = before.numbered_facts().splitlines(), self.numbered_facts().splitlines()
         if len(old) != len(before.facts) or len(new) != len(self.facts):
@@ -103,15 +102,15 @@ class MemorySnapshot:
         return changes if len(changes) < len(self.numbered_facts()) else ""
 
     def with_shared(self, content: str) -> MemorySnapshot:
-        """Return the next version with this as what everybody reads."""
+        """Return the next version with these workspace facts."""
         return replace(self, version=self.version + 1, shared=content.strip(), cleared=False)
 
     def with_reference(self, content: str) -> MemorySnapshot:
-        """Return the next version with this as its shared reference."""
+        """Return the next version with this shared reference."""
         return replace(self, version=self.version + 1, reference=content.strip(), cleared=False)
 
     def with_daily(self, day: str, content: str) -> MemorySnapshot:
-        """Return the next version with this appended to the day's note."""
+        """Return the next version with text appended to a day's note."""
         notes = {note.date: note.content for note in self.dailies}
         before = notes.get(day)
         notes[day] = f"{before}\n{content.strip()}" if before else content.strip()
@@ -119,12 +118,12 @@ class MemorySnapshot:
         return replace(self, version=self.version + 1, dailies=dailies, cleared=False)
 
     def pruned(self, today: date, retention_days: int) -> MemorySnapshot:
-        """Return it without notes older than the retention, the version unchanged."""
+        """Return a copy without notes older than the retention, with the same version."""
         oldest = (today - timedelta(days=retention_days)).isoformat()
         return replace(self, dailies=tuple(n for n in self.dailies if n.date >= oldest))
 
     def without_own_memory(self) -> MemorySnapshot:
-        """Return the next version, cleared of the session's own facts and notes."""
+        """Return the next version without the session's own facts and notes."""
         return replace(
             self, version=self.version + 1, long_term="", facts=(), dailies=(), cleared=True
         )
@@ -139,7 +138,7 @@ def numbered_fact_line(fact: int, text: str, day: str) -> str:
 
 
 def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
-    """Return the zone's entries, to be appended as one write; ``now`` is ISO 8601."""
+    """Return the entries that write a zone in one append; ``now`` is ISO 8601."""
     state: dict[str, Any] = {"version": snapshot.version}
     entries = [anchor(MEMORY_OPEN, {**state, "cleared": True} if snapshot.cleared else state)]
     if snapshot.long_term:
@@ -160,13 +159,13 @@ def zone_entries(snapshot: MemorySnapshot, now: str) -> list[TapeEntry]:
 
 @dataclass(slots=True)
 class ZoneFold:
-    """Finds the current zone in entries shown to it in order.
+    """Find the current zone in a tape's entries.
 
     Attributes:
         snapshot: The current zone.
-        span: Ids of its open and seal anchors; None where there is no zone.
+        span: Ids of its open and seal anchors; None if there is no zone.
         saved_at: When it was sealed, ISO 8601 in UTC.
-        cleared: Id of the seal of the last zone that was cleared, 0 where there was none.
+        cleared: Id of the seal of the last cleared zone, or of a reset; 0 if there is none.
     """
 
     snapshot: MemorySnapshot = field(default_factory=MemorySnapshot)
@@ -177,7 +176,7 @@ class ZoneFold:
     _inside: list[TapeEntry] = field(default_factory=list)
 
     def apply(self, entry: TapeEntry) -> bool:
-        """Take one entry in; True where it completed a new current zone."""
+        """Apply one entry; return True if it completed a new current zone."""
         if entry.is_reset:
             self._forget(entry)
         elif entry.kind == "anchor" and entry.name == MEMORY_OPEN:
@@ -191,7 +190,7 @@ class ZoneFold:
         return False
 
     def _forget(self, reset: TapeEntry) -> None:
-        """Hold nothing; versions go on."""
+        """Forget the zone after a reset, but keep counting versions."""
         self._open = None
         if self.snapshot.version:
             self.cleared = reset.id
@@ -211,12 +210,12 @@ class ZoneFold:
 
 
 def render_memory_block(snapshot: MemorySnapshot, today: date, *, hints: bool = True) -> str:
-    """Return the ``<memory>`` block: usage hints, long-term memory, today's and recent notes.
+    """Render the ``<memory>`` block: usage hints, long-term memory, today's and recent notes.
 
     Args:
-        snapshot: What to show.
+        snapshot: The zone to show.
         today: The user's date.
-        hints: Say which tools change memory; left out for models without tools.
+        hints: Name the tools that change memory; False for models without tools.
     """
     parts = [_HINTS] if hints else []
     if snapshot.long_term:
@@ -240,10 +239,10 @@ def render_memory_block(snapshot: MemorySnapshot, today: date, *, hints: bool = 
 
 
 def check_note_size(snapshot: MemorySnapshot, day: str) -> MemorySnapshot:
-    """Return the snapshot if the day's note keeps its bound.
+    """Return the snapshot if the day's note is within its size limit.
 
     Raises:
-        MemoryRefused: It does not.
+        MemoryRefused: The note is too large.
     """
     note = next((note for note in snapshot.dailies if note.date == day), None)
     if note is not None and len(note.content.encode("utf-8", "backslashreplace")) > MAX_NOTE_BYTES:

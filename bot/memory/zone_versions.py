@@ -1,4 +1,4 @@
-"""Former versions of the memory zone: all are on the tape."""
+"""Read earlier versions of the memory zone from the tape."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.service import TapeService
 
 MEMORY_UNDONE_EVENT = "memory.undone"
-"""An event right before a zone that brings a former version back: ``{from, to, version}``."""
+"""Name of the event before a zone that restores an earlier version: ``{from, to, version}``."""
 
 _SCANNED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneVersion:
-    """A zone as it was.
+    """An earlier zone.
 
     Attributes:
-        snapshot: What it held.
-        restores: The version that it brought back, None where it was no undo.
+        snapshot: Its content.
+        restores: The version that it restored; None if it was not an undo.
         saved_at: When it was written, ISO 8601 in UTC.
-        cleared: A person asked for it to be emptied.
+        cleared: A person cleared memory with it.
     """
 
     snapshot: MemorySnapshot
@@ -34,7 +34,7 @@ class ZoneVersion:
 
 
 async def read_zone_versions(tape: TapeService) -> AsyncGenerator[ZoneVersion, None]:
-    """Yield zones, newest first, as far as ``_SCANNED`` entries back."""
+    """Yield zones, newest first, from at most ``_SCANNED`` entries."""
     scanned = 0
     inside: list[TapeEntry] = []
     found: ZoneFold | None = None
@@ -59,7 +59,7 @@ async def read_zone_versions(tape: TapeService) -> AsyncGenerator[ZoneVersion, N
 
 
 async def find_zone_version(tape: TapeService, version: int) -> MemorySnapshot | None:
-    """Return the zone of a version; None where it is too far back."""
+    """Return the zone of a version; None if it is too far back."""
     async with aclosing(read_zone_versions(tape)) as zones:
         async for zone in zones:
             if zone.snapshot.version == version:
@@ -68,11 +68,12 @@ async def find_zone_version(tape: TapeService, version: int) -> MemorySnapshot |
 
 
 async def notes_before_clearing(tape: TapeService, since: str) -> tuple[DailyNote, ...]:
-    """Return the daily notes that were there right before memory was cleared; none if it was not.
+    """Return the daily notes from right before memory was cleared; none if it was not.
 
     Args:
-        tape: The session's.
-        since: The first clearing from this time on counts; ISO 8601 in UTC.
+        tape: The session's tape.
+        since: Time from which a clearing counts, ISO 8601 in UTC; the first one from then on is
+            used.
     """
     notes: tuple[DailyNote, ...] = ()
     cleared = False
@@ -87,7 +88,7 @@ async def notes_before_clearing(tape: TapeService, since: str) -> tuple[DailyNot
 
 
 def _version(fold: ZoneFold, before: TapeEntry | None) -> ZoneVersion:
-    """Return a zone with what the entry before it says of it."""
+    """Return a zone version, using the entry before it to recognise an undo."""
     to = (
         before.data.get("to") if before is not None and before.name == MEMORY_UNDONE_EVENT else None
     )

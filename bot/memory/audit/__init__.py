@@ -1,1 +1,1 @@
-"""Whether memory is in order: what each fact rests on, what no longer holds, and whether the books agree."""
+"""Audit memory: unsupported, stale, secret or contradictory facts, and inconsistent records."""

@@ -1,4 +1,4 @@
-"""Reads what an audit looks at; writes nothing, so that it may run beside the bot."""
+"""Read scopes and sessions for an audit. It writes nothing, so it may run beside the bot."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
 _NEAR, _LONGEST = 64, 2_000
-"""Entries that lie so close together are read at once; so many at most."""
+"""Largest gap between ids that are read at once, and the most entries of one read."""
 
 _MESSAGES, _TOKENS = 200, 96_000
 
 
 class AuditReader:
-    """Reads scopes and sessions of one store.
+    """Read scopes and sessions of one store.
 
     Args:
-        store: Where tapes live; opened for reading is enough.
-        clock: Tells the time.
+        store: Store of the tapes; it may be opened read-only.
+        clock: Source of the present time.
     """
 
     def __init__(self, store: TapeStore, clock: Clock) -> None:
@@ -46,7 +46,7 @@ class AuditReader:
         self._folds: dict[str, tuple[FactFold, int]] = {}
 
     async def read_session(self, name: str) -> tuple[AuditedSession, str]:
-        """Return what a session shows of its memory, and the scope that its facts belong to.
+        """Return what a session's prompt shows of memory, and the scope of its facts.
 
         Raises:
             TapeNotFound: There is no such tape.
@@ -71,7 +71,7 @@ class AuditReader:
         return AuditedSession(name, shown.dailies, _parts(shown), rendered, own), home
 
     async def read_scope(self, name: str) -> AuditedScope:
-        """Return the facts of a scope with what they rest on; none where nothing was written yet."""
+        """Return the facts of a scope and their evidence; empty if the scope has no tape yet."""
         try:
             fold, version = await self._opened(name)
         except TapeNotFound:
@@ -79,7 +79,7 @@ class AuditReader:
         return await self._audited(name, fold, version)
 
     async def _audited(self, name: str, fold: FactFold, version: int) -> AuditedScope:
-        """Return what a tape holds up to an entry, with what that rests on."""
+        """Return a tape's facts up to a version, replayed, with their evidence."""
         replay = FactReplay()
         async with aclosing(read_batches(self._store, name, last=version)) as parts:
             async for entries in parts:
@@ -88,7 +88,7 @@ class AuditReader:
         return AuditedScope(name, fold, replay, await self._evidence(_cited(name, fold)))
 
     async def _opened(self, name: str) -> tuple[FactFold, int]:
-        """Return the facts as the program opens them, and the version of the tape that they are of."""
+        """Return the facts as the bot loads them, and the version of the tape they belong to."""
         if (known := self._folds.get(name)) is not None:
             return known
         tape = TapeService(self._store, name)
@@ -113,7 +113,7 @@ class AuditReader:
 
 
 def _cited(name: str, fold: FactFold) -> set[tuple[str, int]]:
-    """Return the entries that what a tape holds rests on, or brings back into view."""
+    """Return the entries that facts, beliefs and shared values cite, and that problems resume."""
     held = fold.compartments
     found = {(one.tape, one.entry) for fact in fold.active() for one in fact.evidence}
     ids = [one for belief in held.patterns.values() for one in belief.evidence_ids]
@@ -125,12 +125,12 @@ def _cited(name: str, fold: FactFold) -> set[tuple[str, int]]:
 
 
 def _parts(zone: MemorySnapshot) -> tuple[str, str, str]:
-    # How sure a belief is moves by itself, and nothing says when that was last shown.
+    # Confidence decays by itself, and nothing records when the zone last showed it.
     return zone.long_term, zone.shared, zone.reference.partition("Beliefs:\n")[0].strip()
 
 
 def _spans(ids: Iterable[int]) -> list[tuple[int, int]]:
-    """Return ranges that hold these ids, none of them long, and with no long gap in any."""
+    """Return ranges of limited length that cover these ids without large gaps."""
     spans: list[tuple[int, int]] = []
     for number in sorted(ids):
         if spans and number - spans[-1][1] <= _NEAR and number - spans[-1][0] < _LONGEST:
@@ -141,9 +141,9 @@ def _spans(ids: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _lags(fold: SessionFold, memory: LongTermMemory) -> bool:
-    """Say whether a zone may be behind its facts: it follows them when the session is next written to.
+    """Return whether a zone may be behind its facts: it is updated at the session's next write.
 
-    What an erasure left in it is gone by then, too.
+    That update also removes the marks that an erasure left in it.
     """
     zone = fold.zone
     if zone.span is None or any(ERASED_TEXT in part for part in _parts(zone.snapshot)):

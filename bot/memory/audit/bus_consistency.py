@@ -1,9 +1,9 @@
-"""Whether what the memory bus holds is in order: its beliefs, its shared values, its problems. Pure.
+"""Check the memory bus's beliefs, shared values and problems, and a tape's chain of changes. Pure.
 
-Rule 1: an active belief rests on something, and on nothing that does not exist; some of it still holds.
-Rule 2: the source of a shared value exists; where it was erased, the value is marked as stale.
-Rule 3: one problem is worked on; what comes back into view with a problem is of that problem alone.
-Rule 4: each link of a tape's chain names the one before it, and each decision of the gate has a reason.
+Rule 1: an active belief has evidence, all of which exists and some of which still holds.
+Rule 2: the source of a shared value exists; if it was erased, the value is marked as stale.
+Rule 3: exactly one problem is active; the entries that a problem resumes belong to that problem alone.
+Rule 4: each change names the change before it, and each decision of the gate has a reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LISTED = 10
 
 
 def groundless_beliefs(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield active beliefs that rest on nothing that is there."""
+    """Yield active beliefs whose evidence is missing or no longer holds."""
     for one in scope.fold.compartments.patterns.values():
         if one.status != "active" or not one.text:
             continue
@@ -33,7 +33,7 @@ def groundless_beliefs(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def _groundless(scope: AuditedScope, pattern: SynthesizedPattern) -> str | None:
-    """Return why a belief has no ground; None where it has."""
+    """Return why a belief is unsupported; None if it is supported."""
     if not pattern.evidence_ids:
         return "it rests on nothing"
     states = {one: _state(scope, one) for one in pattern.evidence_ids}
@@ -46,7 +46,7 @@ def _groundless(scope: AuditedScope, pattern: SynthesizedPattern) -> str | None:
 
 
 def _state(scope: AuditedScope, evidence: str) -> str:
-    """Return what became of a piece of evidence: ``holds``, ``ended`` or ``missing``."""
+    """Return the state of a piece of evidence: ``holds``, ``ended`` or ``missing``."""
     if evidence.isascii() and evidence.isdecimal():
         fact = scope.fold.facts.get(int(evidence))
         return "missing" if fact is None else "holds" if fact.status == "active" else "ended"
@@ -55,14 +55,14 @@ def _state(scope: AuditedScope, evidence: str) -> str:
         entry = scope.evidence.get(place)
         return "missing" if entry is None else "ended" if is_erased(entry) else "holds"
     if evidence.startswith("h"):
-        # A summary on the tape of whichever session it was made in.
+        # A summary, which may be on any session's tape, is not looked up.
         return "holds"
     other = scope.fold.compartments.patterns.get(evidence)
     return "missing" if other is None else "holds" if other.status == "active" else "ended"
 
 
 def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield shared values whose source is gone, and which do not say so."""
+    """Yield shared values whose source is missing or erased, and which are not marked as stale."""
     for one in current_references(scope.fold.compartments):
         place = parse_episode_id(one.source)
         if place is None or one.stale:
@@ -78,7 +78,7 @@ def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield problems of which none or several are worked on, and those that hold what is another's."""
+    """Yield mismatches of the active problem, and problems that hold another problem's data."""
     held = scope.fold.compartments
     active = {one.problem_id for one in held.problems.values() if one.state == "active"}
     known = held.active_problem in held.problems or held.active_problem == GENERAL_PROBLEM
@@ -107,7 +107,7 @@ def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def broken_links(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield where a tape's chain is broken, and decisions that have no reason."""
+    """Yield breaks in a tape's chain of changes, and decisions without a reason."""
     do = f'tapebot tape verify "{scope.name}" says whether the file is damaged'
     if scope.replay.chain_breaks:
         which = ", ".join(f"#{one}" for one in scope.replay.chain_breaks[:_LISTED])

@@ -1,4 +1,4 @@
-"""Whether the books agree: chains, whole states, zones, and what waits. Pure."""
+"""Check chains of facts, snapshots, memory zones and pending facts for consistency. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bot.memory.facts.fact_fold import FactFold
 
 _WAITS = timedelta(days=30)
 _ENDS = 2
-"""How often the same words may end before that is flapping."""
+"""How often facts with the same text may end before they count as flapping."""
 
 
 def broken_fact_chains(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield chains of facts in which a link is missing, or which close on themselves."""
+    """Yield chains of replaced facts with a missing link or a cycle."""
     facts = scope.fold.facts
     for fact in facts.values():
         if fact.supersedes is not None and fact.supersedes not in facts:
@@ -39,7 +39,7 @@ def broken_fact_chains(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def _ring(start: Fact, facts: dict[int, Fact]) -> list[int]:
-    """Return the numbers of the circle that a chain runs into; none where it ends."""
+    """Return the numbers of the cycle that a chain runs into; empty if it ends."""
     passed: list[int] = []
     at: int | None = start.id
     while at is not None and at in facts:
@@ -51,7 +51,7 @@ def _ring(start: Fact, facts: dict[int, Fact]) -> list[int]:
 
 
 def flapping_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield what was believed and ended again, more than twice."""
+    """Yield facts that were added and ended more than twice."""
     for ended in scope.replay.endings.values():
         numbers = tuple(sorted(set(ended)))
         known = [fact for number in numbers if (fact := scope.fold.get(number)) is not None]
@@ -61,7 +61,7 @@ def flapping_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield where the facts as the program opens them are not what the whole tape says."""
+    """Yield a difference between the facts as loaded and the facts replayed from the whole tape."""
     opened, whole = _comparable(scope.fold), _comparable(scope.replay.fold)
     if opened == whole:
         return
@@ -74,20 +74,20 @@ def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def _comparable(fold: FactFold) -> FactFold:
-    """Return of a fold what must be the same however it was read."""
+    """Return the parts of a fold that must not depend on how it was read."""
     return FactFold(
         facts=fold.facts,
         next_id=fold.next_id,
         decided_keys=fold.decided_keys,
         paused=fold.paused,
         cleared_at=fold.cleared_at,
-        # When a problem was last worked on is told by turns.
+        # Turn entries set when a problem was last used, and the replay does not read them.
         compartments=replace(fold.compartments, last_used=None),
     )
 
 
 def overdue_pending_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
-    """Yield what has waited for a person for more than a month."""
+    """Yield facts that have been pending for more than 30 days."""
     for fact in scope.fold.pending():
         since = parse_timestamp(fact.changed)
         if since is not None and now - since > _WAITS:
@@ -98,7 +98,7 @@ def overdue_pending_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditF
 
 
 def zone_mismatches(session: AuditedSession) -> Iterator[AuditFinding]:
-    """Yield what a session's prompt shows of memory otherwise than the facts say."""
+    """Yield the parts of a session's memory zone that differ from its rendered facts."""
     parts = ("long-term memory", "what everybody reads", "shared reference")
     for part, shown, rendered in zip(
         parts, session.zone, session.rendered or session.zone, strict=True

@@ -1,9 +1,9 @@
-"""What the words of facts show by themselves. Pure.
+"""Find duplicate, contradictory, stale, secret and instructing facts by their texts. Pure.
 
-Rule 1: two facts that say the same, or cannot both hold, are found in pairs.
-Rule 2: a fact is stale when nobody said it for a year, or when what it announces is over: a date that
-    lay ahead when it was said, and does no longer.
-Rule 3: in a private chat a person may give orders; elsewhere an owner may.
+Rule 1: duplicates and contradictions are reported in pairs.
+Rule 2: a fact is stale if nobody said it for a year, or if it names a date that was ahead when it was said
+    and is past now.
+Rule 3: a fact that instructs the assistant needs a person's own words in a private scope, or an owner's.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from bot.tape.entries import TapeEntry
 
 _LONG = timedelta(days=365)
 _ALIKE = 50
-"""Of 100: what is less alike in letters never says the same; it is compared a hundred times faster."""
+"""Similarity of 100 below which texts are never duplicates; this test is a hundred times faster."""
 
 _SAID_ON = re.compile(r"(?:(?<!\s)\s++)?[\[(](?:[^\W\d]{1,12} ){0,3}(\d{4}-\d\d-\d\d)[\])]")
 
 
 def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield active facts that say the same, and those that cannot both hold."""
+    """Yield pairs of active facts that say the same or contradict each other."""
     facts = sorted(scope.fold.active(), key=lambda one: (one.valid_from, one.id))
     for place, newer in enumerate(facts):
         for older in facts[:place]:
             numbers = tuple(sorted((older.id, newer.id)))
             if _same(newer, older):
-                # What was said more often stays.
+                # Suggest to remove the fact with less evidence.
                 spare = older if len(older.evidence) < len(newer.evidence) else newer
                 why = f"they say the same: {redacted_fact_text(older)} and {redacted_fact_text(newer)}"
                 yield AuditFinding(
@@ -72,11 +72,11 @@ def _same(one: Fact, other: Fact) -> bool:
 
 
 def stale_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditFinding]:
-    """Yield active facts that nobody confirmed for long, or whose date is past.
+    """Yield active facts that nobody said for a year, or whose date is past.
 
     Args:
-        scope: The facts.
-        now: In the user's time zone.
+        scope: The scope to check.
+        now: Present time in the user's time zone.
     """
     for fact in scope.fold.active():
         why = _past(fact, now) or _old(fact, now)
@@ -96,7 +96,7 @@ def _old(fact: Fact, now: datetime) -> str | None:
 
 
 def _past(fact: Fact, now: datetime) -> str | None:
-    """Return which day is past that a fact announces; None where there is none."""
+    """Return a text about the announced day of a fact that is past; None if there is none."""
     marks = _SAID_ON.findall(fact.text)
     text = _SAID_ON.sub("", fact.text)
     stamps = sorted(one.when for one in fact.evidence if one.when) or [fact.valid_from]
@@ -118,16 +118,16 @@ def _past(fact: Fact, now: datetime) -> str | None:
 
 
 def _certain(low: str) -> str:
-    """Return a text without what is told by the day of telling only in some sentences.
+    """Return a text without weekdays and numbers, which are relative dates only in some sentences.
 
-    "On Mondays" and "three days a week" come again.
+    "On Mondays" and "three days a week" recur.
     """
     plain = re.sub(r"\d+", " ", with_digits(low))
     return " ".join(word for word in words(plain) if word not in WEEKDAYS)
 
 
 def _last_of(day: PartialDate) -> date | None:
-    """Return the last day that a date may mean; None where its year is not told."""
+    """Return the last day that a partial date may mean; None without a year."""
     if day.year is None:
         return None
     month = day.month or 12
@@ -150,7 +150,7 @@ def _iso_date(text: str) -> date | None:
 
 
 def secret_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield facts, also pending ones, that look like a secret."""
+    """Yield active and pending facts that look like a secret."""
     for fact in (*scope.fold.active(), *scope.fold.pending()):
         if (what := detect_secret(fact.text)) is not None:
             why = f"it looks like {what}"
@@ -167,7 +167,7 @@ def secret_notes(session: AuditedSession) -> Iterator[AuditFinding]:
 
 
 def instruction_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
-    """Yield active facts that tell the assistant what to do, and that nobody said who may."""
+    """Yield active facts that instruct the assistant, unless people who may do so said them."""
     for fact in scope.fold.active():
         cited = scope.evidence_of(fact)
         allowed = bool(cited) and all(_may_order(scope, one, entry) for one, entry in cited)

@@ -1,10 +1,9 @@
-"""What facts rest on, as it stands on the tapes now. Pure.
+"""Check that the evidence of each fact exists on the tapes and supports it. Pure.
 
-Rule 1: a fact needs one piece of evidence that is there, holds its quote, and carries its words; several
-    may carry them together.
-Rule 2: what the program itself wrote from memory is no evidence: a fact that rests on it rests on
-    nothing, or on itself.
-Rule 3: each fact is found once here; what is worst is told.
+Rule 1: a fact needs one piece of evidence that exists, holds its quote and supports its text; several
+    pieces may support it together.
+Rule 2: text that the bot itself rendered from memory is no evidence.
+Rule 3: each fact is reported at most once here, with its worst fault.
 """
 
 from __future__ import annotations
@@ -55,17 +54,17 @@ _RECALLING = frozenset(
     for sign in "._"
 )  # fmt: skip
 _REPEATED = 0.6
-"""Share of a fact's words in an assistant's message that make it an echo."""
+"""Share of a fact's words in an assistant's message that makes the message an echo."""
 
 
 def unsupported_facts(
     scope: AuditedScope, timezone: tzinfo | None = None
 ) -> Iterator[AuditFinding]:
-    """Yield active facts that rest on themselves, on nothing, or on other than a person's words.
+    """Yield active facts that rest on the bot's own output, on nothing, or on no person's words.
 
     Args:
-        scope: The facts.
-        timezone: The user's: what "tomorrow" was.
+        scope: The scope to check.
+        timezone: The user's time zone, to resolve "tomorrow" and the like.
     """
     mutual = _mutual(scope)
     for one, other in sorted({(min(pair), max(pair)) for pair in mutual.items()}):
@@ -106,7 +105,7 @@ _ORIGINS = {
 
 
 def _echo(fact: Fact, cited: Evidence, entry: TapeEntry | None) -> str | None:
-    """Return what of the program's own making a piece of evidence is; None where it is none."""
+    """Describe a piece of evidence that the bot itself produced; None for any other."""
     if entry is None or is_erased(entry):
         return None
     where = f"(#{entry.id})"
@@ -120,7 +119,7 @@ def _echo(fact: Fact, cited: Evidence, entry: TapeEntry | None) -> str | None:
 
 
 def _rendering(entry: TapeEntry) -> str | None:
-    """Return what an entry is that the program wrote from memory; None where it is no such thing."""
+    """Describe an entry that the bot rendered from memory; None for any other."""
     if entry.kind == "system":
         return "a system prompt, which holds the memory block"
     if entry.kind == "anchor":
@@ -133,7 +132,7 @@ def _rendering(entry: TapeEntry) -> str | None:
 
 
 def _mutual(scope: AuditedScope) -> dict[int, int]:
-    """Return pairs of facts, each of which rests on a rendering of the other, both ways."""
+    """Map facts to facts where each of the two cites a rendering of the other."""
     active = scope.fold.active()
     shown = {fact.id: _shown_by(scope, fact) for fact in active}
     keys = {fact.id: fact_comparison_key(fact.text) for fact in active}
@@ -150,7 +149,7 @@ def _mutual(scope: AuditedScope) -> dict[int, int]:
 
 
 def _shown_by(scope: AuditedScope, fact: Fact) -> set[str]:
-    """Return the folded lines of all renderings that a fact rests on."""
+    """Return the normalized lines of all renderings that a fact cites."""
     return {
         fact_comparison_key(line)
         for _, entry in scope.evidence_of(fact)
@@ -166,7 +165,7 @@ def _shown_by(scope: AuditedScope, fact: Fact) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one piece of evidence says: the sentences that hold its quote, and all of it."""
+    """Text of one piece of evidence: the sentences around its quote, and the whole."""
 
     sentences: str
     whole: str
@@ -175,7 +174,7 @@ class _Said:
 
 
 def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> str | None:
-    """Return why nothing that a fact cites carries it; None where something does."""
+    """Return why no evidence of a fact supports it; None if some does."""
     cited = scope.evidence_of(fact)
     if not cited:
         return "it rests on nothing"
@@ -202,7 +201,7 @@ def _imported(cited: Evidence, entry: TapeEntry | None) -> bool:
 
 
 def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> _Said | str:
-    """Return what a piece of evidence says, or why it is none any more."""
+    """Return the text of a piece of evidence, or the reason why it is invalid."""
     where = f"#{cited.entry} of {cited.tape}"
     if entry is None:
         return f"what it rests on, {where}, does not exist"
@@ -219,18 +218,18 @@ def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> 
 
 
 def _holding(quote: str, text: str) -> str | None:
-    """Return the sentences of a text around a quote, all of it for no quote; None without it."""
+    """Return the sentences around a quote; the whole text for an empty quote; None if not found."""
     if not quote.strip():
         return text if text.strip() else None
     if (sentences := sentences_with_quote(quote, text)) is not None:
         return sentences
-    # A quote of one word, a number or signs alone is found to the letter.
+    # A quote of one word, a number or signs alone must occur literally.
     bare = " ".join(quote.removesuffix("…").split()).casefold()
     return text if bare and bare in " ".join(text.split()).casefold() else None
 
 
 def _against(claim: str, found: list[_Said]) -> str | None:
-    """Return why what was said does not carry a claim: each piece alone, then all together."""
+    """Return why no piece of evidence, nor all together, supports a claim; None if one does."""
     why: str | None = None
     together = _Said(
         " ".join(one.sentences for one in found),
@@ -251,7 +250,7 @@ def _against(claim: str, found: list[_Said]) -> str | None:
 
 
 def _literally(claim: str, said: str, names: tuple[str, ...]) -> bool:
-    """Say whether a claim is in a text as it stands, but for who speaks before it."""
+    """Return whether a text contains a claim literally, without its speaker prefix."""
     for name in names:
         claim = claim.removeprefix(f"{name}: ")
     key = fact_comparison_key(claim)

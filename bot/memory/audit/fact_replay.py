@@ -1,9 +1,9 @@
-"""All that a tape says of facts, from its first entry on. Pure.
+"""Replay a tape's facts from their operations, and record who decided each change. Pure.
 
-Rule 1: what is believed is folded from the operations alone; whole states on the way are passed over, but
-    where a reset dropped what was before them.
-Rule 2: what is on the tape is told as it stands, also where it is not in order.
-Rule 3: of each change it is kept who decided it, and of each text how often it ended.
+Rule 1: facts are folded from operations alone; snapshots are skipped, except where a reset dropped the
+    entries before them.
+Rule 2: breaks and omissions are recorded, not repaired.
+Rule 3: the replay keeps who decided each change, and how often each text ended.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _HELD = ("active", "pending")
 
 @dataclass(frozen=True, slots=True)
 class FactAdmission:
-    """Who let a fact in, or changed it.
+    """Who added or changed a fact, and when.
 
     Attributes:
-        op: By which operation.
-        author: Who proposed it.
-        asker: The platform's id of the person who asked; empty where nobody did.
-        day: When, ISO.
+        op: Name of the operation.
+        author: Kind of author, a key of ``_AUTHORS``.
+        asker: Platform id of the person who asked; empty if nobody did.
+        day: ISO date.
     """
 
     op: str
@@ -43,7 +43,7 @@ class FactAdmission:
     day: str
 
     def description(self) -> str:
-        """Return it in a few words."""
+        """Return a short phrase."""
         when = f" on {self.day}" if self.day else ""
         if self.op == "accept":
             return f"accepted by {self.asker or 'a person'}{when}"
@@ -53,14 +53,14 @@ class FactAdmission:
 
 @dataclass(slots=True)
 class FactReplay:
-    """Facts folded from operations alone.
+    """Facts folded from operations alone, with the history of their changes.
 
     Attributes:
-        fold: What they come to.
-        admissions: By the batch's entry and the fact's number.
-        endings: Numbers of the facts that ended, by their folded text: one for each ending.
-        chain_breaks: Entries that do not name the change before them.
-        entries_without_reason: Entries that record a decision without a reason.
+        fold: The resulting facts.
+        admissions: Origin of each change, by id of the batch's entry and number of the fact.
+        endings: Numbers of ended facts by normalized text, one number for each ending.
+        chain_breaks: Ids of entries that do not name the change before them.
+        entries_without_reason: Ids of entries that record a decision without a reason.
     """
 
     fold: FactFold = field(default_factory=FactFold)
@@ -70,7 +70,7 @@ class FactReplay:
     entries_without_reason: list[int] = field(default_factory=list)
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry; ignore entries that change no facts or compartments."""
         if entry.kind != "event" or entry.name not in CHAIN_EVENTS:
             return
         for operation in _operations(entry) if entry.name == FACTS_EVENT else ():
@@ -79,7 +79,7 @@ class FactReplay:
         if isinstance(decision, dict) and not str(decision.get("reason") or "").strip():
             self.entries_without_reason.append(entry.id)
         if entry.data.get("previous") != self.fold.last_entry_id:
-            # What a reset dropped, or a fork left out, is missing before the first.
+            # Not a break at the first entry: a reset or a fork may have dropped what precedes it.
             self.chain_breaks += [entry.id] if self.fold.last_entry_id else []
         else:
             data = {key: value for key, value in entry.data.items() if key != "state"}
@@ -93,7 +93,7 @@ class FactReplay:
             if fact is None:
                 continue
             self._count(fact)
-            # What a later operation of the batch did to it would not say who let it in.
+            # All operations of a batch have the same author, so the last one may overwrite others.
             self.admissions[entry.id, fact.id] = FactAdmission(
                 str(operation.get("op", "")),
                 str(data.get("author", "")),

@@ -1,7 +1,7 @@
-"""What an audit looks at, and what it finds. Pure.
+"""Input and findings of an audit, and how facts are named and quoted in findings. Pure.
 
-Rule 1: a finding says what is wrong in one line, and what a person can do about it.
-Rule 2: what looks like a secret is never repeated.
+Rule 1: a finding says in one line what is wrong, and what a person can do about it.
+Rule 2: text that looks like a secret is never repeated.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """Something that a person should look at.
+    """A problem in memory that a person should look at.
 
     Attributes:
-        kind: Which rule it breaks.
-        scope: The tape of the scope, or of the session whose prompt or notes it is about.
-        facts: Numbers of the facts.
+        kind: Kind of the problem.
+        scope: Tape of the scope, or of the session whose prompt or notes have the problem.
+        facts: Numbers of the affected facts.
         why: What is wrong, in one line.
-        do: What to do about it.
+        do: What to do about it, usually as commands.
     """
 
     kind: AuditFindingKind
@@ -56,20 +56,20 @@ class AuditFinding:
     do: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the finding as JSON."""
         return asdict(self) | {"facts": list(self.facts)}
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedScope:
-    """The facts of one scope, and what they rest on.
+    """The facts of one scope and their evidence.
 
     Attributes:
-        name: Its tape.
-        fold: The facts as the program opens them: from the last whole state on.
-        replay: All that the tape says of facts.
-        evidence: The entries that active facts, beliefs, shared values and problems name, by tape and id, as
-            they stand on the tapes.
+        name: Tape of the scope.
+        fold: The facts as the bot loads them, from the last snapshot on.
+        replay: The facts replayed from the whole tape.
+        evidence: Present entries that active facts, beliefs, shared values and problems cite, by tape and
+            id.
     """
 
     name: str
@@ -78,16 +78,16 @@ class AuditedScope:
     evidence: Mapping[tuple[str, int], TapeEntry] = field(default_factory=dict)
 
     def evidence_of(self, fact: Fact) -> list[tuple[Evidence, TapeEntry | None]]:
-        """Return what a fact rests on, with the entries; None for one that does not exist."""
+        """Return a fact's evidence with the cited entries; None for a missing entry."""
         return [(one, self.evidence.get((one.tape, one.entry))) for one in fact.evidence]
 
     def admission_text(self, fact: Fact) -> str:
-        """Return who let a fact in, in a few words."""
+        """Return a phrase that says who added or changed a fact."""
         admission = self.replay.admissions.get((fact.admitted, fact.id))
         return admission.description() if admission is not None else "nothing says who let it in"
 
     def number_of(self, fact: Fact | int) -> str:
-        """Return a fact's number as commands take it."""
+        """Return a fact's number as commands accept it, such as ``12`` or ``w12``."""
         number = fact if isinstance(fact, int) else fact.id
         return f"{'w' * (self.name == WORKSPACE_SCOPE)}{number}"
 
@@ -100,7 +100,7 @@ class AuditedScope:
         return f"/memory edit {self.number_of(fact)} …"
 
     def remove_commands(self, *facts: Fact) -> str:
-        """Return the commands that take facts away."""
+        """Return the commands that remove facts from the scope."""
         if self.name != WORKSPACE_SCOPE:
             return f"/memory forget {' '.join(self.number_of(one) for one in facts)}"
         return ", ".join(f"/memory unshare {self.number_of(one)}" for one in facts)
@@ -108,15 +108,14 @@ class AuditedScope:
 
 @dataclass(frozen=True, slots=True)
 class AuditedSession:
-    """What one session shows of its memory.
+    """What one session's prompt shows of memory.
 
     Attributes:
-        name: Its tape.
-        dailies: Its daily notes.
-        zone: The text of long-term memory, of what everybody reads, and of shared reference, as its zone
-            has them.
-        rendered: The same, as the scopes render; None while the zone may still lag behind them.
-        own: What its own tape holds, where its facts belong to another; None where they do not.
+        name: Tape of the session.
+        dailies: Daily notes of the session.
+        zone: Texts of long-term memory, of shared memory and of shared reference in the memory zone.
+        rendered: The same texts rendered from the scopes; None while the zone may be behind them.
+        own: Records on the session's own tape if its facts belong to another scope; else None.
     """
 
     name: str
@@ -127,12 +126,12 @@ class AuditedSession:
 
 
 def redacted_fact_text(fact: Fact) -> str:
-    """Return a fact's words, cut short; of what looks like a secret only what it looks like."""
+    """Return a fact's text, quoted and shortened; for a secret, only its kind."""
     return redacted_text(fact.text)
 
 
 def redacted_text(text: str) -> str:
-    """Return words, cut short; of what looks like a secret only what it looks like."""
+    """Return a text, quoted and shortened; for a secret, only its kind."""
     if (what := detect_secret(text)) is not None:
         return f"({what}, by its looks: not shown)"
     text = " ".join(text.split())
@@ -140,7 +139,7 @@ def redacted_text(text: str) -> str:
 
 
 def parse_timestamp(stamp: str) -> datetime | None:
-    """Return an ISO time stamp as an aware moment; None where it is none."""
+    """Parse an ISO time stamp, without offset as UTC; return None if it is invalid."""
     try:
         found = datetime.fromisoformat(stamp)
     except ValueError:
@@ -149,6 +148,6 @@ def parse_timestamp(stamp: str) -> datetime | None:
 
 
 def day_of(stamp: str, timezone: tzinfo | None = None) -> str:
-    """Return the day of a time stamp, ISO; ``an unknown day`` where it is none."""
+    """Return the ISO date of a time stamp; ``an unknown day`` if it is invalid."""
     moment = parse_timestamp(stamp)
     return moment.astimezone(timezone).date().isoformat() if moment else "an unknown day"

@@ -1,4 +1,4 @@
-"""All rules of an audit over one scope, or over what one session shows. Pure."""
+"""Run all audit rules over one scope or one session. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from bot.memory.audit.findings import (
 
 
 def audit_scope(scope: AuditedScope, now: datetime) -> list[AuditFinding]:
-    """Return what is wrong with the facts of a scope and what else it holds, kind by kind.
+    """Return the findings for a scope's facts and compartments, sorted by kind.
 
     Args:
-        scope: The facts and what they rest on.
-        now: In the user's time zone.
+        scope: The scope to audit.
+        now: Present time in the user's time zone.
     """
     found = [
         *content.duplicates_and_contradictions(scope),
@@ -48,7 +48,7 @@ def audit_scope(scope: AuditedScope, now: datetime) -> list[AuditFinding]:
 
 
 def audit_session(session: AuditedSession) -> list[AuditFinding]:
-    """Return what is wrong with what a session shows of its memory, and with its problems."""
+    """Return the findings for a session's memory zone, notes and own records."""
     found = [*content.secret_notes(session), *books.zone_mismatches(session)]
     if session.own is not None:
         rules = (books.fold_mismatches, compartments.problem_errors, compartments.broken_links)

@@ -1,1 +1,1 @@
-"""The memory bus: four compartments behind one gate, each a fold over tapes."""
+"""The memory bus: four compartments behind one write gate, each a fold over tapes."""

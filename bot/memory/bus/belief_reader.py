@@ -1,4 +1,4 @@
-"""Beliefs of a scope as one of its sessions reads them, and the episodes that they rest on."""
+"""Read the beliefs of a scope as one session sees them, and trace their evidence to episodes."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _UNKNOWN = datetime.fromtimestamp(0, UTC)
 
 
 class EpisodeLookup(Protocol):
-    """What is needed of the episodic trace."""
+    """The part of the episodic trace that belief reading needs."""
 
     async def get(self, episode: str, /) -> EpisodeEntry | None:
-        """Return an episode of any tape; None where there is none of this id."""
+        """Return an episode on any tape by id; None if there is none."""
         ...
 
 
 class BeliefReader:
-    """What is believed in one scope, as one of its sessions sees it.
+    """Read the beliefs of one scope as one of its sessions sees them.
 
     Args:
         home: The scope.
-        episodic: Where the episodes are that beliefs rest on.
-        store: Where all tapes are.
-        clock: Dates beliefs.
-        session: The session's tape.
-        problem: The problem that the session works on: of no other are summaries read. None reads none.
+        episodic: Looks up the episodes that beliefs rest on.
+        store: The store of all tapes.
+        clock: The current time, for decay.
+        session: Tape of the session.
+        problem: The session's active problem, whose summaries are read; None reads no summaries.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BeliefReader:
     # Reading.
 
     async def get_pattern(self, pattern_id: str) -> SynthesizedPattern | None:
-        """Return a belief by its id: ``p3``, a fact's number, or ``h45`` for a summary; None for none."""
+        """Return a belief by id: ``p3``, a fact's number, or ``h45`` for a summary; else None."""
         await self._home.open()
         if pattern_id.isascii() and pattern_id.isdecimal():
             fact = self._home.fold.get(int(pattern_id))
@@ -86,12 +86,12 @@ class BeliefReader:
     async def search(
         self, pattern_type: str | None = None, min_confidence: float = 0.0, *, text: str = ""
     ) -> list[SynthesizedPattern]:
-        """Return what is believed or stale, the surest first.
+        """Return active and stale beliefs, most confident first.
 
         Args:
             pattern_type: Only this type.
-            min_confidence: Only what has this much confidence left.
-            text: Only what has all these words.
+            min_confidence: Least confidence after decay.
+            text: Only beliefs that contain all these words.
         """
         await self._home.open()
         now = self._clock.now()
@@ -108,10 +108,11 @@ class BeliefReader:
         ]
 
     async def get_evidence_chain(self, pattern_id: str) -> list[EpisodeEntry]:
-        """Return the episodes that a belief rests on in the end, each once, oldest first.
+        """Return the episodes that a belief ultimately rests on, without duplicates, oldest first.
 
-        What it rests on may be beliefs in turn, and on any tape. An episode that is gone is returned
-        with the content ``{"missing": true}``, one whose words were erased with ``{"erased": true}``.
+        The chain may pass through other beliefs and through any tape. A missing episode is returned
+        with the content ``{"missing": true}``, one whose words were erased with ``{"erased":
+        true}``.
 
         Raises:
             MemoryRefused: There is no such belief.
@@ -138,7 +139,7 @@ class BeliefReader:
         return sorted(found.values(), key=lambda one: (one.timestamp, _place(one.id)))
 
     async def find_decision_entry(self, pattern_id: str) -> TapeEntry | None:
-        """Return the entry that says who decided on a belief, and why; None where none does."""
+        """Return the entry that records the gate's decision on a belief; None if there is none."""
         pattern = self._home.compartments.patterns.get(pattern_id)
         if pattern is None:
             return None
@@ -155,7 +156,7 @@ class BeliefReader:
             at = before if type(before) is int and before < at else 0
         return None
 
-    # How it is done.
+    # Details.
 
     async def _known(self, pattern_id: str) -> SynthesizedPattern:
         found = await self.get_pattern(pattern_id)
@@ -166,12 +167,12 @@ class BeliefReader:
         return found
 
     def _is_read(self, entry: TapeEntry) -> bool:
-        """Say whether an entry is a summary of the problem that is worked on."""
+        """Say whether an entry is a summary of the session's problem."""
         is_history = entry.kind == "event" and entry.name == HISTORY_EVENT
         return is_history and problem_of(entry) == self._problem
 
     async def _summaries(self) -> list[SynthesizedPattern]:
-        """Return the newest summaries of the problem that is worked on."""
+        """Return the newest summaries of the session's problem."""
         if self._problem is None:
             return []
         names = frozenset({HISTORY_EVENT})
@@ -181,7 +182,7 @@ class BeliefReader:
         return [one for one in found if one is not None]
 
     async def _covered(self, summary: SynthesizedPattern) -> list[str]:
-        """Return the ids of what was said and done in the range of a summary, of its problem alone."""
+        """Return the ids of the entries that a summary covers, of its problem only."""
         ends = [place[1] for one in summary.evidence_ids if (place := parse_episode_id(one))]
         entries = await self._session.read_entries(ends[0], ends[-1])
         return [
@@ -196,14 +197,14 @@ class BeliefReader:
         read = await entry_of(self._store, episode)
         if read is None:
             return EpisodeEntry(episode, _UNKNOWN, None, "", "turn", {"missing": True})
-        # A command, or an imported memory: evidence, though no episode.
+        # A command or an imported memory: evidence, but not an episode.
         entry = read[1]
         content = {"erased": True} if is_erased(entry) else {"text": sender_text(entry)}
         problem = str(entry.meta["problem"]) if "problem" in entry.meta else None
         return EpisodeEntry(episode, recorded_at(entry) or _UNKNOWN, problem, "", "turn", content)
 
     def _gone(self, name: str) -> EpisodeEntry:
-        """Return what stands for a belief that is there no more."""
+        """Return a placeholder for evidence that no longer exists."""
         erased = name.isdecimal() and int(name) in self._home.fold.facts
         content = {"erased": True} if erased else {"missing": True}
         return EpisodeEntry(name, _UNKNOWN, None, "", "summary", content)

@@ -1,10 +1,10 @@
-"""How beliefs change, and how sure they still are. Pure.
+"""Compute changes to beliefs, and their confidence over time. Pure.
 
-Rule 1: time lowers a rank, and takes no belief away.
-Rule 2: only new evidence, or a person, makes a belief surer; to be read or recalled does not.
-Rule 3: evidence that holds no more costs a belief confidence; where too little is left, it is stale: shown
-    as such, and out of the prompt, until a person says that it holds.
-Rule 4: what is believed no more stays, with its reason.
+Rule 1: time lowers a rank, but ends no belief.
+Rule 2: only new evidence or a person makes a belief more certain; reading or recall does not.
+Rule 3: evidence that becomes invalid costs a belief confidence. If too little is left, the belief
+    is stale: shown as such, and kept out of the prompt, until a person confirms it.
+Rule 4: a belief that ended stays on record, with its reason.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from bot.memory.stemming import stemmed_words
 from bot.tape.entries import TapeEntry
 
 FACT_DECAY = 0.005
-"""Share of its confidence that a fact's rank loses on a day without confirmation."""
+"""Share of its rank that a fact loses per day without confirmation."""
 
 PROTECTED_CONFIDENCE = 0.95
-"""Facts this sure were asked for by a person: their ranks do not decay."""
+"""From this confidence on, which a person's request gives, a fact's rank does not decay."""
 
 MOST_EVIDENCE = 24
-"""Pieces that a belief keeps: the first and the newest."""
+"""Pieces of evidence that a belief keeps: the first one and the newest ones."""
 
 STEP, SUREST, LESS, LEAST = 0.05, 0.95, 0.2, 0.05
-"""What new evidence adds, up to where; what a doubt takes, down to where."""
+"""Confidence: gain by new evidence, upper limit, loss by doubt, lower limit."""
 
 MIN_RANK_CHANGE = 0.01
-"""A rank that moved by less is not recorded anew."""
+"""Smallest change of a rank that is recorded."""
 
 INVALID_REASON = "revalidated: no longer valid"
 CONFIRMED_REASON = "revalidated: still valid"
@@ -49,7 +49,7 @@ _DAY = timedelta(days=1)
 
 
 def belief_from_fact(fact: Fact) -> SynthesizedPattern:
-    """Return a fact as a belief; its id is the fact's number."""
+    """Return a fact as a belief, with the fact's number as id."""
     active = fact.status == "active"
     return SynthesizedPattern(
         str(fact.id),
@@ -67,15 +67,16 @@ def belief_from_fact(fact: Fact) -> SynthesizedPattern:
 
 
 def confirmed_at(fact: Fact) -> datetime:
-    """Return when a fact was last confirmed: when somebody last said it."""
+    """Return when a fact was last confirmed: the time of its newest evidence."""
     said = max((one.when for one in fact.evidence), default="")
     return _moment(said or fact.changed or fact.valid_from)
 
 
 def belief_from_summary(tape: str, entry: TapeEntry) -> SynthesizedPattern | None:
-    """Return what a consolidation told as a belief, ``h`` and its entry; None where it tells nothing.
+    """Return a consolidation's summary as a belief with the id ``h<entry>``; None if it has no
+    text.
 
-    Its evidence are the first and the last entry of the range that it covers.
+    Its evidence is the first and last entry of the range that it covers.
     """
     text, covered = entry.data.get("entry"), entry.data.get("range")
     if not isinstance(text, str) or not text or not isinstance(covered, list):
@@ -88,24 +89,24 @@ def belief_from_summary(tape: str, entry: TapeEntry) -> SynthesizedPattern | Non
 
 
 def is_summary(pattern_id: str) -> bool:
-    """Say whether an id is a summary's."""
+    """Say whether a belief id is that of a summary."""
     return pattern_id[:1] == "h" and pattern_id[1:].isascii() and pattern_id[1:].isdecimal()
 
 
 def sort_by_confidence(
     patterns: Iterable[SynthesizedPattern], now: datetime
 ) -> list[SynthesizedPattern]:
-    """Return beliefs, the surest at this time first."""
+    """Sort beliefs by their confidence at a time, highest first."""
     return sorted(patterns, key=lambda one: (-one.confidence_at(now), one.id))
 
 
 def is_current(pattern: SynthesizedPattern) -> bool:
-    """Say whether a belief counts still: it is not retired, and its words are there."""
+    """Say whether a belief is active or stale, and not erased."""
     return pattern.status != "retired" and pattern.text not in ("", ERASED_TEXT)
 
 
 def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
-    """Say whether a belief has all the words of a text."""
+    """Say whether a belief contains all the words of a text."""
     return set(stemmed_words(text)) <= set(
         stemmed_words(" ".join(map(str, pattern.content.values())))
     )
@@ -115,7 +116,7 @@ def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
 
 
 def current_ranks(fold: FactFold) -> dict[int, float]:
-    """Return the recorded ranks that count: of facts that nothing has changed since."""
+    """Return the recorded ranks of active facts that did not change since."""
     held = fold.compartments
     stamp = format_time(held.decayed_at) if held.decayed_at is not None else ""
     return {
@@ -130,15 +131,15 @@ def current_ranks(fold: FactFold) -> dict[int, float]:
 def decay_ranks(
     fold: FactFold, now: datetime, *, asked: bool = False
 ) -> tuple[dict[int, float], int]:
-    """Return the ranks that hold now, and how many of them moved.
+    """Return the current ranks, and how many facts and beliefs moved.
 
     Args:
-        fold: Of the scope.
+        fold: The scope's state.
         now: The current time.
-        asked: Also where less than a day has passed since the last time.
+        asked: Also compute if the last decay was less than a day ago.
 
     Returns:
-        The ranks of facts; and how many facts, and other beliefs, moved by a hundredth at least.
+        The ranks by fact number, and how many facts and beliefs moved by at least 0.01.
     """
     ranks = current_ranks(fold)
     last = fold.compartments.decayed_at
@@ -154,7 +155,7 @@ def decay_ranks(
 
 
 def _sunk(fold: FactFold, now: datetime) -> int:
-    """Return how many beliefs lost confidence since the last time; what they lose is a function of time."""
+    """Return how many beliefs lost confidence since the last decay."""
     last = fold.compartments.decayed_at
     shown = [one for one in fold.compartments.patterns.values() if is_current(one)]
     return sum(
@@ -171,7 +172,7 @@ def _sunk(fold: FactFold, now: datetime) -> int:
 def strengthen_belief(
     pattern: SynthesizedPattern, evidence: Sequence[str], now: datetime
 ) -> SynthesizedPattern:
-    """Return a belief with new evidence: said once more, however many entries say it."""
+    """Return a belief with more evidence; its confidence grows by one step, whatever the amount."""
     known = [*pattern.evidence_ids, *evidence]
     kept = known if len(known) <= MOST_EVIDENCE else [known[0], *known[1 - MOST_EVIDENCE :]]
     surer = max(pattern.confidence, min(SUREST, pattern.confidence + STEP))
@@ -179,7 +180,7 @@ def strengthen_belief(
 
 
 def weaken_belief(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
-    """Return a belief that is doubted."""
+    """Return a belief with less confidence and the reason for doubt."""
     less = min(pattern.confidence, max(LEAST, pattern.confidence - LESS))
     return replace(pattern, confidence=less, reason=_with(pattern.reason, why))
 
@@ -187,7 +188,7 @@ def weaken_belief(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
 def revalidate_belief(
     pattern: SynthesizedPattern, now: datetime, *, still_valid: bool
 ) -> SynthesizedPattern:
-    """Return a belief as a person judged it; what had been found against it is not held against it again."""
+    """Return a belief as a person judged it; earlier faults do not count against it again."""
     return replace(
         pattern,
         last_validated=now,
@@ -197,20 +198,21 @@ def revalidate_belief(
 
 
 def mark_stale(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
-    """Return a belief that is not to be relied on."""
+    """Return a belief as stale, with the reason."""
     return replace(pattern, status="stale", reason=_with(pattern.reason, why))
 
 
 def apply_evidence_faults(
     pattern: SynthesizedPattern, faults: Mapping[str, str]
 ) -> SynthesizedPattern | None:
-    """Return a belief after evidence of it was found not to hold; None where nothing new was found.
+    """Return a belief after some of its evidence became invalid; None if nothing new was found.
 
-    It is doubted once where two pieces at the least, and half of all, still hold; else it is stale.
+    It loses confidence if at least two pieces, and at least half of all, are valid; else it is
+    stale.
 
     Args:
-        pattern: Not retired.
-        faults: Evidence that does not hold, by id, with what became of it.
+        pattern: A belief that is not retired.
+        faults: Why evidence is invalid, by its id.
     """
     noted = pattern.reason.split("; ")
     new = [
@@ -233,13 +235,13 @@ def belief_faults(
     fold: FactFold,
     found: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return what of a belief's evidence does not hold, with what became of it.
+    """Return why evidence of a belief is invalid, by its id.
 
     Args:
         pattern: The belief.
-        believed: All beliefs of its scope, as they are now.
+        believed: All current beliefs of the scope, by id.
         fold: The scope's facts.
-        found: The same of episodes.
+        found: Why episodes are invalid, by id.
     """
     faults = {one: found[one] for one in pattern.evidence_ids if one in found}
     for one in pattern.evidence_ids:
@@ -261,7 +263,7 @@ def belief_faults(
 def find_same_belief(
     pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
 ) -> SynthesizedPattern | None:
-    """Return the belief of the same type that says the same; one that is retired last."""
+    """Return a belief of the same type that says the same, preferring one that is not retired."""
     twins = [
         one
         for one in patterns
@@ -273,7 +275,7 @@ def find_same_belief(
 def retire_contradicted_beliefs(
     pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
 ) -> list[SynthesizedPattern]:
-    """Return the beliefs that cannot hold beside a new one, as they are from now on."""
+    """Return the active beliefs that a new one contradicts, marked as stale."""
     return [
         mark_stale(one, f"{pattern.id} says otherwise")
         for one in patterns
@@ -282,7 +284,7 @@ def retire_contradicted_beliefs(
 
 
 def belief_number(pattern: SynthesizedPattern) -> int:
-    """Return the number in a belief's id; those of one scope were added in this order."""
+    """Return the number in a belief's id, which follows the order of addition."""
     digits = pattern.id.lstrip("ph")
     return int(digits) if digits.isascii() and digits.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""What a belief must be before a scope takes it: it says something, and rests on what holds."""
+"""Validate a new belief: its content, its size, and its evidence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bot.tape.store import TapeStore
 
 MAX_BELIEF_TEXT = 1_000
 MAX_BELIEF_CONTENT = 4_000
-"""Bytes of its JSON."""
+"""Size limit of a belief's content, in bytes of JSON."""
 
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 
@@ -28,16 +28,16 @@ _UNKNOWN = datetime.fromtimestamp(0, UTC)
 async def validate_belief(
     pattern: SynthesizedPattern, home: ScopeMemory, store: TapeStore, session: str
 ) -> SynthesizedPattern:
-    """Return a belief in the form in which a scope keeps it.
+    """Return a belief in the form in which a scope stores it.
 
     Args:
-        pattern: What is to be believed.
-        home: The scope, open.
-        store: Where the tapes are that its evidence is on.
-        session: The tape of the session in which it was concluded.
+        pattern: The proposed belief.
+        home: The scope; it must be open.
+        store: The store of the tapes with the evidence.
+        session: Tape of the session that drew the conclusion.
 
     Raises:
-        MemoryRefused: It cannot be believed; the text says why.
+        MemoryRefused: The belief is not valid; the message says why.
     """
     if home.fold.paused:
         raise MemoryRefused("memory is paused: nothing is learned until `/memory resume`")
@@ -78,10 +78,10 @@ def _check_content(text: str, content: dict[str, Any]) -> None:
 async def _evidence(
     given: Iterable[str], home: ScopeMemory, store: TapeStore, session: str
 ) -> list[str]:
-    """Return evidence, each piece once, summaries by the episode that they are.
+    """Return valid evidence ids without duplicates, with summary ids as episode ids.
 
     Raises:
-        MemoryRefused: A piece does not hold, or there are none, or too many.
+        MemoryRefused: A piece is invalid, or there are none or too many.
     """
     named = (episode_id(session, int(one[1:])) if is_summary(one) else one for one in given)
     ids = list(dict.fromkeys(named))

@@ -1,6 +1,6 @@
-"""What the compartments of the memory bus hold, by the names of its seed. Pure.
+"""Record types of the memory bus's compartments, named as in its seed, and their JSON. Pure.
 
-All values are JSON, so that a tape can hold them; times are aware, in UTC.
+All values are JSON, so that a tape can hold them; times are timezone-aware, in UTC.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bot.core.clock import format_time
 ProblemState = Literal["active", "paused", "background", "completed"]
 EpisodeType = Literal["turn", "tool", "retrieval", "decision", "delta", "summary"]
 PatternType = Literal["conclusion", "heuristic", "policy", "summary", "fact"]
-"""``fact`` stands for the facts of long-term memory, which have a fold of their own."""
+"""Kind of belief; ``fact`` stands for the facts of long-term memory, which have their own fold."""
 
 WORKING_FIELDS = (
     "constraints",
@@ -27,32 +27,32 @@ WORKING_FIELDS = (
 
 
 MAX_WORKING_SET_HOURS = 24.0
-"""For which a working set lives unused."""
+"""Longest lifetime of an unused working set, in hours."""
 
 _LONGEST_ID = 64
 _FIRST_YEAR, _LAST_YEAR = 2, 9_998
-"""Of times that can be moved to another zone, and by a working set's hours."""
+"""Accepted years, so that time zones and lifetimes can be added without overflow."""
 
 _BY_NAME = frozenset({"constraints", "partial_artifacts"})
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingSet:
-    """What one problem needs right now.
+    """Notes for one problem that matter right now.
 
     Attributes:
-        problem_id: The problem, and the only one that reads it.
-        lane_id: The session that it belongs to.
-        created_at: When it was made.
-        expires_at: When it ends unless it is used before.
+        problem_id: The problem; no other problem reads it.
+        lane_id: The session.
+        created_at: Time of creation.
+        expires_at: When it expires unless it is used before.
         constraints: ``{"must": [...], "must_not": [...]}``.
-        assumptions: ``[{"a": text, "confidence": 0 to 1}]``; of what is contested ``"until"`` says until
-            when it holds, and ``"fact"`` names the fact that waits.
-        open_questions: Texts.
+        assumptions: ``[{"a": text, "confidence": 0 to 1}]``. A contested one has ``"until"``, the
+            time until which it holds, or ``"fact"``, the pending fact.
+        open_questions: Questions as texts.
         partial_artifacts: Drafts by name.
         local_decisions: ``[{"d": text, "why": text}]``.
-        context_packet: What the model was last shown of it.
-        ttl_hours: How long it lives unused.
+        context_packet: The text last rendered from it for the model.
+        ttl_hours: Lifetime without use, in hours.
     """
 
     problem_id: str
@@ -69,11 +69,11 @@ class WorkingSet:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is in it."""
+        """Whether it holds no notes."""
         return not any(getattr(self, name) for name in WORKING_FIELDS)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON; the packet is made of the rest, and left out."""
+        """Return it as JSON, without the packet, which is rendered from the rest."""
         plain: dict[str, Any] = {
             "problem": self.problem_id,
             "created": format_time(self.created_at),
@@ -86,18 +86,18 @@ class WorkingSet:
 
 @dataclass(frozen=True, slots=True)
 class SharedReference:
-    """A version of a shared value.
+    """One version of a shared value.
 
     Attributes:
-        key: Its name.
-        value: Any JSON.
-        version: Counts from 1; a roll-back makes a new one.
-        source: What it rests on: an entry as ``tape#id``, or who set it.
+        key: Name of the value.
+        value: Any JSON; None if the key was removed.
+        version: Counts from 1; a rollback makes a new version.
+        source: The entry it rests on, as ``tape#id``, or who set it.
         created_at: When the first version was made.
-        updated_at: When this one was.
-        updated_by: Who made it: ``person``, ``assistant``, ``consolidation``, ``rollback``.
-        entry: Id of the entry of its scope's tape that records this version.
-        stale: What it rests on was superseded or erased.
+        updated_at: When this version was made.
+        updated_by: Author: ``person``, ``assistant``, ``consolidation`` or ``rollback``.
+        entry: Id of the entry on the scope's tape that records this version.
+        stale: Its source was superseded or erased.
     """
 
     key: str
@@ -127,17 +127,17 @@ class SharedReference:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEntry:
-    """Something that happened.
+    """One episode: something that happened.
 
     Attributes:
-        id: ``tape#id`` of the entry that holds it; empty before it is appended.
+        id: ``tape#id`` of its entry; empty before it is appended.
         timestamp: When it happened.
-        problem_id: The problem that it belongs to; None for the general one.
+        problem_id: The problem that it belongs to; None for the general problem.
         hrm_layer: A free tag, such as ``focus``; empty for none.
-        entry_type: What it is.
-        content: JSON.
+        entry_type: Type of the episode.
+        content: The content, as JSON.
         tags: Free tags.
-        supersedes: Id of the entry that it takes the place of.
+        supersedes: Id of the episode that it replaces.
     """
 
     id: str
@@ -154,7 +154,7 @@ _DEEPEST = 4
 
 
 def _in_words(content: Mapping[str, Any]) -> str:
-    """Return what a pattern of one of the seed's shapes says; empty for any other."""
+    """Return the text of a pattern in one of the seed's shapes; empty for any other shape."""
     if "if" in content and "then" in content:
         return f"If {_value(content['if'])}, then {_value(content['then'])}"
     if "code" in content and "meaning" in content:
@@ -163,7 +163,7 @@ def _in_words(content: Mapping[str, Any]) -> str:
 
 
 def _value(value: object, depth: int = 0) -> str:
-    """Return a value as words: of an object its fields, of a list its items, a few levels deep."""
+    """Return a value as text: an object's fields or a list's items, a few levels deep."""
     if not isinstance(value, Mapping | list | tuple):
         return str(value)
     if depth == _DEEPEST:
@@ -175,21 +175,21 @@ def _value(value: object, depth: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SynthesizedPattern:
-    """Something that is believed, distilled from episodes.
+    """A belief distilled from episodes.
 
     Attributes:
-        id: ``p1``, ``p2`` … in its scope; a fact's number for facts; empty before it is added.
-        pattern_type: What it is.
-        content: ``{"text": …}``, or the shape of its type, from which the text is made: ``conclusion``;
-            ``code`` and ``meaning``; ``if`` and ``then``; ``summary``.
-        evidence_ids: Of episodes, as ``tape#id``.
-        confidence: 0 to 1, when it was last validated.
+        id: ``p1``, ``p2`` … within its scope; the number of a fact; empty before it is added.
+        pattern_type: Type of the belief.
+        content: ``{"text": …}``, or the fields of its type, from which the text is made:
+            ``conclusion``; ``code`` and ``meaning``; ``if`` and ``then``; ``summary``.
+        evidence_ids: Ids of episodes as ``tape#id``, or of beliefs in the same scope.
+        confidence: From 0 to 1, at the last validation.
         created_at: When it was added.
-        last_validated: When new evidence, or somebody, last confirmed it.
-        decay_rate: Share of the confidence that a day without confirmation takes.
-        protected: It does not decay.
-        status: ``active``; ``stale`` where its evidence was superseded or erased; ``retired``.
-        reason: Why it stands as it does.
+        last_validated: When new evidence or a person last confirmed it.
+        decay_rate: Share of the confidence lost per day without confirmation.
+        protected: The confidence does not decay.
+        status: ``active``; ``stale`` if its evidence is no longer valid; ``retired``.
+        reason: Reasons for the current status.
     """
 
     id: str
@@ -206,11 +206,11 @@ class SynthesizedPattern:
 
     @property
     def text(self) -> str:
-        """What it says, in words."""
+        """The belief in words."""
         return str(self.content.get("text") or _in_words(self.content))
 
     def confidence_at(self, now: datetime) -> float:
-        """Return the confidence that is left at a time: it halves in about 69 days by default."""
+        """Return the confidence after decay; by default it halves in about 69 days."""
         if self.protected:
             return self.confidence
         days = max(0.0, (now - self.last_validated).total_seconds() / 86_400)
@@ -235,20 +235,20 @@ class SynthesizedPattern:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One of the problems that a session works on.
+    """One of the problems of a session.
 
     Attributes:
-        problem_id: ``general``, ``p1``, ``p2`` …; never given twice in a session.
-        name: As people call it.
-        state: What is done with it now.
+        problem_id: ``general``, ``p1``, ``p2`` …; ids are never reused in a session.
+        name: Display name.
+        state: Current state.
         lane_id: The session.
-        created_at: When it was made.
+        created_at: Time of creation.
         last_active: When it was last worked on.
-        working_set: What it needs right now; None where that expired.
-        priority: 1 to 9; the highest first.
-        summary: What those of its working sets came to that ended.
-        resumable_entry_ids: Ids of the newest entries that were in view when it was left, in view order.
-        resumable_size: How many of those are messages, and what all cost in tokens, as estimated.
+        working_set: Its working set; None if there is none, or it expired.
+        priority: From 1 to 9, the highest first.
+        summary: Summary of its working sets that ended.
+        resumable_entry_ids: Newest entries in view when the problem was left, in view order.
+        resumable_size: Number of messages among them, and the estimated tokens of all.
     """
 
     problem_id: str
@@ -264,7 +264,7 @@ class Problem:
     resumable_size: tuple[int, int] = (0, 0)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON, without its working set, which is recorded by itself."""
+        """Return it as JSON, without its working set, which has its own record."""
         return {
             "id": self.problem_id,
             "name": self.name,
@@ -279,7 +279,7 @@ class Problem:
 
 
 def working_set_from_json(record: object, lane: str | None = None) -> WorkingSet | None:
-    """Return the working set that JSON holds; None where it holds none that can be read."""
+    """Read a working set from JSON; return None if it is malformed."""
     if not isinstance(record, dict) or not isinstance(record.get("problem"), str):
         return None
     created = _time(record.get("created"))
@@ -295,7 +295,7 @@ def working_set_from_json(record: object, lane: str | None = None) -> WorkingSet
 
 
 def _in_shape(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a working set in a shape that can be changed, whoever wrote them."""
+    """Return a working set's fields in the expected shapes, whatever an imported tape holds."""
     shaped = {**record}
     for name, part in (("assumptions", "a"), ("local_decisions", "d")):
         if isinstance(held := record.get(name), list):
@@ -315,7 +315,7 @@ def _in_shape(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_working_fields(record: dict[str, Any]) -> dict[str, Any]:
-    """Return those fields of a working set that JSON holds in their right shape."""
+    """Return those working-set fields of a record that have the right shape."""
     return {
         name: record[name]
         for name in WORKING_FIELDS
@@ -324,7 +324,7 @@ def parse_working_fields(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def reference_from_json(record: object, entry: int = 0) -> SharedReference | None:
-    """Return the version that JSON holds; None where it holds none that can be read."""
+    """Read a version of a shared value from JSON; return None if it is malformed."""
     if not isinstance(record, dict) or not isinstance(record.get("key"), str):
         return None
     version = record.get("version")
@@ -345,7 +345,7 @@ def reference_from_json(record: object, entry: int = 0) -> SharedReference | Non
 
 
 def pattern_from_json(record: object) -> SynthesizedPattern | None:
-    """Return the pattern that JSON holds; None where it holds none that can be read."""
+    """Read a pattern from JSON; return None if it is malformed."""
     if not isinstance(record, dict) or not _is_id(record.get("id")):
         return None
     content = record.get("content")
@@ -370,7 +370,7 @@ def pattern_from_json(record: object) -> SynthesizedPattern | None:
 
 
 def problem_from_json(record: object, lane: str | None = None) -> Problem | None:
-    """Return the problem that JSON holds; None where it holds none that can be read."""
+    """Read a problem from JSON; return None if it is malformed."""
     if not isinstance(record, dict) or not _is_id(record.get("id")):
         return None
     state, priority, messages = (record.get(name) for name in ("state", "priority", "messages"))
@@ -390,7 +390,7 @@ def problem_from_json(record: object, lane: str | None = None) -> Problem | None
 
 
 def parse_utc_time(value: object) -> datetime | None:
-    """Return the time that a text tells, aware; None where it tells none that can be reckoned with."""
+    """Parse an ISO 8601 time, as UTC if it has no zone; None if invalid or out of range."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -417,7 +417,7 @@ def _text(value: object) -> str:
 
 
 def _number(value: object, default: float, most: float = 1.0) -> float:
-    """Return a number from 0 to ``most``."""
+    """Return a number clamped to 0 to ``most``, or the default if it is not a number."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return default
     return most if value >= most else float(value) if value > 0 else 0.0

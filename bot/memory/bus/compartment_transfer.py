@@ -1,11 +1,12 @@
-"""Shared values and beliefs when identities join, and when they part. Pure.
+"""Merge shared values and beliefs when identities link, and split them on unlinking. Pure.
 
-Rule 1: of a value that both have, that counts which was set later; the other is a version before it.
-Rule 2: beliefs that say the same are one, resting on the evidence of both; of such that contradict, that
-    which was confirmed later stands, and the other is stale.
-Rule 3: who parts takes along what was set in their chats, and what rests on them; where it was, it ends, and
-    what it had taken the place of holds again.
-Rule 4: what is of whom is told by the channel of the entry that it rests on, or of the change that ended it.
+Rule 1: if both scopes have a value, the one set later is current, and the other an older version.
+Rule 2: equal beliefs become one with the evidence of both; of contradicting ones, the one confirmed
+    later stays active, and the other is stale.
+Rule 3: on unlinking, a person takes along what was set in their chats and the beliefs that rest on
+    them. It ends in the joint scope, and what it had replaced there is current again.
+Rule 4: ownership follows the channel of the entry that something rests on, or of the change that
+    ended it.
 """
 
 from __future__ import annotations
@@ -39,28 +40,28 @@ from bot.memory.identities import channel_of
 from bot.tape.entries import TapeEntry
 
 PARTED_REASON = "parted"
-"""Who ended a value, and why a belief ended, where those left whose it was."""
+"""Recorded author, or reason, of a value or belief that ended because its owner unlinked."""
 
 _OTHERWISE = " says otherwise"
 
 
 @dataclass(slots=True)
 class ScopeHistory:
-    """What a scope's tape tells of whose its values are, and of who ended what.
+    """Ownership of a scope's values, and who ended its beliefs, read from its tape.
 
     Attributes:
-        values: All versions of each value that are not erased, with the channel that each is of.
-        ended: The channel in which each belief was last ended.
+        values: Versions of each value that are not erased, each with its channel.
+        ended: Channel in which each retired belief was ended.
     """
 
     values: dict[str, dict[int, tuple[SharedReference, str]]] = field(default_factory=dict)
     ended: dict[str, str] = field(default_factory=dict)
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         if entry.kind != "event" or entry.name != BUS_EVENT:
             return
-        # The key of a change names the session that it came from.
+        # The key of a change contains the session that made it.
         parts = str(entry.data.get("key") or "").split(":")
         place = parts[1] if len(parts) > 1 else ""
         for record in _listed(entry.data.get("references")):
@@ -79,15 +80,15 @@ class ScopeHistory:
                 self.ended.pop(pattern.id, None)
 
 
-# Joining.
+# Linking.
 
 
 def join_changes(source: FactFold, target: FactFold) -> dict[str, Any]:
-    """Return what changes in a scope when another joins it; empty where nothing does.
+    """Return the changes to a scope that another one joins; empty if there are none.
 
     Args:
-        source: Of the one that joins.
-        target: Of the joint one, in which its facts are already.
+        source: State of the scope that joins.
+        target: State of the joint scope; its facts are merged already.
     """
     values: list[SharedReference] = []
     held = target.compartments
@@ -113,19 +114,19 @@ def join_changes(source: FactFold, target: FactFold) -> dict[str, Any]:
     return _change(values, beliefs.changed)
 
 
-# Parting.
+# Unlinking.
 
 
 def departure_changes(
     joint: FactFold, own: FactFold, history: ScopeHistory, channels: Collection[str]
 ) -> dict[str, Any]:
-    """Return what changes in the scope of those who part.
+    """Return the changes to the scope of those who unlink.
 
     Args:
-        joint: Of the scope that they leave, as it was.
-        own: Of theirs, in which their facts are already.
-        history: Of the joint one.
-        channels: Of those who part.
+        joint: State of the joint scope before they leave.
+        own: State of their own scope; its facts are restored already.
+        history: History of the joint scope.
+        channels: Channels of those who unlink.
     """
     values: list[SharedReference] = []
     held = own.compartments
@@ -148,7 +149,7 @@ def departure_changes(
 def removal_changes(
     joint: FactFold, history: ScopeHistory, channels: Collection[str]
 ) -> dict[str, Any]:
-    """Return what changes in the joint scope; see ``taken``."""
+    """Return the changes to the joint scope after unlinking; see ``departure_changes``."""
     held = joint.compartments
     values: list[SharedReference] = []
     for key, versions in history.values.items():
@@ -177,17 +178,17 @@ def removal_changes(
     return _change(values, ended.values())
 
 
-# How it is done.
+# Details.
 
 
 class _Believed:
-    """The beliefs of a scope while others are put to them.
+    """Beliefs of a scope while those of another are merged into it.
 
     Args:
-        fold: The scope's.
+        fold: State of the scope.
 
     Attributes:
-        changed: Those that are other than they were, by id.
+        changed: The beliefs that changed.
     """
 
     def __init__(self, fold: FactFold) -> None:
@@ -204,7 +205,7 @@ class _Believed:
     def take(
         self, pattern: SynthesizedPattern, source: FactFold, of: Callable[[str], bool]
     ) -> None:
-        """Believe what another scope does, as far as it rests on tapes of some kind."""
+        """Adopt a belief of another scope, as far as its evidence is on tapes that ``of`` accepts."""
         evidence = [*dict.fromkeys(self._evidence(pattern, source, of))]
         if not evidence:
             return
@@ -230,7 +231,7 @@ class _Believed:
                 self._put(more)
 
     def end(self, pattern: SynthesizedPattern) -> None:
-        """End what was ended in the other scope."""
+        """Retire the belief that says the same as one retired in the other scope."""
         twin = find_same_belief(pattern, self._all.values())
         if twin is not None and twin.status != "retired":
             self._put(replace(twin, status="retired", reason=pattern.reason))
@@ -260,7 +261,7 @@ class _Believed:
     def _evidence(
         self, pattern: SynthesizedPattern, source: FactFold, of: Callable[[str], bool]
     ) -> Iterator[str]:
-        """Yield what a belief rests on, by the names that it has here."""
+        """Yield a belief's accepted evidence under the ids it has in this scope."""
         for one in pattern.evidence_ids:
             tapes = {tape for tape, _ in evidence_sources([one], source)}
             mine = bool(tapes) and all(map(of, tapes))
@@ -274,7 +275,7 @@ class _Believed:
 
 
 def evidence_sources(evidence: Iterable[str], fold: FactFold) -> list[tuple[str, int]]:
-    """Return the tapes and entries that evidence comes to in the end, through facts and beliefs of a scope."""
+    """Return the tape entries that evidence leads to through a scope's facts and beliefs."""
     found: dict[tuple[str, int], None] = {}
     waiting, seen = [*evidence], set[str]()
     while waiting:
@@ -295,7 +296,7 @@ def evidence_sources(evidence: Iterable[str], fold: FactFold) -> list[tuple[str,
 def _without(
     pattern: SynthesizedPattern, fold: FactFold, channels: Collection[str]
 ) -> SynthesizedPattern:
-    """Return a belief without what it has from some channels; itself where it has nothing from them."""
+    """Return a belief without evidence from some channels; the belief itself if it has none."""
 
     def is_theirs(one: str) -> bool:
         found = evidence_sources([one], fold)
@@ -311,7 +312,7 @@ def _without(
 
 
 def _is_newer(one: SharedReference, before: SharedReference | None) -> bool:
-    """Say whether a value comes after another; what those took along who left is no news."""
+    """Say whether a value is newer than another; one removed by unlinking is always older."""
     return (
         before is None or before.updated_by == PARTED_REASON or one.updated_at > before.updated_at
     )
@@ -331,7 +332,7 @@ def _newest(
     known = [
         one for one, channel in versions.values() if of(channel) and one.updated_by != PARTED_REASON
     ]
-    # An older value that was brought along stands in a version after newer ones.
+    # An older value that was merged has a higher version than newer ones.
     return max(known, key=lambda one: (one.updated_at, one.version), default=None)
 
 

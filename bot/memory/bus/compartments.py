@@ -1,9 +1,10 @@
-"""What a tape's compartments hold, folded from its entries. Pure.
+"""Fold a tape's ``memory.bus`` entries into its compartments. Pure.
 
-Rule 1: one entry ``memory.bus`` is one change: all of it holds, or none is there.
-Rule 2: an entry says how each record is afterwards, so that a fold decides nothing.
-Rule 3: it is a link of the same chain as the facts of its tape, whose whole states carry this one's too.
-Rule 4: a session's tape holds its problems and their working sets; a scope's its references and patterns.
+Rule 1: one ``memory.bus`` entry is one change: all of it applies, or none.
+Rule 2: an entry holds each record as it is afterwards, so that the fold decides nothing.
+Rule 3: the entries share one chain with the facts of the tape, whose snapshots include this state.
+Rule 4: a session's tape holds problems and working sets; a scope's tape holds references and
+    patterns.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ BUS_EVENT = "memory.bus"
 _MOST_DIGITS = 15
 
 _GENERAL = problem_from_json({"id": GENERAL_PROBLEM, "name": GENERAL_PROBLEM, "state": "active"})
-"""Every session has it, from before anything was said."""
+"""The general problem, which every session has from the start."""
 
 
 @dataclass(slots=True)
@@ -41,16 +42,16 @@ class Compartments:
     """The state of one tape's compartments.
 
     Attributes:
-        problems: All that were ever made, by id, without their working sets.
-        active_problem: The problem that is worked on.
-        requested_problem: The problem to go on with once what runs has ended; empty for none.
+        problems: All problems by id, without their working sets.
+        active_problem: Id of the problem that is worked on.
+        requested_problem: Id of the problem to switch to after the current turn; empty for none.
         working_sets: Working sets by problem; some may have expired.
-        last_used: When the active problem was last worked on, as far as turns tell.
+        last_used: When a turn last worked on the active problem.
         references: The current version of each shared value, by key.
-        versions: The entry that records each version, by key.
-        patterns: By id; also those that are not believed any more.
-        ranks: Of facts, by number, the confidence that was left at the last decay.
-        decayed_at: When that was.
+        versions: By key, the id of the entry that records each version.
+        patterns: Patterns by id, including retired ones.
+        ranks: Confidence of facts after the last decay, by number.
+        decayed_at: Time of the last decay.
         next_problem: Number of the next problem.
         next_pattern: Number of the next pattern.
     """
@@ -69,12 +70,12 @@ class Compartments:
     next_pattern: int = 1
 
     def __len__(self) -> int:
-        """Return how many records there are, as a measure of a whole state's size."""
+        """Return the number of records, as a measure of a snapshot's size."""
         kept = (self.problems, self.working_sets, self.versions, self.patterns)
         return sum(len(one) for one in kept) + len(self.ranks) // 16
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take a ``memory.bus`` in."""
+        """Apply a ``memory.bus`` entry."""
         data, moment = entry.data, parse_utc_time(entry.meta.get("ts"))
         self._take(data, entry.id, moment)
         for gone in _texts(data.get("expired")):
@@ -87,7 +88,7 @@ class Compartments:
             self.active_problem, self.requested_problem, self.last_used = active, "", moment
 
     def problem(self, problem_id: str) -> Problem | None:
-        """Return a problem with its working set as it was last written; None where there is none."""
+        """Return a problem with its last written working set; None if there is none."""
         found = self.problems.get(problem_id)
         if found is None and problem_id == GENERAL_PROBLEM:
             found = _GENERAL
@@ -95,20 +96,20 @@ class Compartments:
         return found if found is None or working is None else replace(found, working_set=working)
 
     def expiry_of(self, working: WorkingSet) -> datetime:
-        """Return when a working set ends, its last use counted."""
+        """Return when a working set expires, counting its last use."""
         if working.problem_id != self.active_problem or self.last_used is None:
             return working.expires_at
         return max(working.expires_at, self.last_used + timedelta(hours=working.ttl_hours))
 
     def working_set(self, problem_id: str, now: datetime) -> WorkingSet | None:
-        """Return a problem's working set; None where it has none, or it has expired."""
+        """Return a problem's working set; None if it has none, or it expired."""
         found = self.working_sets.get(problem_id)
         if found is None or now >= self.expiry_of(found):
             return None
         return replace(found, expires_at=self.expiry_of(found))
 
     def state(self) -> dict[str, Any]:
-        """Return the whole state as JSON; empty where nothing was ever changed."""
+        """Return the whole state as JSON, for a snapshot; empty if nothing ever changed."""
         state: dict[str, Any] = {
             "problems": [one.as_json() for one in self.problems.values()],
             "working": [one.as_json() for one in self.working_sets.values()],
@@ -129,7 +130,7 @@ class Compartments:
 
     @classmethod
     def from_state(cls, state: object) -> Compartments:
-        """Return the compartments that a whole state tells; empty ones where it tells of none."""
+        """Restore compartments from a snapshot; empty ones if it has none."""
         made = cls()
         if not isinstance(state, dict):
             return made
@@ -150,16 +151,16 @@ class Compartments:
         return made
 
     def _is_known(self, problem: object) -> TypeGuard[str]:
-        """Say whether a problem is there: no session can work on one that is not."""
+        """Say whether a problem exists."""
         return isinstance(problem, str) and (problem == GENERAL_PROBLEM or problem in self.problems)
 
     def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
-        """Keep the records that a change, or a whole state, holds."""
+        """Store the records in a change or snapshot."""
         for problem in filter(None, map(problem_from_json, _records(data.get("problems")))):
             self.problems[problem.problem_id] = problem
             self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
         for working in filter(None, map(working_set_from_json, _records(data.get("working")))):
-            # Whoever wrote it: nothing lives in a working set for longer unused.
+            # Limits the lifetime in records of imported tapes, too.
             latest = (
                 written + timedelta(hours=MAX_WORKING_SET_HOURS) if written else working.expires_at
             )
@@ -188,7 +189,7 @@ def _integer(value: object) -> int:
 
 
 def _numbered(ranks: object) -> dict[int, float]:
-    """Return ranks by the numbers of facts, without what is none."""
+    """Return ranks by fact number, without malformed items."""
     return {
         _digits(key): float(value)
         for key, value in (ranks.items() if isinstance(ranks, dict) else ())
@@ -197,7 +198,7 @@ def _numbered(ranks: object) -> dict[int, float]:
 
 
 def _versions(pairs: object) -> dict[int, int]:
-    """Return the entries of versions, by their numbers, without what is none."""
+    """Return entry ids by version number, without malformed items."""
     lists = [one for one in pairs if isinstance(one, list)] if isinstance(pairs, list) else []
     return {
         one[0]: one[1] for one in lists if len(one) == 2 and all(type(part) is int for part in one)
@@ -205,11 +206,11 @@ def _versions(pairs: object) -> dict[int, int]:
 
 
 def _digits(text: str) -> int:
-    """Return the number that a text is; 0 where it is none, or one that nobody gave."""
+    """Return the number that a text consists of; 0 if it is not one, or too long."""
     known = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
     return int(text) if known else 0
 
 
 def _number_in(name: str) -> int:
-    """Return the number in an id such as ``p3``; 0 where it has none."""
+    """Return the number in an id such as ``p3``; 0 if it has none."""
     return _digits(name[1:])

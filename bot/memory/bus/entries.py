@@ -1,4 +1,4 @@
-"""Entries that the memory bus puts on a session's tape. Pure."""
+"""Build episode entries, and tag entries with their problem. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.tape.entries import TapeEntry, event
 from bot.tape.search import GENERAL_PROBLEM
 
 EPISODE_EVENT = "episode"
-"""An event that is an episode of its own: ``{type, content}``."""
+"""Name of the event that holds an appended episode: ``{type, content}``."""
 
 
 def episode_entry(
@@ -21,7 +21,7 @@ def episode_entry(
     tags: list[str] | None = None,
     supersedes: str | None = None,
 ) -> TapeEntry:
-    """Return an episode as an entry; see ``EpisodeEntry``."""
+    """Return an episode as a tape entry; see ``EpisodeEntry``."""
     meta: dict[str, Any] = {"problem": problem}
     meta |= {"layer": layer} if layer else {}
     meta |= {"tags": tags} if tags else {}
@@ -30,9 +30,9 @@ def episode_entry(
 
 
 def with_problem(entry: TapeEntry, problem: str) -> TapeEntry:
-    """Return an entry with the problem that it belongs to: by default the one that is worked on.
+    """Return an entry tagged with a problem, unless it names one already.
 
-    What belongs to the general problem carries none.
+    Entries of the general problem carry no tag.
     """
     given = entry.meta.get("problem", problem)
     if given != GENERAL_PROBLEM:

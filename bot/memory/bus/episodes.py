@@ -1,8 +1,9 @@
-"""Entries of a tape as episodes: what happened, by the names of the memory bus's seed. Pure.
+"""Read tape entries as episodes, in the terms of the memory bus's seed. Pure.
 
-Rule 1: an entry is one episode or none; turns, steps, commands, receipts, prompts and the zone are none.
-Rule 2: an entry whose words were erased stays an episode, and says only that.
-Rule 3: an edit that stands in a message's place supersedes it.
+Rule 1: an entry is one episode or none; turns, steps, commands, receipts, prompts and the zone are
+    not.
+Rule 2: an entry whose words were erased stays an episode, and says only that it was erased.
+Rule 3: an edit supersedes the message that it replaces.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 ERASED_CONTENT = {"erased": True}
-"""The content of an episode whose words were erased."""
+"""Content of an episode whose words were erased."""
 
 _RETRIEVING = frozenset({"memory_recall", "tape_search", "tape_anchors"})
 _BEGINNING = datetime.fromtimestamp(0, UTC)
@@ -31,16 +32,15 @@ _TYPES: tuple[EpisodeType, ...] = get_args(EpisodeType)
 
 
 def episode_from_entry(tape: str, entry: TapeEntry) -> EpisodeEntry | None:
-    """Return an entry as an episode; None where it is none.
+    """Return an entry as an episode; None if it is not one.
 
-    Its content by type: of a turn ``role`` and ``content``; of a tool ``tool`` with ``calls`` or
-    ``result``; of a retrieval ``tool`` and ``results``, a line each; of a decision ``decisions`` on
-    facts or the ``decision`` of the gate; of a delta the same, with the texts that were superseded
-    (``from``) and those that hold now (``to``); of a summary ``summary``; of an episode that was
-    appended as one, what it was given.
+    The content depends on the type. Turn: ``role`` and ``content``. Tool: ``tool`` with ``calls``
+    or ``result``. Retrieval: ``tool`` and ``results``, a list of lines. Decision: ``decisions`` on
+    facts, or the gate's ``decision``. Delta: ``decisions``, with the superseded texts (``from``)
+    and the new ones (``to``). Summary: ``summary``. An appended episode keeps its own content.
 
     Args:
-        tape: That holds it.
+        tape: Name of the tape that holds it.
         entry: The entry.
     """
     found = _told(entry)
@@ -70,7 +70,7 @@ def _superseded(tape: str, entry: TapeEntry) -> str | None:
 
 
 def _told(entry: TapeEntry) -> tuple[EpisodeType, dict[str, Any]] | None:
-    """Return what kind of episode an entry is, and what it says."""
+    """Return the type and content of an entry as an episode; None if it is not one."""
     payload = entry.payload
     if entry.kind == "message":
         return "turn", {"role": payload.get("role"), "content": payload.get("content")}
@@ -118,7 +118,7 @@ def _result(payload: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
 
 
 def _on_facts(data: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
-    """Return a batch of operations on facts: a delta where it superseded any."""
+    """Return a batch of fact operations: a delta if it superseded any, else a decision."""
     given = data.get("ops")
     ops = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     kept = ("op", "text", "verdict", "reason")
@@ -136,7 +136,7 @@ def _on_facts(data: dict[str, Any]) -> tuple[EpisodeType, dict[str, Any]]:
 
 
 def _numbers(operation: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of the facts that an operation made and closed."""
+    """Return the numbers of the facts that an operation made and ended."""
     facts = {place: operation.get(place) for place in ("fact", "closed")}
     return {place: one.get("id") for place, one in facts.items() if isinstance(one, dict)}
 

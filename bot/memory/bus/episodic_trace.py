@@ -1,8 +1,7 @@
-"""The episodic trace of a session: what happened when, read from its tape.
+"""The episodic trace of a session: append episodes to its tape, and query them.
 
-It has no storage of its own. What it is asked without words is answered by reading the tape, sealed
-segments included, a portion at a time, since the index leaves out what was recalled; what it is asked by
-words, by the index.
+It has no storage of its own. A query without words reads the tape in batches, including sealed
+segments, because the search index leaves out recalled entries. A query with words uses the index.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from bot.tape.search import GENERAL_PROBLEM, MAX_HITS, SearchQuery
 from bot.tape.service import TapeService
 
 LONGEST_CONTENT = 8_000
-"""Bytes of an appended episode's content, as JSON."""
+"""Size limit of an appended episode's content, in bytes of JSON."""
 
 LONGEST_LABEL = 64
-"""Characters of a layer and of a tag."""
+"""Size limit of a layer or tag, in characters."""
 
 MOST_TAGS = 20
 
@@ -40,11 +39,11 @@ _Fits = Callable[[EpisodeEntry], bool]
 
 
 class EpisodicTraceStore:
-    """The episodes of one session.
+    """Append and query the episodes of one session.
 
     Args:
-        tape: The session's; nothing is written to any other.
-        clock: Tells the time.
+        tape: The session's tape; no other tape is written.
+        clock: The current time.
     """
 
     def __init__(self, tape: TapeService, clock: Clock) -> None:
@@ -52,14 +51,14 @@ class EpisodicTraceStore:
         self._clock = clock
 
     async def append(self, entry: EpisodeEntry) -> str:
-        """Append an episode; return its id.
+        """Append an episode and return its id.
 
         Args:
-            entry: Its own id does not count.
+            entry: The episode; its id is ignored.
 
         Raises:
-            MemoryRefused: It is too long, is no JSON, or is said to have happened in the future.
-            TapeWriteError: The storage refused; nothing was appended.
+            MemoryRefused: It is too long, not plain JSON, or dated in the future.
+            TapeWriteError: The storage failed; nothing was appended.
         """
         _check(entry, self._clock.now())
         made = episode_entry(
@@ -74,14 +73,14 @@ class EpisodicTraceStore:
         return episode_id(self._tape.name, written.id)
 
     async def supersede(self, old_id: str, new_entry: EpisodeEntry) -> str:
-        """Append an episode that takes the place of another, which stays; return its id.
+        """Append an episode that replaces another, which stays on the tape; return its id.
 
         Args:
-            old_id: The other's.
-            new_entry: Belongs to the other's problem, unless it names one.
+            old_id: Id of the replaced episode.
+            new_entry: The new episode; by default it belongs to the old one's problem.
 
         Raises:
-            MemoryRefused: There is no such episode; or as for ``append``.
+            MemoryRefused: There is no such episode; or see ``append``.
         """
         old = await self.get(old_id)
         if old is None:
@@ -90,7 +89,7 @@ class EpisodicTraceStore:
         return await self.append(replace(new_entry, problem_id=problem, supersedes=old.id))
 
     async def get(self, id: str) -> EpisodeEntry | None:  # noqa: A002 (the seed's name)
-        """Return an episode of any tape by its id, ``tape#entry``; None where there is none."""
+        """Return an episode on any tape by its id, ``tape#entry``; None if there is none."""
         found = await entry_of(self._tape.store, id)
         return episode_from_entry(*found) if found is not None else None
 
@@ -106,22 +105,22 @@ class EpisodicTraceStore:
         text: str = "",
         limit: int | None = None,
     ) -> list[EpisodeEntry]:
-        """Return the episodes of this session that fit all that is given, in the order of the tape.
+        """Return the session's episodes that match all conditions, in tape order.
 
         Args:
-            start: What happened then or later; aware.
-            end: What happened before then; aware.
-            problem_id: Of this problem; ``general`` for those that belong to none. What another
-                problem than the active one holds is not for the model.
-            hrm_layer: Of this layer; empty for those that have none.
-            entry_type: Of this type.
-            tags: That have all of these.
-            text: That the tape's search finds by these words: any of them, in any script, nearly
-                spelt. It does not find what was recalled.
-            limit: So many at most, the newest; None for all.
+            start: Only episodes at or after this time; timezone-aware.
+            end: Only episodes before this time; timezone-aware.
+            problem_id: Only this problem; ``general`` for episodes without one. The model must not
+                see episodes of other problems than the active one.
+            hrm_layer: Only this layer; an empty string for episodes without one.
+            entry_type: Only this type.
+            tags: Only episodes with all these tags.
+            text: Only what the tape's full-text search finds for any of these words, tolerating
+                misspellings. It does not find recalled entries.
+            limit: Number of newest episodes to return; None for all.
 
         Raises:
-            InvalidSearch: It cannot be answered as it is asked.
+            InvalidSearch: A condition is invalid.
         """
         for moment in (start, end):
             if moment is not None and moment.tzinfo is None:
@@ -153,11 +152,12 @@ class EpisodicTraceStore:
         date: date,
         timezone: tzinfo = UTC,
     ) -> list[EpisodeEntry]:
-        """Return what happened on a day, in the order of the tape.
+        """Return the episodes of one day, in tape order.
 
         Args:
             date: The day.
-            timezone: Where it is that day; UTC by default, so that a chunk is the same for everybody.
+            timezone: Time zone of the day; UTC by default, so that a chunk is the same for
+                everybody.
         """
         begin = datetime.combine(date, time.min, timezone)
         return await self.query(
@@ -165,10 +165,10 @@ class EpisodicTraceStore:
         )
 
     async def export_for_synthesis(self, problem_id: str) -> list[EpisodeEntry]:
-        """Return a problem's episodes in order, without those that were superseded.
+        """Return a problem's episodes in order, without superseded ones.
 
         Args:
-            problem_id: ``general`` for what belongs to none.
+            problem_id: The problem; ``general`` for episodes without one.
         """
         gone: set[str | None] = set()
 
@@ -198,7 +198,7 @@ class EpisodicTraceStore:
         return found[::-1]
 
     async def _searched(self, query: SearchQuery) -> list[EpisodeEntry]:
-        """Return all that a search finds, whatever its bound of hits: full answers are asked in halves."""
+        """Return all hits of a search: a range with too many hits is split in halves."""
         waiting = [(1, await self._tape.version())]
         found: dict[int, TapeEntry] = {}
         while waiting:
@@ -215,10 +215,10 @@ class EpisodicTraceStore:
 
 
 def _check(entry: EpisodeEntry, now: datetime) -> None:
-    """See that an episode can be appended.
+    """Check that an episode can be appended.
 
     Raises:
-        MemoryRefused: It cannot; the text says why.
+        MemoryRefused: It cannot be appended; the message says why.
     """
     if entry.entry_type not in _TYPES:
         raise MemoryRefused(_unknown(entry.entry_type))

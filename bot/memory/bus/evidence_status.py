@@ -1,4 +1,4 @@
-"""What became of the episodes that beliefs rest on, and which of them are evidence of their own."""
+"""Check whether episodes still hold as evidence, and whether an episode is new evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bot.tape.search import MAX_HITS, SearchQuery
 from bot.tape.store import TapeStore
 
 _LOOKED_BACK = 60
-"""Entries before a message in which what it repeats is looked for."""
+"""Entries before a message that are checked for text that it repeats."""
 
 _REPEATED = 0.7
 _RUN = 3
@@ -27,12 +27,12 @@ _STATEMENTS = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]?")
 async def find_evidence_faults(
     store: TapeStore, episodes: Iterable[str], session: str
 ) -> dict[str, str]:
-    """Return which episodes are no evidence any more, with what became of each.
+    """Return which episodes are no longer valid evidence, and why, by id.
 
     Args:
-        store: Where tapes are.
-        episodes: By id; what is no episode's id is left out.
-        session: A tape on which they may have been superseded, beside their own.
+        store: The store of all tapes.
+        episodes: Episode ids; other ids are ignored.
+        session: A tape that may supersede them, besides their own.
 
     Raises:
         TapeError: A tape cannot be read.
@@ -59,7 +59,7 @@ async def find_evidence_faults(
 
 
 async def _episodes(store: TapeStore, tape: str, first: int) -> AsyncIterator[TapeEntry]:
-    """Yield a tape's events that are episodes, from an id on."""
+    """Yield a tape's appended episodes from an id on."""
     try:
         waiting = [(first, await store.version(tape))]
     except TapeNotFound:
@@ -74,7 +74,7 @@ async def _episodes(store: TapeStore, tape: str, first: int) -> AsyncIterator[Ta
         if len(hits) < MAX_HITS or start == end:
             for hit in hits:
                 yield hit.entry
-        else:  # There may be more than one search gives.
+        else:  # One search may not return all hits.
             middle = (start + end) // 2
             waiting += [(start, middle), (middle + 1, end)]
 
@@ -82,16 +82,16 @@ async def _episodes(store: TapeStore, tape: str, first: int) -> AsyncIterator[Ta
 async def ineligibility_reason(
     store: TapeStore, episode: str, known: Collection[str], session: str
 ) -> str:
-    """Return why an episode is no new evidence of its own for something; empty where it is.
+    """Return why an episode is not new evidence for a belief; empty if it is.
 
-    It is where a person said it in words of their own, not while memory was paused, and not only
-    repeating what they had just been shown: being recalled makes nothing surer.
+    New evidence is a person's own words, sent while memory was not paused, that do not merely
+    repeat what they had just been shown. Recall makes nothing more certain.
 
     Args:
-        store: Where tapes are.
-        episode: Its id.
-        known: Evidence that there is already.
-        session: As for ``faults_in``.
+        store: The store of all tapes.
+        episode: Id of the episode.
+        known: Ids of the evidence that the belief has already.
+        session: See ``find_evidence_faults``.
     """
     if episode in known:
         return "it is known already"
@@ -110,17 +110,17 @@ async def ineligibility_reason(
 
 
 def is_repetition(entry: TapeEntry, before: Sequence[TapeEntry]) -> bool:
-    """Say whether a message only gives back what the assistant, a tool or a command had just told.
+    """Say whether a message only repeats what the assistant, a tool or a command just said.
 
-    What those asked does not count: an answer may take up a question's words.
+    Questions do not count: an answer may repeat a question's words.
 
     Args:
         entry: The message.
-        before: What stands before it on its tape.
+        before: The entries before it on its tape.
     """
     said = _runs(sender_text(entry))
     if not said:
-        return bool(third_party_texts(entry))  # Nothing of it is their own.
+        return bool(third_party_texts(entry))  # The message consists of quotations only.
     return any(
         len(said & _runs(statement)) >= _REPEATED * len(said)
         for text in map(_shown, before)
@@ -130,14 +130,14 @@ def is_repetition(entry: TapeEntry, before: Sequence[TapeEntry]) -> bool:
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    """Return each three words of a text that follow each other; all of them where they are fewer."""
+    """Return all runs of three consecutive words in a text; a shorter text is one run."""
     words = stemmed_words(text)
     last = max(1, len(words) - _RUN + 1)
     return {tuple(words[at : at + _RUN]) for at in range(last)} if words else set()
 
 
 def _shown(entry: TapeEntry) -> str:
-    """Return the words of an entry that no person said; empty for a person's."""
+    """Return an entry's text if no person wrote it, else an empty string."""
     if entry.kind == "message":
         own = entry.payload.get("role") == "user"
         return "" if own else str(entry.payload.get("content") or "")

@@ -1,10 +1,10 @@
-"""The memory bus of one session: four compartments, and the one gate before them.
+"""The memory bus of one session: four compartments behind one write gate.
 
-Rule 1: what goes beyond a working set is written where the gate says, which may be elsewhere than asked.
-Rule 2: every decision is an entry, with its reason and what it went by.
-Rule 3: what is contested waits as an assumption of the problem at hand; what is not grounded, or gives
-    orders in words that are not a person's own, is logged, and shown to no model.
-Rule 4: what was decided for a cause is decided once.
+Rule 1: a write beyond a working set goes where the gate says, which may differ from the request.
+Rule 2: every decision is recorded as an entry, with its reason and signals.
+Rule 3: a contested write waits as an assumption of the active problem. An ungrounded one, or one
+    that gives orders in words that are not a person's own, is logged, and no model sees it.
+Rule 4: each cause is decided once.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ _CONCLUDED = 0.8
 
 
 class MemoryBus:
-    """What a session's tools, commands and consolidations use of the compartments.
+    """Access to the compartments for a session's tools, commands and consolidations.
 
     Args:
         memory: The session's long-term memory, which knows its scopes.
         own: The session's own scope.
-        hours: How long a working set lives unused.
+        hours: Lifetime of an unused working set, in hours.
 
     Attributes:
-        working_sets: Of the session's problems.
-        problems: Of the session.
-        episodic: What happened, on the session's tape.
-        gate: Decides what is written where.
+        working_sets: Working sets of the session's problems.
+        problems: Problems of the session.
+        episodic: Episodic trace on the session's tape.
+        gate: Decides where each write goes.
     """
 
     def __init__(self, memory: LongTermMemory, own: ScopeMemory, *, hours: float = 2.0) -> None:
@@ -85,17 +85,17 @@ class MemoryBus:
 
     @property
     def shared(self) -> SharedReferenceStore:
-        """The shared reference of the scope that the session's facts belong to."""
+        """The shared reference of the scope that holds the session's facts."""
         return SharedReferenceStore(self._memory.home, self._clock)
 
     @property
     def shared_workspace(self) -> SharedReferenceStore:
-        """The shared reference that everybody reads."""
+        """The shared reference of the workspace, which everybody reads."""
         return SharedReferenceStore(self._memory.workspace, self._clock)
 
     @property
     def semantic(self) -> SemanticSynthesisStore:
-        """What is believed in the scope that the session's facts belong to."""
+        """The beliefs of the scope that holds the session's facts."""
         memory = self._memory
         return SemanticSynthesisStore(
             memory.home,
@@ -107,22 +107,22 @@ class MemoryBus:
         )
 
     def goals(self) -> list[str]:
-        """Return the north stars and priorities that hold here."""
+        """Return the north stars and priorities of the session's scope and the workspace."""
         return collect_goals(self._memory.home.compartments, self._memory.workspace.compartments)
 
     async def write_to_working(
         self, problem_id: str, key: str, value: Any, *, cause: str = ""
     ) -> bool:
-        """Set a field of a problem's working set; local, so no gate stands before it.
+        """Set a field of a problem's working set; it is local, so the gate is not asked.
 
         Raises:
-            MemoryRefused: There is no such problem or field, or it is too much.
+            MemoryRefused: There is no such problem or field, or the value is too large.
         """
         await self.working_sets.update(problem_id, cause=cause, **{key: value})
         return True
 
     async def log_episode(self, entry: EpisodeEntry) -> str:
-        """Append an episode to the session's tape; return its id."""
+        """Append an episode to the session's tape and return its id."""
         return await self.episodic.append(entry)
 
     async def write_to_shared(
@@ -136,19 +136,19 @@ class MemoryBus:
         workspace: bool = False,
         cause: str = "",
     ) -> WriteResult:
-        """Set a shared value, if the gate lets it.
+        """Set a shared value if the gate approves.
 
         Args:
-            key: Its name.
+            key: Key of the value.
             value: Any JSON.
-            source: The entry that it rests on, as ``tape#id``.
-            signals: What the writer reports; nothing in it counts that is better than what is computed.
-            by: Who asks: ``person`` by a command, else ``assistant`` or ``consolidation``.
-            workspace: Everybody is to read it.
-            cause: What made it happen; the same cause writes once.
+            source: The entry that the value rests on, as ``tape#id``.
+            signals: Signals that the writer reports; they can only lower the computed ones.
+            by: Author: ``person`` for a command, else ``assistant`` or ``consolidation``.
+            workspace: Write to the workspace, which everybody reads.
+            cause: Key of the cause; the same cause writes once.
 
         Raises:
-            MemoryRefused: The key or the value will not do.
+            MemoryRefused: The key or the value is invalid.
         """
         check_key(key)
         value = check_value(key, value)
@@ -182,10 +182,10 @@ class MemoryBus:
         by: str = "assistant",
         cause: str = "",
     ) -> WriteResult:
-        """Add a belief, if the gate lets it; see ``write_to_shared`` for the arguments.
+        """Add a belief if the gate approves; see ``write_to_shared`` for the arguments.
 
         Raises:
-            MemoryRefused: It rests on nothing, says nothing, or looks like a secret.
+            MemoryRefused: It has no evidence or content, or looks like a secret.
         """
         await self._memory.update_identities()
         home = self._memory.home
@@ -194,7 +194,7 @@ class MemoryBus:
             pattern.text,
             *(one for one in texts_in_value(pattern.content) if one not in known),
         ]
-        # Wherever the gate sends it: what it does not take is kept on record, too.
+        # Checked before the gate, because rejected writes are recorded, too.
         if (what := detect_secret("\n".join(texts))) is not None:
             raise MemoryRefused(f"it looks like {what}, which is not learned unasked")
         data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
@@ -216,7 +216,7 @@ class MemoryBus:
         return WriteResult(written.decision, added, "semantic")
 
     async def get_evidence_chain(self, pattern_id: str) -> list[EpisodeEntry]:
-        """Return what a belief rests on, oldest first, across tapes and sealed segments."""
+        """Return the episodes that a belief rests on, oldest first, from any tape."""
         return await self.semantic.get_evidence_chain(pattern_id)
 
     async def _decided(
@@ -232,7 +232,7 @@ class MemoryBus:
         cause: str,
         parts: Sequence[str],
     ) -> ApprovedWrite | WriteResult:
-        """Ask the gate; where it sends a write elsewhere, put it there."""
+        """Ask the gate; if it redirects the write, carry that out."""
         await scope.open()
         if (before := await self._before(scope, target, cause)) is not None:
             return before
@@ -256,7 +256,7 @@ class MemoryBus:
         decision = self.gate.evaluate(request, now)
         weak = signals.source_quality < self.gate.thresholds.grounded
         if suspect or (weak and decision.target_compartment == "working"):
-            # A working set is shown to the model: what nobody said themselves must not get there.
+            # The model sees working sets, so words that no person said must not get there.
             decision = WriteDecision(True, "episodic", 0.0, None, suspect or decision.reason)
         record = decision_record(decision, signals, by)
         if decision.target_compartment == target:
@@ -268,7 +268,7 @@ class MemoryBus:
     async def _before(
         self, scope: ScopeMemory, target: Compartment, cause: str
     ) -> WriteResult | None:
-        """Return what was decided for the same cause before; None where nothing was."""
+        """Return the result recorded for the same cause; None if there is none."""
         for place in (scope, self._own):
             if cause and (entry := place.fold.decided_keys.get(cause)) is not None:
                 found = await place.tape.read_entries(entry, entry)
@@ -282,7 +282,7 @@ class MemoryBus:
     async def _elsewhere(
         self, decision: WriteDecision, request: WriteRequest, record: dict[str, Any], cause: str
     ) -> str:
-        """Carry out a decision that sends a write elsewhere; return the id of what records it."""
+        """Carry out a redirected write and return the id of the episode that records it."""
         own, problem = self._own, request.problem_id or ""
         content = {**request.data, **record}
         if decision.target_compartment == "working":

@@ -1,8 +1,8 @@
-"""What the memory bus holds of a session and its scope, when memory is cleared.
+"""Clear a session's working sets and its scope's shared values and beliefs.
 
-Rule 1: shared values and beliefs of the scope end, by new versions; working sets of the session are empty.
-Rule 2: nothing is erased: what was there before stays on the tapes, and in the versions.
-Rule 3: problems, their messages, and what everybody reads are left.
+Rule 1: shared values and beliefs end by new versions; the session's working sets are emptied.
+Rule 2: nothing is erased: older versions stay on the tapes.
+Rule 3: problems, their messages, and the workspace stay.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from bot.memory.long_term_memory import LongTermMemory
 
 CLEARED_REASON = "cleared"
-"""Why a belief was retired."""
+"""Reason recorded for beliefs that were retired by clearing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClearPreview:
-    """What would be cleared.
+    """What clearing memory would end.
 
     Attributes:
         values: Keys of shared values.
         beliefs: Ids of beliefs.
-        notes: Problems that have a working set.
+        notes: Ids of problems with a working set.
     """
 
     values: tuple[str, ...]
@@ -40,12 +40,12 @@ class ClearPreview:
     notes: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        """Say whether there is anything."""
+        """Say whether there is anything to clear."""
         return bool(self.values or self.beliefs or self.notes)
 
 
 def preview_clear(memory: LongTermMemory) -> ClearPreview:
-    """Return what clearing memory would end beside facts and daily notes."""
+    """Return what clearing memory would end besides facts and daily notes."""
     home, own = memory.home.compartments, memory.fold.compartments
     return ClearPreview(
         tuple(one.key for one in current_references(home)),
@@ -55,14 +55,14 @@ def preview_clear(memory: LongTermMemory) -> ClearPreview:
 
 
 async def clear_bus(memory: LongTermMemory, key: str) -> None:
-    """Clear it, once for each key.
+    """Clear the memory bus, once per key.
 
     Args:
-        memory: Of the session.
-        key: The change's.
+        memory: Long-term memory of the session.
+        key: Key of the change.
 
     Raises:
-        TapeWriteError: The storage refused; asked again with the same key, it goes on from there.
+        TapeWriteError: The storage failed; a retry with the same key continues from there.
     """
     now = memory.home.clock.now()
     await _change(memory.home, f"{key}:scope", lambda held: _ended(held, now))

@@ -1,4 +1,4 @@
-"""Which problem somebody means by an id, a number or a name. Pure."""
+"""Find a problem by id, number or name. Pure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from bot.memory.bus.compartment_records import Problem
 
 
 def match_problem(problems: Sequence[Problem], wanted: str) -> Problem | None:
-    """Return the problem that is meant; None where there is none.
+    """Return the problem that a text names; None if there is none.
 
-    Its id counts first (``p2``, or ``2``), then its whole name, then how its name begins. Of names that
-    were given again it is the one that is not completed.
+    The id is tried first (``p2``, or ``2``), then the full name, then the start of a name. Problems
+    that are not completed take precedence.
 
     Args:
-        problems: All there are.
-        wanted: What was said, in any case.
+        problems: All problems.
+        wanted: The text, in any case.
 
     Raises:
-        MemoryRefused: It may be one of several.
+        MemoryRefused: Several problems match.
     """
     said = " ".join(wanted.split()).casefold()
     if not said:

@@ -1,6 +1,6 @@
-"""Notes for one problem, as people and models make them: a kind and a text. Pure.
+"""Add, remove and list notes in a problem's working set. Pure.
 
-Each function tells what the fields of a working set become; ``WorkingSetStore.change`` writes that.
+Each function returns the fields that change; ``WorkingSetStore.change`` writes them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _LONGEST_NAME = 60
 def with_note(
     working: WorkingSet, kind: NoteKind, text: str, why: str = "", sure: float = 0.5
 ) -> dict[str, Any]:
-    """Return the fields with one more note.
+    """Return the working-set fields with one more note.
 
     Args:
-        working: As it is.
-        kind: What the note is.
-        text: What it says; what is there already is not there twice.
-        why: Of a decision its reason, of a draft its name, under which it takes an older one's place.
-        sure: How likely an assumption is, 0 to 1.
+        working: The current working set.
+        kind: Kind of the note.
+        text: Text of the note; a text that is there already is not added again.
+        why: Reason of a decision, or name of a draft; a draft of the same name is replaced.
+        sure: Confidence in an assumption, 0 to 1.
 
     Raises:
-        MemoryRefused: It says nothing, or too much, or the draft has no name.
+        MemoryRefused: The text is empty or too long, or the draft has no name.
     """
     text, why = text.strip(), why.strip()
     most = MAX_DRAFT_CHARS if kind == "draft" else MAX_NOTE_CHARS
@@ -55,16 +55,16 @@ def with_note(
 def without_note(
     working: WorkingSet, kind: NoteKind, number: int, begins: str = ""
 ) -> dict[str, Any]:
-    """Return the fields without one note.
+    """Return the working-set fields without one note.
 
     Args:
-        working: As it is.
-        kind: What the note is.
-        number: Its place among those of the kind, from 1.
-        begins: How the note begins that is meant: places change.
+        working: The current working set.
+        kind: Kind of the note.
+        number: Its position among notes of the kind, from 1.
+        begins: Expected start of the note, because positions change.
 
     Raises:
-        MemoryRefused: There is no such note, or another one.
+        MemoryRefused: There is no such note, or it starts differently.
     """
     held = note_lines(working, kind)
     if not 1 <= number <= len(held):
@@ -84,10 +84,10 @@ def without_note(
 
 
 def without_text(working: WorkingSet, text: str) -> dict[str, Any]:
-    """Return the fields without the note that says this, whatever its kind.
+    """Return the working-set fields without the note of this text, of any kind.
 
     Raises:
-        MemoryRefused: None does.
+        MemoryRefused: There is no such note.
     """
     for kind in NOTE_KINDS:
         for number, said in enumerate(_texts(working, kind), 1):
@@ -97,7 +97,7 @@ def without_text(working: WorkingSet, text: str) -> dict[str, Any]:
 
 
 def note_lines(working: WorkingSet, kind: NoteKind) -> list[str]:
-    """Return the notes of a kind as lines."""
+    """Return the notes of a kind, a line each."""
     if kind == "decide":
         return [_because(one) for one in working.local_decisions]
     if kind == "draft":
@@ -110,7 +110,7 @@ def _words(text: str) -> str:
 
 
 def _texts(working: WorkingSet, kind: NoteKind) -> list[str]:
-    """Return what notes of a kind are known by."""
+    """Return the texts that identify the notes of a kind."""
     if kind == "decide":
         return [_said(one, "d") for one in working.local_decisions]
     if kind == "draft":
@@ -123,7 +123,7 @@ def _texts(working: WorkingSet, kind: NoteKind) -> list[str]:
 
 
 def _said(item: object, part: str) -> str:
-    """Return the text of an item; all of it where it has none."""
+    """Return a part of an item; the whole item as text if it has no such part."""
     return str(item[part]) if isinstance(item, dict) and part in item else str(item)
 
 

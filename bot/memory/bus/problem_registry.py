@@ -1,10 +1,10 @@
-"""The problems of a session: several that are kept apart, one that is worked on.
+"""The problems of a session: create, switch, pause, complete and list them.
 
-Rule 1: a session has a problem of its own from the start, ``general``, which never ends.
-Rule 2: a switch is one append: the summary of what is left, the registry, and the boundary that cuts
-    the view. What comes back with the other problem is named by the boundary.
-Rule 3: a problem's number is never given twice in a session.
-Rule 4: nothing is switched while a turn runs: what the model asks for is done once that has ended.
+Rule 1: every session has the problem ``general`` from the start; it never ends.
+Rule 2: a switch is one append: a summary of the problem that is left, the changed problems, and the
+    boundary anchor that cuts the view and names the entries of the other problem that return.
+Rule 3: problem ids are never reused in a session.
+Rule 4: no switch happens during a turn; the model's requests are carried out after it.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from bot.tape.entries import TapeEntry, anchor
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 MAX_OPEN_PROBLEMS = 50
-"""Problems of one session that are not completed."""
+"""Limit on a session's problems that are not completed."""
 
 MAX_PROBLEM_NAME = 60
 HIGHEST, LOWEST = 9, 1
 
 
 class ProblemRegistry:
-    """The problems of one session.
+    """Manage the problems of one session.
 
     Args:
-        own: The session's own scope, on whose tape they are.
-        fold: Its state.
-        working: Their working sets.
-        clock: Dates changes.
+        own: The session's own scope, whose tape holds the problems.
+        fold: State of the session.
+        working: Working sets of the problems.
+        clock: The current time.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class ProblemRegistry:
         self._clock = clock
 
     async def create(self, name: str, priority: int = 5, *, cause: str = "") -> Problem:
-        """Make a problem; it is paused until it is switched to.
+        """Create a problem; it is paused until it is switched to.
 
         Args:
-            name: One line, unlike those of the others that are not completed.
+            name: One line, unique among problems that are not completed.
             priority: 1 to 9.
-            cause: What made it happen; the same cause makes one problem.
+            cause: Key of the cause; the same cause creates one problem.
 
         Raises:
-            MemoryRefused: The name or the priority will not do, or there are too many problems.
+            MemoryRefused: The name or priority is invalid, or there are too many problems.
         """
         name = " ".join(name.split())
         _check_name(name)
@@ -93,45 +93,45 @@ class ProblemRegistry:
         return self._known(made)
 
     async def get_active(self) -> Problem:
-        """Return the problem that is worked on."""
+        """Return the active problem."""
         return self._known(self._own.compartments.active_problem)
 
     async def get(self, problem_id: str) -> Problem | None:
-        """Return a problem, with its working set unless that expired; None where there is none."""
+        """Return a problem with its working set, if that has not expired; None if unknown."""
         known = self._own.compartments.problem(problem_id) is not None
         return self._known(problem_id) if known else None
 
     async def switch_to(self, problem_id: str, *, cause: str = "") -> bool:
-        """Work on a problem; False where it is worked on already, or is completed.
+        """Switch to a problem; return False if it is active already, or completed.
 
-        The summary of the one that is left is exported; it is paused.
+        The problem that is left is paused, and its summary is exported.
 
         Raises:
-            MemoryRefused: There is no such problem, or a turn runs.
+            MemoryRefused: There is no such problem, or a turn is running.
         """
         return await self._leave("paused", problem_id, cause)
 
     async def pause(self, problem_id: str, *, cause: str = "") -> bool:
-        """Put a problem aside; False where it is aside already, completed, or the general one."""
+        """Pause a problem; return False if it is paused, completed, or the general one."""
         return await self._put(problem_id, "paused", cause)
 
     async def background(self, problem_id: str, *, cause: str = "") -> bool:
-        """Put a problem aside for long: of its working set the summary stays. False as for ``pause``."""
+        """Move a problem to the background; only its working set's summary stays. See ``pause``."""
         return await self._put(problem_id, "background", cause)
 
     async def complete(self, problem_id: str, *, cause: str = "") -> bool:
-        """End a problem; of its working set the summary stays. False as for ``pause``."""
+        """Complete a problem; only its working set's summary stays. See ``pause``."""
         return await self._put(problem_id, "completed", cause)
 
     async def resume(self, problem_id: str, *, cause: str = "") -> bool:
-        """Take a problem up again: the same as to switch to it."""
+        """Resume a problem: the same as ``switch_to``."""
         return await self.switch_to(problem_id, cause=cause)
 
     async def prioritise(self, problem_id: str, priority: int, *, cause: str = "") -> bool:
-        """Set a problem's priority, 1 to 9; False where it has that.
+        """Set a problem's priority, 1 to 9; return False if it has that priority.
 
         Raises:
-            MemoryRefused: There is no such problem, or no such priority.
+            MemoryRefused: There is no such problem, or the priority is out of range.
         """
         _check_priority(priority)
 
@@ -147,12 +147,12 @@ class ProblemRegistry:
         return await self._own.append_change(compose)
 
     async def list_by_state(self, state: ProblemState | None = None) -> list[Problem]:
-        """Return the problems in a state, or all: the highest priority first, then the last used."""
+        """Return problems in a state, or all: highest priority first, then most recently used."""
         found = [one for one in self._all() if state is None or one.state == state]
         return sorted(found, key=lambda one: (-one.priority, -one.last_active.timestamp()))
 
     async def get_working_set(self, problem_id: str) -> WorkingSet:
-        """Return a problem's working set, made empty where it has none.
+        """Return a problem's working set, creating an empty one if needed.
 
         Raises:
             MemoryRefused: There is no such problem.
@@ -163,13 +163,13 @@ class ProblemRegistry:
     async def request_switch(
         self, problem_id: str, *, leave: ProblemState | None = None, cause: str = ""
     ) -> None:
-        """Switch to a problem as soon as what runs has ended; see ``settle``.
+        """Request a switch after the current turn; see ``apply_requested_switch``.
 
         Args:
-            problem_id: The problem; the one that is worked on takes back what was wanted before.
-            leave: The state in which the one that is worked on is to be left; by default what an
-                earlier wish said, else paused.
-            cause: What made it happen; the same cause does so once.
+            problem_id: The problem to switch to; naming the active one cancels an earlier request.
+            leave: State for the problem that is left; by default that of an earlier request, else
+                paused.
+            cause: Key of the cause; the same cause takes effect once.
 
         Raises:
             MemoryRefused: There is no such problem, or it is completed.
@@ -186,29 +186,29 @@ class ProblemRegistry:
             data: dict[str, Any] = {"wanted": "" if stays else problem_id}
             state: ProblemState = "active" if stays else leave or self._to_leave_as()
             if state != self._to_leave_as():
-                # Of the one that is worked on, the state on record is the one that it is left in.
+                # The active problem's recorded state is the one in which it will be left.
                 data["problems"] = [replace(now, state=state).as_json()]
             return [bus_entry(self._own.fold, {**data, "key": cause} if cause else data)], None
 
         await self._own.append_change(compose)
 
     async def apply_requested_switch(self) -> bool:
-        """Switch to what is wanted, if anything is; say whether that was done."""
+        """Carry out a requested switch, if there is one; say whether a switch happened."""
         wanted, state = self._own.compartments.requested_problem, self._to_leave_as()
         return bool(wanted) and await self._leave("paused" if state == "active" else state, wanted)
 
     def _to_leave_as(self) -> ProblemState:
-        """Return the state on record of the problem that is worked on: ``active``, or what is wanted."""
+        """Return the recorded state of the active problem: ``active``, or the requested one."""
         held = self._own.compartments
         found = held.problem(held.active_problem)
         return found.state if found is not None else "active"
 
     def resume_for_edit(self, original: TapeEntry, edit: int) -> list[TapeEntry]:
-        """Return what records that an edit comes back in place of a message of another problem.
+        """Return the entries that add an edit to the resumable entries of another problem.
 
         Args:
-            original: The message.
-            edit: Id of the edit, which is written just before.
+            original: The edited message.
+            edit: Id of the edit, which is written just before these entries.
         """
         known = self._own.compartments.problem(problem_of(original))
         if known is None or original.id not in known.resumable_entry_ids:
@@ -218,7 +218,7 @@ class ProblemRegistry:
         ]
 
     async def adopt_parent_problem(self) -> None:
-        """Go on with the problem that a fork's parent worked on: the record of it is not on its tape."""
+        """Register the problem that a fork inherits from its parent but has no record of."""
         if self._fold.window.problem == self._own.compartments.active_problem:
             return
         begun = self._fold.window.problem
@@ -237,10 +237,10 @@ class ProblemRegistry:
 
         await self._own.append_change(compose)
 
-    # How a change is written.
+    # Writing changes.
 
     async def _put(self, problem_id: str, state: ProblemState, cause: str) -> bool:
-        """Put a problem into a state in which it is not worked on."""
+        """Put a problem into a state other than active."""
         if problem_id == self._own.compartments.active_problem:
             return problem_id != GENERAL_PROBLEM and await self._leave(
                 state, GENERAL_PROBLEM, cause
@@ -258,7 +258,7 @@ class ProblemRegistry:
         return await self._own.append_change(compose)
 
     async def _leave(self, state: ProblemState, wanted: str, cause: str = "") -> bool:
-        """Leave the problem that is worked on for another one."""
+        """Switch from the active problem to another one."""
 
         def compose(version: int) -> tuple[list[TapeEntry], bool]:
             if cause in self._own.fold.decided_keys:
@@ -270,14 +270,14 @@ class ProblemRegistry:
                 raise MemoryRefused("something is still running here: try again once it is done")
             return self._switched(known, state, cause, version), True
 
-        # What expires must leave its summary first.
+        # Expired working sets must leave their summaries first.
         await self._working.expire_stale()
         done = await self._own.append_change(compose)
         await load_resumed_entries(self._own.tape, self._fold.window)
         return done
 
     def _parted(self, problem: Problem, state: ProblemState, cause: str) -> list[TapeEntry]:
-        """Return the entries that put a problem aside which is not worked on."""
+        """Return the entries that put aside a problem that is not active."""
         held, now = self._own.compartments, self._clock.now()
         working = held.working_set(problem.problem_id, now)
         summary = summarize_working_set(working)
@@ -292,7 +292,7 @@ class ProblemRegistry:
     def _switched(
         self, wanted: Problem, state: ProblemState, cause: str, version: int
     ) -> list[TapeEntry]:
-        """Return the entries that leave one problem for another."""
+        """Return the entries that switch from the active problem to another one."""
         held, now = self._own.compartments, self._clock.now()
         before = self._known(held.active_problem)
         working = held.working_set(before.problem_id, now)
@@ -321,7 +321,7 @@ class ProblemRegistry:
         return [entry, *exports, self._boundary(taken, before, version)]
 
     def _boundary(self, taken: Problem, before: Problem, version: int) -> TapeEntry:
-        """Return the anchor at which the view begins anew, with what comes back."""
+        """Return the boundary anchor that starts the new view and names the returning entries."""
         messages, tokens = taken.resumable_size
         returns = {"ids": list(taken.resumable_entry_ids), "messages": messages, "tokens": tokens}
         state: dict[str, Any] = {
@@ -367,19 +367,19 @@ class ProblemRegistry:
         return replace(found, state=state, lane_id=self._own.name, working_set=working)
 
     async def _made_by(self, entry: int) -> str:
-        """Return the problem that an entry made."""
+        """Return the id of the problem that an entry created."""
         found = await self._own.tape.read_entries(entry, entry)
         problems = found[0].data.get("problems") if found else None
         return str(problems[0].get("id")) if problems else GENERAL_PROBLEM
 
 
 def _stays(problem: Problem, summary: str, gone: Sequence[str]) -> str:
-    """Return what stays of working sets that ended; one that lives speaks for itself."""
+    """Return a problem's summary, extended by that of a working set that ended."""
     return append_summary(summary, problem.summary) if gone else problem.summary
 
 
 def _for_hours(working: WorkingSet, now: datetime, hours: float) -> WorkingSet:
-    """Return a working set that lives so many hours from now at least."""
+    """Return a working set that lives for at least some hours from now."""
     return replace(working, expires_at=max(working.expires_at, now + timedelta(hours=hours)))
 
 

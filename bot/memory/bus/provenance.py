@@ -1,4 +1,4 @@
-"""What a write rests on: entries of tapes by their ids."""
+"""Episode ids, which name the tape entries that a write rests on."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from bot.tape.store import TapeStore
 
 
 def episode_id(tape: str, entry: int) -> str:
-    """Return the id by which an entry of a tape is known to the memory bus: ``tape#id``."""
+    """Return the memory bus's id for a tape entry: ``tape#id``."""
     return f"{tape}#{entry}"
 
 
 def parse_episode_id(text: str) -> tuple[str, int] | None:
-    """Return the tape and the entry that an id names; None where it names none."""
+    """Return the tape and entry id in an episode id; None if it is not one."""
     tape, _, number = text.rpartition("#")
     known = tape and number.isascii() and number.isdecimal() and len(number) < 19
     return (tape, int(number)) if known else None
 
 
 async def entry_of(store: TapeStore, episode: str) -> tuple[str, TapeEntry] | None:
-    """Return the entry that an id names, with its tape; None where there is none."""
+    """Return the tape and entry that an episode id names; None if there is none."""
     place = parse_episode_id(episode)
     if place is None:
         return None

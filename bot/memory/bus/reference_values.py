@@ -1,4 +1,4 @@
-"""The form that keys and values of shared reference have. Pure."""
+"""Validate and parse keys and values of shared reference. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bot.memory.gate.secret_detection import detect_secret
 
 LONGEST_KEY = 64
 LARGEST_VALUE = 4_000
-"""Bytes of its JSON."""
+"""Size limit of a value, in bytes of JSON."""
 
 _WORDS = re.compile(r"[^\W_]+")
 _NAME = _ROW = 2
-"""Words of a key that only names its value; items of a row in which one names the other."""
+"""Most words in a key that is a mere name; length of a list that is a name-value pair."""
 
 _DEEPEST = 16
-"""Levels of lists and objects: far more than a person reads, far fewer than a parser can take."""
+"""Most levels of nesting; far below the limit of the JSON parser."""
 
 
 def check_key(key: str) -> str:
-    """Return a key that may be used.
+    """Return a valid key.
 
     Raises:
-        MemoryRefused: It may not.
+        MemoryRefused: The key is invalid.
     """
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable() or key.strip() != key:
         raise MemoryRefused(f"a key is one line of 1 to {LONGEST_KEY} characters: {key[:80]!r}")
@@ -38,10 +38,11 @@ def check_key(key: str) -> str:
 
 
 def check_value(key: str, value: Any) -> Any:
-    """Return a value that may be kept, as JSON gives it back.
+    """Return a valid value, as JSON reads it back.
 
     Raises:
-        MemoryRefused: It is no JSON, too large, empty, or no list of texts where that is needed.
+        MemoryRefused: It is not JSON, too large, empty, or not a list of texts where one is
+            required.
     """
     if value is None or value in ("", [], {}):
         raise MemoryRefused("that is no value: to take one away, use `/reference remove KEY`")
@@ -60,23 +61,23 @@ def check_value(key: str, value: Any) -> Any:
 
 
 def check_no_secret(key: str, value: Any) -> None:
-    """Refuse what looks like a secret.
+    """Refuse a value that looks like a secret.
 
     Raises:
-        MemoryRefused: It does.
+        MemoryRefused: It looks like a secret.
     """
     texts = [key, *texts_in_value(value)]
-    # A password is often told by the name that it has.
+    # A password is often recognisable only by its name.
     for text in (*texts, *(f"{key}: {one}" for one in texts), *_named(value)):
         if (kind := detect_secret(text)) is not None:
             raise MemoryRefused(f"it looks like {kind}, which is kept only where a person asks")
 
 
 def parse_value(key: str, text: str) -> Any:
-    """Return the value that a person's words mean.
+    """Parse a value that a person typed.
 
-    Lists and objects are read as JSON; ``north_stars`` and ``priorities`` as items between semicolons;
-    all else is text.
+    Lists and objects are read as JSON; ``north_stars`` and ``priorities`` as items separated by
+    semicolons; anything else is text.
     """
     text = text.strip()
     if text[:1] in ("{", "["):
@@ -90,7 +91,7 @@ def parse_value(key: str, text: str) -> Any:
 
 
 def strip_erased(value: Any) -> Any:
-    """Return what is left of a value whose words were erased in part; None where nothing is."""
+    """Return a value without its erased parts; None if nothing is left."""
     if value is None or ERASED_TEXT not in texts_in_value(value):
         return value
     if isinstance(value, dict):
@@ -102,18 +103,18 @@ def strip_erased(value: Any) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """Return a value in words, on one line."""
+    """Return a value as one line of text."""
     return value if isinstance(value, str) else "; ".join(texts_in_value(value))
 
 
 def texts_to_verify(key: str, value: Any) -> list[str]:
-    """Return the texts of a value that a person must have said, with its key where that is no mere name."""
+    """Return the texts that evidence must contain: the value's, and the key unless a mere name."""
     telling = key != key.lower() or len(_WORDS.findall(key)) > _NAME
     return [*texts_in_value(value), *([key] if telling else [])]
 
 
 def texts_in_value(value: Any) -> Iterator[str]:
-    """Yield all texts in a value in the order in which one reads them, names and numbers included."""
+    """Yield all texts in a value in reading order, including keys and numbers."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -126,7 +127,7 @@ def texts_in_value(value: Any) -> Iterator[str]:
 
 
 def _named(value: Any) -> Iterator[str]:
-    """Yield what stands beside its name in a value: in an object, or in a row of two."""
+    """Yield ``name: text`` for each pair in a value: an object's fields and lists of two."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""Shared reference as the prompt shows it. Pure."""
+"""Select and render shared reference for the prompt. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bot.memory.bus.compression.references import WORKSPACE_MARK, render_referen
 from bot.memory.bus.shared_reference import current_references, sort_references
 
 MAX_REFERENCE_BYTES = 1_500
-"""Of shared reference in each prompt."""
+"""Size limit of shared reference in a prompt, in bytes."""
 
 
 def readable_references(home: Compartments, workspace: Compartments) -> list[SharedReference]:
-    """Return what a session reads: its home's, and of the workspace's what that does not have.
+    """Return the values that a session reads: its scope's, and the workspace's for other keys.
 
-    Whose words a value of the workspace rests on is not for everybody.
+    The source of a workspace value is hidden, because it may name a private chat.
     """
     own = current_references(home)
     keys = {one.key for one in own}
@@ -35,8 +35,8 @@ def render_prompt_references(
     most_bytes: int = MAX_REFERENCE_BYTES,
     timezone: tzinfo | None = None,
 ) -> str:
-    """Return as text as many values as fit, in the order given.
+    """Render as many values as fit, in the order given.
 
-    North stars and priorities are taken first, then the newest; the days are those of the time zone.
+    North stars and priorities take precedence, then newer values. Dates use the time zone.
     """
     return render_references(refs, most_bytes, timezone or UTC)

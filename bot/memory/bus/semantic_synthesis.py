@@ -1,9 +1,9 @@
-"""Semantic synthesis: what is believed in a scope, the facts and what was concluded from what happened.
+"""Semantic synthesis: add, strengthen, weaken and validate the beliefs of a scope.
 
-Rule 1: a belief rests on evidence that is there; without any it is refused.
-Rule 2: what is believed already is made surer by evidence of its own, and by nothing else.
-Rule 3: time, and evidence that falls away, lower a rank; only a person ends a belief.
-Rule 4: facts are changed through the gate and nothing else; here they are beliefs of the type ``fact``.
+Rule 1: a belief rests on existing evidence; without any it is refused.
+Rule 2: an existing belief becomes more certain only by new evidence.
+Rule 3: time and lost evidence lower a rank; only a person ends a belief.
+Rule 4: facts change only through the gate; here they appear as beliefs of the type ``fact``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bot.memory.transcript import recorded_at
 from bot.tape.entries import TapeEntry
 
 MAX_BELIEFS = 500
-"""Beliefs of one scope, retired ones not counted."""
+"""Limit on the beliefs of one scope, not counting retired ones."""
 
 MAX_PROMPT_BELIEF_BYTES = 800
 T = TypeVar("T")
@@ -50,9 +50,9 @@ _UNKNOWN = datetime.fromtimestamp(0, UTC)
 
 
 class SemanticSynthesisStore(BeliefReader):
-    """What is believed in one scope: reads it, and changes it."""
+    """Read and change the beliefs of one scope."""
 
-    # Changing.
+    # Changes.
 
     async def add_pattern(
         self,
@@ -63,17 +63,17 @@ class SemanticSynthesisStore(BeliefReader):
     ) -> str:
         """Add a belief and return its id.
 
-        Where one of its type says the same, that is made surer by what is new of the evidence instead.
-        Beliefs that cannot hold beside the new one become stale.
+        If a belief of the same type says the same, it is strengthened by the new evidence instead.
+        Beliefs that contradict the new one become stale.
 
         Args:
-            pattern: Without id; its evidence are episodes, or beliefs of the same scope by their ids.
-            cause: What makes it happen: the same cause again changes nothing. Empty for none.
-            record: What else the event says, such as the gate's decision.
+            pattern: A belief without id; its evidence is episodes, or beliefs of the same scope.
+            cause: Key of the cause: a repetition changes nothing. Empty for none.
+            record: Further data for the event, such as the gate's decision.
 
         Raises:
-            MemoryRefused: It rests on nothing that holds, says nothing, or passes a bound.
-            TapeWriteError: The storage refused; nothing was changed.
+            MemoryRefused: It has no valid evidence or content, or exceeds a limit.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         await self._home.open()
         if cause and cause in self._home.fold.decided_keys:
@@ -106,14 +106,14 @@ class SemanticSynthesisStore(BeliefReader):
         return done if done is not None else await self._added_by(cause)
 
     async def strengthen(self, pattern_id: str, new_evidence_id: str) -> bool:
-        """Make a belief surer by evidence of its own; False where it is none, and nothing changed.
+        """Strengthen a belief by new evidence; return False if it is not new, and nothing changed.
 
-        It is some where a person said it, in words of their own, in an entry that it does not rest on
-        yet; see ``evidence.unfit``. Being recalled strengthens nothing.
+        Evidence is new if a person said it in their own words, in an entry that the belief does not
+        rest on yet; see ``ineligibility_reason``. Recall strengthens nothing.
 
         Raises:
             MemoryRefused: There is no such belief.
-            TapeWriteError: The storage refused; nothing was changed.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         pattern = await self._known(pattern_id)
         if self._home.fold.paused or await self._unfit(new_evidence_id, pattern.evidence_ids):
@@ -131,10 +131,12 @@ class SemanticSynthesisStore(BeliefReader):
         return bool(await self._change(compose))
 
     async def weaken(self, pattern_id: str, reason: str, *, cause: str = "") -> None:
-        """Doubt a belief: it loses 0.2 of its confidence, down to 0.05, and keeps the reason.
+        """Weaken a belief: lower its confidence by 0.2, to no less than 0.05, and record the
+        reason.
 
         Raises:
-            MemoryRefused: There is no such belief, or it is a fact: a person corrects or ends those.
+            MemoryRefused: There is no such belief, or it is a fact, which a person corrects or
+                ends.
         """
         self._own(await self._known(pattern_id))
 
@@ -153,20 +155,20 @@ class SemanticSynthesisStore(BeliefReader):
         evidence_id: str = "",
         asker: str = "",
     ) -> None:
-        """Take down what a person says of a belief: that it still holds, or that it does not.
+        """Record a person's judgement that a belief still holds, or does not.
 
-        Of a fact, the session's zone is for the caller to bring up to date.
+        For a fact, the caller must update the session's zone.
 
         Args:
-            pattern_id: Its id.
-            still_valid: It holds: it counts as validated now. Else it ends, and stays on record.
-            cause: What makes it happen: the same cause again changes nothing. Empty for none.
-            evidence_id: The entry in which they say so; a fact is confirmed by nothing else.
-            asker: The platform's id of who says so.
+            pattern_id: Id of the belief.
+            still_valid: True validates it now; False retires it.
+            cause: Key of the cause: a repetition changes nothing. Empty for none.
+            evidence_id: Id of the entry in which the person says so; required to confirm a fact.
+            asker: User id of the person on the platform.
 
         Raises:
-            MemoryRefused: There is no such belief, or nobody said that a fact holds.
-            TapeWriteError: The storage refused; nothing was changed.
+            MemoryRefused: There is no such belief, or a fact is confirmed without evidence.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         pattern = await self._known(pattern_id)
         if pattern.pattern_type == "fact":
@@ -184,13 +186,14 @@ class SemanticSynthesisStore(BeliefReader):
     # Upkeep.
 
     async def decay_all(self, *, asked: bool = False) -> int:
-        """Record how far facts have sunk in rank; return how many facts and beliefs did. Nothing is removed.
+        """Record the decay of facts' ranks; return how many facts and beliefs lost confidence.
 
-        Facts lose 0.5 % of their rank a day since they were last said, those that a person asked for
-        nothing. The confidence of other beliefs is a function of time, and nothing is stored.
+        A fact's rank falls by 0.5 % per day since it was last confirmed, unless a person asked for
+        the fact. The confidence of other beliefs is a function of time and is not stored. Nothing
+        is removed.
 
         Args:
-            asked: Also where it was done less than a day ago.
+            asked: Also run if the last decay was less than a day ago.
         """
         await self._home.open()
         if not decay_ranks(self._home.fold, self._clock.now(), asked=asked)[1]:
@@ -204,11 +207,12 @@ class SemanticSynthesisStore(BeliefReader):
         return await self._change(compose) or 0
 
     async def check_evidence(self) -> list[str]:
-        """Look after what beliefs rest on; return what is doubted or stale since, by id.
+        """Check the evidence of beliefs and shared values; return the ids of those that changed.
 
-        What was superseded or erased, is missing, or is a belief that ended, is evidence no more. Where
-        two pieces at the least and half of all still hold, a belief loses 0.2 of its confidence; else it
-        is stale, as is a shared value (``shared:KEY``) whose source does not hold. Each piece counts once.
+        Evidence is invalid if it was superseded or erased, is missing, or is a belief that ended.
+        If at least two pieces and half of all are valid, the belief loses 0.2 of its confidence;
+        else it becomes stale. A shared value (``shared:KEY``) with an invalid source becomes stale.
+        Each piece counts once.
         """
         await self._home.open()
         held = self._home.compartments
@@ -237,7 +241,7 @@ class SemanticSynthesisStore(BeliefReader):
 
         return await self._change(compose) or []
 
-    # How it is done.
+    # Details.
 
     async def _change(
         self,
@@ -245,7 +249,7 @@ class SemanticSynthesisStore(BeliefReader):
         cause: str = "",
         record: Mapping[str, Any] | None = None,
     ) -> T | None:
-        """Write what a function of the present state gives as one event; None where it was done already."""
+        """Write a composed change as one event; return None if the cause was handled before."""
 
         def entries(version: int) -> tuple[list[TapeEntry], T | None]:
             fold = self._home.fold
@@ -255,20 +259,20 @@ class SemanticSynthesisStore(BeliefReader):
             if data is None:
                 return [], result
             data |= {**(record or {}), **({"key": cause} if cause else {})}
-            # Dated by the clock that decides, so that a rank is compared with times of the same.
+            # Uses the store's clock, because ranks are compared with its times.
             return [bus_entry(fold, data, ts=format_time(self._clock.now()))], result
 
         return await self._home.append_change(entries)
 
     async def _added_by(self, cause: str) -> str:
-        """Return the id of the belief that a cause added, or made surer, before."""
+        """Return the id of the belief that a cause added or strengthened."""
         at = self._home.fold.decided_keys[cause]
         entry = next(iter(await self._home.tape.read_entries(at, at)), None)
         records = entry.data.get("patterns") if entry is not None else None
         return str(records[0].get("id")) if isinstance(records, list) and records else ""
 
     async def _newest(self, evidence: list[str]) -> datetime:
-        """Return when the newest of some evidence came to be."""
+        """Return the time of the newest of some evidence."""
         newest = _UNKNOWN
         for one in evidence:
             read = await entry_of(self._store, one)
@@ -304,7 +308,7 @@ class SemanticSynthesisStore(BeliefReader):
         await self._home.apply(ProposalBatch(key, "person", (change,), asker))
 
     def _own(self, pattern: SynthesizedPattern) -> None:
-        """See that a belief is one that this store changes itself.
+        """Check that this store may change a belief.
 
         Raises:
             MemoryRefused: It is a fact or a summary.
@@ -319,14 +323,14 @@ class SemanticSynthesisStore(BeliefReader):
 def render_prompt_beliefs(
     home: ScopeMemory, now: datetime, most_bytes: int = MAX_PROMPT_BELIEF_BYTES
 ) -> str:
-    """Return the beliefs that the prompt shows, a line each, the surest first.
+    """Render beliefs for the prompt, a line each, most confident first.
 
-    Active ones with a confidence of 0.5 or more left, facts apart; as many as fit.
+    Includes active beliefs other than facts with at least 0.5 confidence left, as many as fit.
 
     Args:
-        home: The scope, open.
+        home: The scope; it must be open.
         now: The current time.
-        most_bytes: Room there is.
+        most_bytes: Size limit in UTF-8 bytes.
     """
     lines: list[str] = []
     for one in sort_by_confidence(home.compartments.patterns.values(), now):

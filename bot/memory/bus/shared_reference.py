@@ -1,9 +1,9 @@
-"""Shared reference: values by key that every problem of a scope goes by, in versions, with citations.
+"""Shared reference: versioned values by key for all problems of a scope, with citations.
 
-Rule 1: a version is never changed; to set, to roll back and to take away each make a new one.
-Rule 2: a version without a value says that the key was taken away; its older versions stay readable.
-Rule 3: whatever a write has a cause for is done once: the same cause again gives the same version.
-Rule 4: the store keeps bounds and form; whether something may be believed is the gate's to say.
+Rule 1: a version never changes; setting, rolling back and removing each make a new one.
+Rule 2: a version without a value means that the key was removed; older versions stay readable.
+Rule 3: a write with a cause happens once; the same cause again returns the same version.
+Rule 4: the store checks size and form; the gate decides what may be believed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from bot.memory.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
 
 MAX_REFERENCES = 200
-"""Of one scope, those that were taken away not counted."""
+"""Limit on the values of one scope, not counting removed ones."""
 
 
 class SharedReferenceStore:
-    """The shared reference of one scope.
+    """Read and change the shared reference of one scope.
 
     Args:
-        scope: Whose.
-        clock: Dates versions.
+        scope: The scope.
+        clock: The current time.
     """
 
     def __init__(self, scope: ScopeMemory, clock: Clock) -> None:
@@ -45,15 +45,15 @@ class SharedReferenceStore:
         self._clock = clock
 
     async def get(self, key: str, version: int | None = None) -> SharedReference | None:
-        """Return a version.
+        """Return a version of a value.
 
         Args:
-            key: Which value.
-            version: From 1; by default the current one.
+            key: Key of the value.
+            version: Version number from 1; by default the current one.
 
         Returns:
-            None where there is none, or its words were erased, or, of the current one, where the key
-            was taken away. A version that was taken away is returned with the value None.
+            None if there is no such version, or its words were erased. The current version of a
+            removed key is None, too; its numbered version is returned with the value None.
         """
         await self.scope.open()
         held = self.scope.compartments
@@ -78,15 +78,16 @@ class SharedReferenceStore:
 
         Args:
             key: 1 to 64 characters on one line.
-            value: JSON of at most 4,000 bytes; of ``north_stars`` and ``priorities`` a list of texts.
-            source: What it rests on: an entry as ``tape#id``, or who set it.
-            by: Who sets it.
-            cause: What makes it happen: the same cause again changes nothing. Empty for none.
-            record: What else the event says, such as the gate's decision.
+            value: JSON of at most 4,000 bytes; a list of texts for ``north_stars`` and
+                ``priorities``.
+            source: The entry it rests on, as ``tape#id``, or who set it.
+            by: Author of the version.
+            cause: Key of the cause: a repetition changes nothing. Empty for none.
+            record: Further data for the event, such as the gate's decision.
 
         Raises:
-            MemoryRefused: A bound was passed, or it looks like a secret that no person asked to keep.
-            TapeWriteError: The storage refused; nothing was changed.
+            MemoryRefused: Key or value is invalid, or looks like a secret and no person asked.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         check_key(key)
         value = check_value(key, value)
@@ -102,7 +103,7 @@ class SharedReferenceStore:
         return await self.scope.append_change(compose)
 
     async def list_versions(self, key: str) -> list[int]:
-        """Return the numbers of all versions, oldest first; empty where there never was one."""
+        """Return all version numbers, oldest first; empty if there never was one."""
         await self.scope.open()
         return sorted(self.scope.compartments.versions.get(key, ()))
 
@@ -110,12 +111,12 @@ class SharedReferenceStore:
         """Add a version with the value of an older one.
 
         Returns:
-            False, and nothing is changed, where that version is not there, has no value (any more), or
-            is the current one.
+            False, with nothing changed, if that version does not exist, has no value, or is the
+            current one.
 
         Raises:
-            MemoryRefused: It is the value of a key that was taken away, and there are too many others.
-            TapeWriteError: The storage refused; nothing was changed.
+            MemoryRefused: It would bring back a removed key, and there are too many values.
+            TapeWriteError: The storage failed; nothing was changed.
         """
         wanted = await self.get(key, to_version)
 
@@ -133,10 +134,10 @@ class SharedReferenceStore:
         return await self.scope.append_change(compose)
 
     async def remove(self, key: str, cause: str = "") -> bool:
-        """Take a value away, by a version that has none; False where there is no such value.
+        """Remove a value by adding a version without one; return False if there is none.
 
         Raises:
-            TapeWriteError: The storage refused; nothing was changed.
+            TapeWriteError: The storage failed; nothing was changed.
         """
 
         def compose(_: int) -> tuple[list[TapeEntry], bool]:
@@ -149,10 +150,11 @@ class SharedReferenceStore:
         return await self.scope.append_change(compose)
 
     async def cite(self, key: str) -> str:
-        """Return a citation of the current version; empty where there is none.
+        """Return a citation of the current version; empty if there is none.
 
-        For example ``[deadline v3, set 2026-11-22 by you, telegram:1#12]``. The day is in UTC. Whose words a value of the workspace rests on is not for everybody: there the
-        entry is left out.
+        For example ``[deadline v3, set 2026-11-22 by you, telegram:1#12]``. The day is in UTC.
+        Whose words a value of the workspace rests on is not for everybody: there the entry is left
+        out.
         """
         found = await self.get(key)
         return "" if found is None else citation(found, self.scope)
@@ -163,7 +165,7 @@ class SharedReferenceStore:
         return [one.key for one in current_references(self.scope.compartments)]
 
     def _done(self, key: str, cause: str) -> int | None:
-        """Return the version that a cause made already."""
+        """Return the version that a cause made before; None if none."""
         entry = self.scope.fold.decided_keys.get(cause) if cause else None
         if entry is None:
             return None
@@ -207,20 +209,20 @@ def _check_room(held: Compartments) -> None:
 
 
 def current_references(compartments: Compartments) -> list[SharedReference]:
-    """Return the current version of each value, north stars and priorities first, then by key."""
+    """Return the current versions, north stars and priorities first, then by key."""
     known = filter(None, map(_left, compartments.references.values()))
     return sort_references(one for one in known if one.value is not None)
 
 
 def sort_references(references: Iterable[SharedReference]) -> list[SharedReference]:
-    """Return references as they are listed: north stars and priorities first, then by key."""
+    """Sort references for display: north stars and priorities first, then by key."""
     return sorted(
         references, key=lambda one: (one.key != NORTH_STARS_KEY, one.key != PRIORITIES_KEY, one.key)
     )
 
 
 def _left(reference: SharedReference) -> SharedReference | None:
-    """Return a version with what is left of its value; None where that was erased."""
+    """Return a version without erased parts; None if all of it was erased."""
     left = strip_erased(reference.value)
     if left is reference.value:
         return reference
@@ -228,7 +230,7 @@ def _left(reference: SharedReference) -> SharedReference | None:
 
 
 def citation(reference: SharedReference, scope: ScopeMemory) -> str:
-    """Return a citation of a version of a scope; see ``SharedReferenceStore.cite``."""
+    """Return a citation of a version in a scope; see ``SharedReferenceStore.cite``."""
     did = "rolled back" if reference.updated_by == "rollback" else "set"
     if reference.value is None:
         did = "removed"

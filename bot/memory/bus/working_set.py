@@ -1,8 +1,8 @@
-"""Working sets: what one problem needs right now, and nobody else reads.
+"""Working sets: notes for one problem that no other problem reads, with an expiry.
 
-Rule 1: every write names its problem, and nothing is read but by naming it.
-Rule 2: a working set ends when it was not used for its hours; what it came to stays, as a summary.
-Rule 3: a summary tells constraints, decisions and questions in short, and of drafts only their names.
+Rule 1: every read and write names its problem.
+Rule 2: an unused working set expires after its lifetime; its summary stays.
+Rule 3: a summary lists constraints, decisions and questions in short, and only the names of drafts.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from bot.tape.entries import TapeEntry
 
 MAX_LIFETIME_HOURS = MAX_WORKING_SET_HOURS
 MAX_WORKING_SET_BYTES = 16_000
-"""Of one working set, as JSON."""
+"""Size limit of one working set, in bytes of JSON."""
 
 _MOST_ITEMS = 50
 MAX_PACKET_CHARS = 4_000
-"""Characters of a context packet."""
+"""Size limit of a context packet, in characters."""
 
 _LONGEST_SUMMARY = 1_500
 _SHOWN = 200
 _PARTS = {"assumptions": "a", "local_decisions": "d"}
-"""The text in each of a list's items."""
+"""Key of the text in the items of each list field."""
 
 WorkingSetEdit = Callable[[WorkingSet], dict[str, Any]]
-"""Given a working set, returns the fields that change."""
+"""Returns the fields that change, given a working set."""
 
 
 class WorkingSetStore:
-    """The working sets of one session.
+    """Read and change the working sets of one session.
 
     Args:
-        own: The session's own scope, on whose tape they are.
-        clock: Tells what has expired.
-        hours: How long a working set lives unused, unless it says otherwise; at most 24.
+        own: The session's own scope, whose tape holds them.
+        clock: The current time, for expiry.
+        hours: Default lifetime of an unused working set, in hours; at most 24.
     """
 
     def __init__(self, own: ScopeMemory, clock: Clock, hours: float = 2.0) -> None:
@@ -61,21 +61,21 @@ class WorkingSetStore:
         self._packets: dict[str, tuple[WorkingSet, str]] = {}
 
     async def create(self, problem_id: str, ttl_hours: float | None = None) -> WorkingSet:
-        """Return a problem's working set, made empty where it has none.
+        """Return a problem's working set, creating an empty one if needed.
 
         Args:
             problem_id: The problem.
-            ttl_hours: How long a new one lives unused, at most 24; by default as all others.
+            ttl_hours: Lifetime of a new one without use, at most 24; by default that of the store.
 
         Raises:
-            MemoryRefused: There is no such problem, or it would not live at all.
+            MemoryRefused: There is no such problem, or the lifetime is not positive.
         """
-        if ttl_hours is not None and not ttl_hours > 0:  # also what is no number at all
+        if ttl_hours is not None and not ttl_hours > 0:  # Also refuses NaN.
             raise MemoryRefused("a working set lives for more than 0 hours, at most 24")
         return await self._edit(problem_id, lambda _: {}, ttl_hours=ttl_hours)
 
     async def get(self, problem_id: str) -> WorkingSet | None:
-        """Return a problem's working set; None where it has none, or it has expired."""
+        """Return a problem's working set; None if it has none, or it expired."""
         found = self._own.compartments.working_set(problem_id, self._clock.now())
         if found is None or problem_id not in self._packets:
             return found
@@ -84,15 +84,15 @@ class WorkingSetStore:
     async def compile(
         self, problem_id: str, *, pending: Container[int] = (), most: int = MAX_PACKET_CHARS
     ) -> str:
-        """Return what the model is told of a problem: its context packet; empty where there is nothing.
+        """Return a problem's context packet for the model; empty if there is nothing to say.
 
         Args:
-            problem_id: The problem; no other's working set is read for it.
-            pending: Facts that wait for a person: assumptions of others were decided on.
-            most: Characters; what does not fit is left out, and that is said.
+            problem_id: The problem; only its own working set is read.
+            pending: Numbers of pending facts; assumptions about other facts are settled.
+            most: Size limit in characters; the packet says if something was left out.
 
         Raises:
-            MemoryRefused: What is recorded of it is another problem's.
+            MemoryRefused: Its recorded working set belongs to another problem.
         """
         await self.isolate(problem_id)
         problem = self._own.compartments.problem(problem_id)
@@ -101,7 +101,7 @@ class WorkingSetStore:
         if problem is None or working is None or working.empty:
             return ""
         held = [_shown(one) for one in working.assumptions if _open(one, pending, now)]
-        # Compiled anew only where it changed: it is asked for at each step of a turn.
+        # Cached, because each step of a turn asks for it.
         working = replace(working, assumptions=held, expires_at=working.created_at)
         known = self._packets.get(problem_id)
         if known is None or known[0] != working:
@@ -110,15 +110,15 @@ class WorkingSetStore:
         return known[1]
 
     async def update(self, problem_id: str, *, cause: str = "", **fields: Any) -> None:
-        """Replace fields of a problem's working set, made where it has none.
+        """Replace fields of a problem's working set, creating one if needed.
 
         Args:
             problem_id: The problem.
-            cause: What made it happen; the same cause does so once.
+            cause: Key of the cause; the same cause takes effect once.
             fields: New values by the names of ``WORKING_FIELDS``.
 
         Raises:
-            MemoryRefused: A field is unknown, or too much; nothing was changed.
+            MemoryRefused: A field is unknown or too large; nothing was changed.
         """
         await self._edit(problem_id, lambda _: fields, cause=cause)
 
@@ -128,8 +128,8 @@ class WorkingSetStore:
         Args:
             problem_id: The problem.
             name: One of ``WORKING_FIELDS``.
-            item: Of lists, one more, unless it is there; of fields by name, those that change.
-            cause: What made it happen; the same cause does so once.
+            item: An item to append to a list, unless it is there; entries to merge into an object.
+            cause: Key of the cause; the same cause takes effect once.
         """
 
         def more(working: WorkingSet) -> dict[str, Any]:
@@ -143,17 +143,17 @@ class WorkingSetStore:
         await self._edit(problem_id, more, cause=cause)
 
     async def change(self, problem_id: str, edit: WorkingSetEdit, *, cause: str = "") -> WorkingSet:
-        """Change fields of a problem's working set by what they are; see ``update`` for errors.
+        """Change a problem's working set, based on its current fields; see ``update`` for errors.
 
         Args:
             problem_id: The problem.
-            edit: Says what they become; it may be asked more than once.
-            cause: What made it happen; the same cause does so once.
+            edit: Returns the new fields; it may be called more than once.
+            cause: Key of the cause; the same cause takes effect once.
         """
         return await self._edit(problem_id, edit, cause=cause)
 
     async def expire_stale(self) -> int:
-        """End what was not used for its hours, its summary exported; return how many ended."""
+        """End expired working sets, exporting their summaries; return how many ended."""
 
         def compose(_: int) -> tuple[list[TapeEntry], int]:
             held, stale = self._own.compartments, self._stale()
@@ -176,12 +176,12 @@ class WorkingSetStore:
         return [one for one in held.working_sets.values() if now >= held.expiry_of(one)]
 
     async def export_summary(self, problem_id: str) -> str:
-        """Return what a problem's working set comes to, or last came to; empty where there is nothing."""
+        """Return the summary of a problem's working sets, past and present; empty if none."""
         problem = self._own.compartments.problem(problem_id)
         return problem_summary(problem) if problem is not None else ""
 
     async def isolate(self, problem_id: str) -> None:
-        """See that a problem's working set is its own.
+        """Check that a problem's working set is its own.
 
         Raises:
             MemoryRefused: It is recorded under another problem's name.
@@ -221,7 +221,7 @@ class WorkingSetStore:
             data |= {"key": cause} if cause else {}
             return [bus_entry(self._own.fold, data, problem=problem_id)], working
 
-        # What a new one takes the place of must not go without its summary.
+        # An expired working set must leave its summary before it is replaced.
         await self.expire_stale()
         return await self._own.append_change(compose)
 
@@ -234,12 +234,12 @@ class WorkingSetStore:
 def expiring_assumption(
     text: str, confidence: float, until: datetime, **more: Any
 ) -> dict[str, Any]:
-    """Return an assumption that holds until a time, such as what is contested."""
+    """Return an assumption that holds until a time, such as a contested write."""
     return {"a": text, "confidence": confidence, "until": format_time(until), **more}
 
 
 def _open(assumption: object, pending: Container[int], now: datetime) -> bool:
-    """Say whether an assumption stands: for its time, and of a pending fact until a person decides."""
+    """Say whether an assumption is in time, and its fact, if any, still pending."""
     if not isinstance(assumption, dict):
         return True
     fact, until = assumption.get("fact"), parse_utc_time(assumption.get("until"))
@@ -251,17 +251,17 @@ def _waits(assumption: dict[str, Any]) -> bool:
 
 
 def _shown(assumption: Any) -> Any:
-    """Return an assumption as a model is shown it: without until when, and the number of its fact."""
+    """Return an assumption for the model, without its expiry and fact number."""
     if not isinstance(assumption, dict):
         return assumption
     return {name: value for name, value in assumption.items() if name not in ("until", "fact")}
 
 
 def check_fields(fields: dict[str, Any]) -> None:
-    """See that fields are some of a working set's.
+    """Check that fields are valid for a working set.
 
     Raises:
-        MemoryRefused: One is unknown, or of another shape, or too long.
+        MemoryRefused: A field is unknown, malformed, or too long.
     """
     for name, value in fields.items():
         if name not in WORKING_FIELDS:
@@ -278,7 +278,7 @@ def check_fields(fields: dict[str, Any]) -> None:
 
 
 def _check_items(name: str, value: Any) -> None:
-    """See that what is read by its parts has them."""
+    """Check that items have the parts that are read."""
     part = _PARTS.get(name)
     if part is not None and any(
         not isinstance(one, dict) or not isinstance(one.get(part), str) for one in value
@@ -291,10 +291,10 @@ def _check_items(name: str, value: Any) -> None:
 
 
 def check_size(working: WorkingSet) -> None:
-    """See that a working set is not too large.
+    """Check that a working set is not too large.
 
     Raises:
-        MemoryRefused: It is, or something in it is not JSON.
+        MemoryRefused: It is too large, or something in it is not JSON.
     """
     try:
         size = len(json.dumps(working.as_json(), ensure_ascii=False).encode("utf-8", "replace"))
@@ -307,7 +307,7 @@ def check_size(working: WorkingSet) -> None:
 
 
 def summarize_working_set(working: WorkingSet | None) -> str:
-    """Return what a working set comes to, in one line a field; empty where it holds nothing."""
+    """Return a summary of a working set, one line per field; empty if it holds nothing."""
     if working is None or working.empty:
         return ""
     must, must_not = (working.constraints.get(name) for name in ("must", "must_not"))
@@ -316,7 +316,7 @@ def summarize_working_set(working: WorkingSet | None) -> str:
         ("must", must),
         ("must not", must_not),
         ("decided", decided),
-        # What is contested holds for its time alone, or waits for a person.
+        # Contested assumptions expire, or wait for a person.
         ("assumed", [one["a"] for one in _readable(working, "assumptions") if not _waits(one)]),
         ("open", working.open_questions),
         ("drafts", list(working.partial_artifacts)),
@@ -325,25 +325,25 @@ def summarize_working_set(working: WorkingSet | None) -> str:
 
 
 def problem_summary(problem: Problem) -> str:
-    """Return what a problem's working sets come to: the one that lives, and before it those that ended."""
+    """Return the summary of a problem's live working set, followed by those that ended."""
     return append_summary(summarize_working_set(problem.working_set), problem.summary)
 
 
 def append_summary(new: str, old: str) -> str:
-    """Return a summary with what it takes the place of behind it, as far as there is room."""
+    """Put a new summary before an old one, without repeated lines and within the size limit."""
     repeated = frozenset(new.splitlines())
     kept = [line for line in old.splitlines() if line not in repeated]
     return "\n".join([*([new] if new else []), *kept])[:_LONGEST_SUMMARY]
 
 
 def summary_episode(problem_id: str, summary: str, why: str) -> TapeEntry:
-    """Return the episode that keeps what a working set came to."""
+    """Return the episode that keeps a working set's summary."""
     content = {"text": summary, "why": why}
     return episode_entry("summary", content, problem=problem_id, tags=["export"])
 
 
 def _readable(working: WorkingSet, name: str) -> list[dict[str, Any]]:
-    """Return those items that have their text: a tape that was imported may hold others."""
+    """Return the items that have their text; an imported tape may hold others."""
     return [one for one in getattr(working, name) if isinstance(one, dict) and _PARTS[name] in one]
 
 

@@ -1,10 +1,10 @@
-"""What the gate goes by, computed from what a write rests on, never reported by whoever writes.
+"""Compute the gate's signals from the evidence for a write.
 
-Rule 1: a write is worth what its weakest evidence is; less where its names, numbers or dates are in none
-    of it. What a person asks for by a command is worth all.
-Rule 2: it is contested where another source says otherwise; a person's newer words about the same are not.
-Rule 3: to give orders is a person's, and in a group an owner's: other such text is suspect.
-Rule 4: to conclude must serve the goals; what a person said, and facts, need not.
+Rule 1: quality is that of the weakest evidence, and lower if a name, number or date of the write is
+    in none of it. A person's command has full quality.
+Rule 2: a write is contested if another source disagrees; the same person's newer words are not.
+Rule 3: only a person, and in a group only an owner, may give orders: other such text is suspect.
+Rule 4: conclusions must serve the goals; shared values and facts need not.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ from bot.memory.transcript import sender_name, sent_time
 from bot.tape.store import TapeStore
 
 SHARED_KIND_PREFIX = "shared:"
-"""Begins the kind of a write to shared reference; its key follows."""
+"""Prefix of the kind of a shared-reference write; the key follows."""
 
 _MANY = 50
 _VALUE, _DONE = 2 / 3, 1 / 2
-"""Shares of the words of a shared value, and of what a policy does, that were said."""
+"""Share of words that must have been said: of a shared value, and of a policy's action."""
 
 _GENERAL = frozenset({"heuristic", "policy"})
-"""Beliefs that steer what is done from then on."""
+"""Types of belief that steer future behaviour."""
 
 
 @dataclass(slots=True)
 class _Grounds:
-    """What a write rests on.
+    """The evidence for a write.
 
     Attributes:
-        trust: Of the weakest piece.
-        words: Of each piece.
-        names: Of who said it, as shown.
-        own: Words of those who may tell the assistant what to do.
-        senders: Platform's ids of who said it.
-        others: What came with that, and they did not say.
-        newest: When the newest was said, ISO 8601; empty where that is unknown.
-        days: On which it was said.
-        persons: All of it is persons' own words.
+        trust: Trust in the weakest piece.
+        words: Words of each piece.
+        names: Display names of the authors.
+        own: Words of authors who may instruct the assistant.
+        senders: Platform user ids of the authors.
+        others: Quotations and attachments that came with the evidence.
+        newest: Time of the newest piece, ISO 8601; empty if unknown.
+        days: Dates of the evidence.
+        persons: Whether all of it is persons' own words.
     """
 
     trust: float = 1.0
@@ -84,7 +84,7 @@ class _Grounds:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a scope knows already."""
+    """What a scope already holds: facts, beliefs, and the current shared value."""
 
     facts: tuple[Fact, ...]
     patterns: tuple[SynthesizedPattern, ...]
@@ -121,19 +121,19 @@ async def compute_signals(
     parts: Sequence[str] = (),
     others: Sequence[str] = (),
 ) -> tuple[WriteSignals, str]:
-    """Return what the gate goes by, and why a person must decide; empty where none need to.
+    """Return the signals, and why a person must decide; the reason is empty if none need to.
 
     Args:
-        scope: Where it would be written; open.
-        store: Where its evidence is.
-        text: What would be written, in words.
-        evidence_ids: Episodes as ``tape#id``, facts and beliefs of the scope by their ids.
-        by: ``person`` where one asked for it by a command, else who writes.
-        kind: A belief's type, or ``shared:`` and the key of a shared value.
-        goals: What matters; see ``alignment``.
+        scope: The target scope; it must be open.
+        store: The store of the tapes with the evidence.
+        text: The text that would be written.
+        evidence_ids: Episodes as ``tape#id``; facts and beliefs of the scope by their ids.
+        by: ``person`` for a command, else the writer.
+        kind: Type of the belief, or ``shared:`` with the key of a shared value.
+        goals: North stars and priorities; see ``alignment_score``.
         now: The current time.
-        parts: What of it is to be kept as it was said: the texts of a shared value, what a policy does.
-        others: Texts that whoever writes may have it from, and nobody here said.
+        parts: Parts that must be verbatim: the texts of a shared value, or a policy's action.
+        others: Third-party texts in view that the writer may have copied from.
 
     Raises:
         TapeError: A tape cannot be read.
@@ -145,7 +145,7 @@ async def compute_signals(
     current = scope.compartments.references.get(key) if key is not None else None
     known = _Known.of(scope, current)
     if len(known.facts) + len(known.patterns) > _MANY:
-        # Many comparisons: they must not hold up everybody.
+        # Many comparisons would block the event loop.
         contested, progress = await anyio.to_thread.run_sync(_compared, said, known, grounds)
     else:
         contested, progress = _compared(said, known, grounds)
@@ -182,7 +182,7 @@ async def _grounds(
         anything = True
         tape, entry = read
         evidence, own = cite(tape, entry), may_learn_from(entry)
-        # A person's own words that may not be learned from count as somebody else's.
+        # A person's own words that may not be learned from count as ungrounded.
         learned = own or evidence.origin not in ("person", "member")
         grounds.trust = min(
             grounds.trust, ORIGIN_TRUST[evidence.origin] if learned else UNGROUNDED_QUALITY
@@ -203,7 +203,7 @@ async def _grounds(
 
 
 def _add_belief(scope: ScopeMemory, name: str, grounds: _Grounds, now: datetime) -> bool:
-    """Add a fact or a belief of the scope to what something rests on; False where there is none."""
+    """Add a fact or belief of the scope to the evidence; return False if there is none."""
     fact = scope.fold.get(int(name)) if name.isascii() and name.isdecimal() else None
     pattern = belief_from_fact(fact) if fact is not None else scope.compartments.patterns.get(name)
     if pattern is None or pattern.status != "active":
@@ -225,7 +225,7 @@ def _quality(
 ) -> float:
     if not any(one.strip() for one in grounds.words):
         return min(grounds.trust, ORIGIN_TRUST["assistant"])
-    # "Ada works late" is carried by her own "I work late".
+    # Her own "I work late" supports "Ada works late".
     words = [*grounds.words, *sorted(grounds.names)]
     said = "\n".join(words)
     days: list[date | None] = [*sorted(grounds.days)] or [None]
@@ -240,20 +240,20 @@ def _quality(
 
 
 def _contested(text: str, known: _Known, grounds: _Grounds) -> bool:
-    """Say whether another source's fact or belief cannot hold beside a text."""
+    """Say whether a text contradicts another source's fact or belief."""
     for fact in known.facts:
         if is_contradiction(text, fact.text):
             theirs = {one.sender for one in fact.evidence}
             said = max((one.when for one in fact.evidence), default="")
             if not _same_source(grounds, theirs) or grounds.newest < said:
                 return True
-    # What was concluded from a person's words is no other source than the person.
+    # Conclusions from a person's words are not another source.
     rivals = () if grounds.persons else known.patterns
     return any(is_contradiction(text, one.text) for one in rivals)
 
 
 async def _replaces_another(store: TapeStore, current: SharedReference, grounds: _Grounds) -> bool:
-    """Say whether a shared value that stands, or was taken away, is another's, or newer."""
+    """Say whether the current shared value is by another source, or newer than the evidence."""
     read = await entry_of(store, current.source)
     if read is None or not may_learn_from(read[1]):
         return current.updated_by == "person"
@@ -266,7 +266,7 @@ def _same_source(grounds: _Grounds, theirs: set[str]) -> bool:
 
 
 def _progress(text: str, known: Iterable[str]) -> float:
-    """Return how much of a text is new beside what is known, 0 to 1."""
+    """Return how much of a text is new compared with known texts, 0 to 1."""
     mine, plain = set(stemmed_words(text)), fact_comparison_key(text)
     nearest = 0.0
     for one in known:
@@ -283,7 +283,7 @@ def _radius(scope: ScopeMemory, kind: str) -> BlastRadius:
 
 
 def _gives_anothers_orders(text: str, said: str, grounds: _Grounds) -> bool:
-    """Say whether a text gives orders by somebody who may not; of a value also with its key before it."""
+    """Say whether a text, alone or with its key, gives orders that no authorised person gave."""
     for one in (said, said.replace("; ", " "), text):
         if contains_instructions(one):
             return not _may_order(one, grounds)
@@ -291,5 +291,5 @@ def _gives_anothers_orders(text: str, said: str, grounds: _Grounds) -> bool:
 
 
 def _may_order(text: str, grounds: _Grounds) -> bool:
-    """Say whether a text is the own words of somebody who may tell the assistant what to do."""
+    """Say whether a text is in the words of somebody who may instruct the assistant."""
     return any(best_supporting_sentences(text, said) is not None for said in grounds.own)

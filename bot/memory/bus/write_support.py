@@ -1,9 +1,9 @@
-"""How far words carry what is to be kept beyond a working set. Pure.
+"""Check whether evidence supports a write beyond the working set. Pure.
 
-Rule 1: the names, numbers and dates of it were said.
-Rule 2: what is to be kept as it was said (a shared value, what a policy does) was said, for the most part.
-Rule 3: a conclusion may use words of its own, but speaks of something that was spoken of.
-Rule 4: what a quotation or a tool's result says, and the evidence says less well, is theirs.
+Rule 1: its names, numbers and dates must be in the evidence.
+Rule 2: most words of verbatim parts (a shared value, a policy's action) must be in the evidence.
+Rule 3: a conclusion may use its own words, but must share some with the evidence.
+Rule 4: what a quotation or tool result says more fully than the evidence is attributed to that.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from bot.memory.transcript import is_owner
 from bot.tape.entries import TapeEntry
 
 _THEIRS = 0.5
-"""Share of a text's words in one sentence of others that makes it likely to be from there."""
+"""Share of a text's words in one third-party sentence that makes it the likely source."""
 
 _NEWEST = 20
-"""Texts of others in view that are looked at."""
+"""Number of third-party texts in view that are checked."""
 
 UNGROUNDED_QUALITY = ORIGIN_TRUST["quoted"]
-"""What is worth no more than a quotation."""
+"""Source quality of ungrounded text: that of a quotation."""
 
 
 def may_instruct(entry: TapeEntry) -> bool:
-    """Say whether an entry holds words of somebody who may tell the assistant what to do."""
+    """Say whether an entry's author may instruct the assistant."""
     return may_learn_from(entry) and (entry_origin(entry) == "person" or is_owner(entry))
 
 
 def third_party_texts_in_view(spoken: Iterable[TapeEntry]) -> list[str]:
-    """Return the newest texts in view that no sender said: quoted, of files, or what tools gave."""
+    """Return the newest third-party texts in view: quotations, files and tool results."""
     found: list[str] = []
     for entry in spoken:
         found += third_party_texts(entry)
@@ -56,13 +56,13 @@ def third_party_texts_in_view(spoken: Iterable[TapeEntry]) -> list[str]:
 
 
 def mentions_details(text: str, said: str, days: Sequence[date | None] = (None,)) -> bool:
-    """Say whether each name, number and date of a text was said, on one of these days."""
+    """Say whether all names, numbers and dates of a text were said on one of these days."""
     return any(missing_detail(text, said, day) is None for day in days)
 
 
 def covers_words(text: str, said: Sequence[str], least: float) -> bool:
-    """Say whether so much of a text's words was said; where it has none but small ones, it was."""
-    # Numbers and days have a check of their own, which knows them in any form.
+    """Say whether a share of a text's content words was said; true if it has none."""
+    # Numbers and dates are checked separately, in any notation.
     bare = " ".join(one for one in words(fold_text(text)) if not _counts(one))
     return not content_terms(bare) or word_overlap(bare, "\n".join(said)) >= least
 
@@ -74,7 +74,7 @@ def _counts(word: str) -> bool:
 
 
 def is_from_third_party(text: str, said: str, others: Collection[str]) -> bool:
-    """Say whether others' text says something that the evidence says less well, or not at all."""
+    """Say whether a third-party sentence supports a text better than the evidence does."""
     mine = word_overlap(text, said)
     return mine < 1 and any(
         max(_THEIRS, mine) <= (share := word_overlap(text, sentence)) and share > mine
@@ -84,16 +84,16 @@ def is_from_third_party(text: str, said: str, others: Collection[str]) -> bool:
 
 
 def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool = False) -> None:
-    """Refuse what tells the assistant what to do, and nobody in view said who may.
+    """Refuse text with instructions to the assistant that no authorised person in view gave.
 
     Args:
-        text: What is to be shown to the model from then on.
-        spoken: What is in view.
-        drafted: It may be written to others, so it is suspect only where others' text in view gives
-            orders too.
+        text: Text that the model will see from then on.
+        spoken: Entries in view.
+        drafted: The text is a draft, perhaps for others, so it is suspect only if third-party text
+            in view gives orders, too.
 
     Raises:
-        MemoryRefused: It is.
+        MemoryRefused: The text contains such instructions.
     """
     if not contains_instructions(text) or (
         drafted and not any(map(contains_instructions, third_party_texts_in_view(spoken)))
@@ -106,6 +106,6 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
 
 
 def _asked_for(order: str, said: str) -> bool:
-    """Say whether somebody's words carry an order, or have each of its words in one sentence."""
+    """Say whether words support an order, or contain all its words in one sentence."""
     whole = any(word_overlap(order, one) == 1 for one in split_sentences(said[:MAX_SOURCE_TEXT]))
     return whole or best_supporting_sentences(order, said) is not None

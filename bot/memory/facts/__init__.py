@@ -1,1 +1,1 @@
-"""Long-term memory as facts with evidence."""
+"""Long-term memory as facts with evidence: types, fold, Markdown, proposals and undo."""

@@ -1,4 +1,4 @@
-"""Entries of a tape as evidence. Pure."""
+"""Turn tape entries into evidence, and separate a sender's own words from quotations. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from bot.memory.transcript import sender_id, sender_name, sent_time, speaker_lab
 from bot.tape.entries import TapeEntry
 
 MEMORY_PAUSED = "paused"
-"""In the meta of a message that was said while nothing was to be learned."""
+"""Meta key of a message sent while memory was paused; nothing is learned from it."""
 
 
 def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
     """Return an entry as evidence.
 
     Args:
-        tape: That holds it.
+        tape: Name of the tape that holds the entry.
         entry: A message, a command or a tool's result.
-        quote: The words of it that count; by default all.
+        quote: The words to cite; by default all of the sender's own.
     """
     moment = sent_time(entry)
     origin = entry_origin(entry)
@@ -38,13 +38,13 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
 
 
 def sender_text(entry: TapeEntry) -> str:
-    """Return the words of a message, a command or a tool's result: what its sender says, no quotations."""
+    """Return the sender's own words in a message, command or tool result, without quotations."""
     text = str(entry.payload.get("content") or entry.data.get("arguments") or "")
     return own_words(text, sender_name(entry)) if _is_persons(entry) else text
 
 
 def third_party_texts(entry: TapeEntry) -> list[str]:
-    """Return the texts of a message that are not its sender's own: quoted, pasted, or of files."""
+    """Return the texts in a message that are not the sender's: quotes, pastes and files."""
     quote = entry.meta.get("quote")
     texts = [quote] if isinstance(quote, str) else []
     if _is_persons(entry):
@@ -56,12 +56,12 @@ def third_party_texts(entry: TapeEntry) -> list[str]:
 
 
 def cite_third_party(tape: str, entry: TapeEntry, quote: str) -> Evidence:
-    """Return words that came with a message, and are not its sender's own, as evidence."""
+    """Return text that came with a message but is not its sender's as evidence."""
     return replace(cite(tape, entry, quote), origin="quoted", who="quoted text")
 
 
 def entry_origin(entry: TapeEntry) -> EvidenceOrigin:
-    """Return whose words an entry holds, quotations in it aside."""
+    """Return the origin of an entry's text, leaving quotations in it aside."""
     command = entry.kind == "event" and "sender" in entry.meta
     if command or _is_persons(entry):
         return "person" if entry.meta.get("private", True) else "member"
@@ -73,5 +73,5 @@ def _is_persons(entry: TapeEntry) -> bool:
 
 
 def may_learn_from(entry: TapeEntry) -> bool:
-    """Say whether an entry holds a person's own words that may be learned from."""
+    """Say whether memory may learn from an entry: a person's own words, sent while not paused."""
     return entry_origin(entry) in ("person", "member") and entry.meta.get(MEMORY_PAUSED) is not True

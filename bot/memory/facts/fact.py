@@ -1,7 +1,7 @@
-"""A fact, and what it rests on. Pure.
+"""Facts and the evidence that they rest on, with their JSON. Pure.
 
-Rule 1: a fact is never changed; an operation gives a new one with the same number.
-Rule 2: a fact's number belongs to its scope, grows by one, and is never given again.
+Rule 1: a fact is never changed; an operation makes a new version with the same number.
+Rule 2: numbers belong to a scope, grow by one, and are never reused.
 Rule 3: a fact's origin is that of its weakest evidence.
 """
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, get_args
 
 EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
-"""Whose words: the person's own, somebody else's (a group member's, or an owner's who gave a command there),
-an import's, the assistant's, a tool's, or quoted and forwarded ones."""
+"""Author of a piece of evidence: ``person`` for the user, ``member`` for a group member (or an
+owner who gave a command in a group), ``import``, ``assistant``, ``tool``, or ``quoted`` for quoted
+and forwarded text."""
 
 EVIDENCE_ORIGINS: tuple[str, ...] = get_args(EvidenceOrigin)
 
@@ -27,28 +28,28 @@ ORIGIN_TRUST: dict[str, float] = {
     "tool": 0.3,
     "quoted": 0.3,
 }
-"""How much a belief may be worth that rests on such words; the weakest evidence counts."""
+"""Upper limit on a fact's confidence by origin; the weakest evidence counts."""
 
 MAX_FACT_TEXT = 2_000
 LONGEST_SUBJECT = 40
 LONGEST_QUOTE = 300
 MOST_EVIDENCE = 12
-"""Pieces of evidence that a fact keeps: the first and the newest."""
+"""Pieces of evidence that a fact keeps: the oldest one and the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Words that a fact rests on.
+    """Words on a tape that a fact rests on.
 
     Attributes:
-        tape: The tape that holds them.
-        entry: Id of the entry there.
-        quote: The words, cut where they are long.
-        who: Who said them, as shown; in groups with the platform's id.
-        when: When, ISO 8601 in UTC; empty where that is unknown.
-        origin: Whose words they are.
-        sender: The platform's id of who said them; empty where nobody did.
-        inbound: The platform's id of the message, for a link to it.
+        tape: Name of the tape that holds them.
+        entry: Id of the entry on that tape.
+        quote: The words, shortened to ``LONGEST_QUOTE`` characters.
+        who: Display name of the author; in groups with the platform's user id.
+        when: Time of the words, ISO 8601 in UTC; empty if unknown.
+        origin: Kind of author.
+        sender: The author's user id on the platform; empty if there is none.
+        inbound: The platform's message id, for a link to the message.
     """
 
     tape: str
@@ -63,25 +64,26 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something believed.
+    """A statement in long-term memory, with its evidence and status.
 
     Attributes:
-        id: Its number in its scope.
-        text: One line.
-        subject: What it is about, in a word or two; empty where nobody said.
-        evidence: What it rests on, oldest first.
-        origin: Of the weakest evidence.
-        confidence: 0 to 1.
-        valid_from: Since when, ISO 8601 in UTC.
-        valid_to: Until when; None where it still holds.
-        status: ``active`` is believed; ``pending`` waits for a person.
-        supersedes: The fact whose place it took.
-        batch: Id of the entry that last changed it.
-        admitted: Id of the entry whose decision admitted it.
-        changed: When that was, ISO 8601 in UTC.
-        unverified: Nobody has judged yet whether the evidence carries the text.
-        judged: Id of the entry with the judge's word on it; 0 where there is none.
-        slot: Of what it gives the one current value, such as ``aspirin: dose``; see ``slot.py``.
+        id: Number of the fact in its scope.
+        text: The statement, in one line.
+        subject: What the fact is about, in a word or two; empty if unknown.
+        evidence: What the fact rests on, oldest first.
+        origin: Origin of the weakest evidence.
+        confidence: From 0 to 1.
+        valid_from: Start of validity, ISO 8601 in UTC.
+        valid_to: End of validity; None while the fact holds.
+        status: ``active`` facts are believed; ``pending`` ones wait for a person.
+        supersedes: Number of the fact that it replaced.
+        batch: Id of the entry that last changed the fact.
+        admitted: Id of the entry that admitted the fact.
+        changed: Time of the last change, ISO 8601 in UTC.
+        unverified: No judge has checked yet whether the evidence supports the text.
+        judged: Id of the entry that holds the judge's verdict; 0 if there is none.
+        slot: The attribute whose one current value the fact gives, such as ``aspirin: dose``;
+            see ``fact_slot.py``.
     """
 
     id: int
@@ -103,17 +105,17 @@ class Fact:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a judge's word has ended it."""
+        """Whether a judge's verdict ended the fact."""
         return self.status == "retired" and 0 < self.judged == self.batch and bool(self.text)
 
     def is_merged_into(self, other: Fact) -> bool:
-        """Say whether it ended with the batch that made another, which rests on all that it rests on."""
+        """Say whether the batch that made ``other`` ended this fact and kept all its evidence."""
         mine, theirs = ({(said.tape, said.entry) for said in one.evidence} for one in (self, other))
         return (self.status, self.batch) == ("superseded", other.admitted) and mine <= theirs
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        # Not ``asdict``: that copies deeply, and a whole state has thousands of these.
+        """Return the fact as JSON."""
+        # Not ``asdict``: it copies deeply, and a snapshot holds thousands of facts.
         plain = {name: getattr(self, name) for name in Fact.__slots__}
         if not self.slot:
             del plain["slot"]
@@ -124,13 +126,13 @@ class Fact:
 
 
 def weakest_origin(evidence: Iterable[Evidence]) -> EvidenceOrigin:
-    """Return the origin of the weakest evidence; ``assistant`` where there is none."""
+    """Return the origin of the weakest evidence; ``assistant`` if there is none."""
     return min((one.origin for one in evidence), key=lambda origin: ORIGIN_TRUST[origin],
                default="assistant")  # fmt: skip
 
 
 def merge_evidence(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    """Return evidence with more of it, as much as is kept; of an entry, each of its sentences once."""
+    """Combine evidence, drop quotes contained in others, and keep ``MOST_EVIDENCE`` pieces."""
     found: list[Evidence] = []
     for one in (*old, *new):
         same = [kept for kept in found if (kept.tape, kept.entry) == (one.tape, one.entry)]
@@ -145,7 +147,7 @@ def merge_evidence(old: Iterable[Evidence], new: Iterable[Evidence]) -> tuple[Ev
 
 
 def evidence_from_json(record: object) -> Evidence | None:
-    """Return the evidence that JSON holds; None where it holds none that can be read."""
+    """Read evidence from JSON; return None if it is malformed."""
     if not isinstance(record, dict) or type(record.get("entry")) is not int:
         return None
     origin = record.get("origin")
@@ -167,13 +169,13 @@ def evidence_from_json(record: object) -> Evidence | None:
 
 
 def evidence_list_from_json(record: object) -> tuple[Evidence, ...]:
-    """Return all evidence in a JSON list."""
+    """Read a JSON list of evidence, leaving out malformed items."""
     found = map(evidence_from_json, record) if isinstance(record, list) else ()
     return tuple(one for one in found if one is not None)
 
 
 def fact_from_json(record: object) -> Fact | None:
-    """Return the fact that JSON holds; None where it holds none that can be read."""
+    """Read a fact from JSON; return None if it is malformed."""
     if not isinstance(record, dict) or type(record.get("id")) is not int:
         return None
     evidence = evidence_list_from_json(record.get("evidence"))

@@ -1,9 +1,9 @@
-"""The current facts of a scope, and what its compartments hold, folded from its tape. Pure.
+"""Fold a scope's tape into its current facts and compartments, and build the entries. Pure.
 
-Rule 1: one entry ``memory.facts`` is one batch: all its operations hold, or none is there.
-Rule 2: an entry says what each fact is afterwards, so that a fold decides nothing.
-Rule 3: every so often an entry carries the whole state, and each entry names the one before it: a fold
-    costs what is new since then.
+Rule 1: one ``memory.facts`` entry is one batch: all its operations apply, or none.
+Rule 2: an entry holds each fact as it is afterwards, so that the fold decides nothing.
+Rule 3: some entries carry a snapshot of the whole state, and each entry names the one before it, so
+    a fold reads only what is newer than the last snapshot.
 Rule 4: a fact whose words were erased keeps its number and is never shown.
 """
 
@@ -22,28 +22,28 @@ from bot.tape.entries import TapeEntry, event
 FACTS_EVENT = "memory.facts"
 PAUSED_EVENT = "memory.paused"
 CHAIN_EVENTS = frozenset({FACTS_EVENT, PAUSED_EVENT, BUS_EVENT})
-"""The events that a fold is made of; each names the one before it."""
+"""Names of the events that make up the fold; each entry names the one before it."""
 
 _SNAPSHOT_EVERY = 50
 _REMEMBERED = 1_000
-"""Keys of batches that are known to be decided."""
+"""Batch keys that the fold remembers as decided."""
 
 
 @dataclass(slots=True)
 class FactFold:
-    """The state of one scope's facts.
+    """The state of one scope's memory.
 
     Attributes:
-        facts: All that were ever there, by number; also those that ended.
-        next_id: The next number.
-        last_entry_id: Id of the last entry that is part of the fold, 0 where there is none.
-        since_snapshot: Batches since the last whole state.
-        decided_keys: Of batches decided, oldest first, with the entry that records each.
-        paused: Nothing is learned until it is resumed.
-        cleared_at: Id of the last batch that retired everything.
+        facts: All facts by number, including ended ones.
+        next_id: The next fact number.
+        last_entry_id: Id of the last entry of the chain; 0 if there is none.
+        since_snapshot: Entries since the last snapshot.
+        decided_keys: Keys of decided batches, oldest first, with the entry that records each.
+        paused: Memory is paused: nothing is learned until it is resumed.
+        cleared_at: Id of the last batch that retired all facts.
         version: Id of the last entry applied, of any kind.
-        is_partial: What was before the first entry is not on this tape: it is a copy of a part.
-        compartments: Of the memory bus.
+        is_partial: The tape is a partial copy: the start of the chain is missing.
+        compartments: The compartments of the memory bus.
     """
 
     facts: dict[int, Fact] = field(default_factory=dict)
@@ -58,10 +58,10 @@ class FactFold:
     compartments: Compartments = field(default_factory=Compartments)
 
     def apply(self, entry: TapeEntry) -> None:
-        """Take one entry in."""
+        """Apply one entry."""
         self.version = max(self.version, entry.id)
         if entry.is_reset:
-            # What comes next says that there is none before it.
+            # The next entry of the chain names no entry before it.
             self._restore({})
             self.last_entry_id = 0
         elif is_chain_entry(entry):
@@ -75,53 +75,53 @@ class FactFold:
         if isinstance(state := data.get("state"), dict):
             self._restore(state)
         elif is_chain_start(entry):
-            # As whoever reads the tape from its end takes it: nothing of what was before counts.
+            # A reader that starts at the tape's end stops here, so nothing before it counts.
             self._restore({})
             self.since_snapshot = 1
         else:
             self.since_snapshot += 1
-        # A whole state is that before the entry.
+        # A snapshot holds the state before its entry.
         if entry.name == PAUSED_EVENT:
             self.paused = data.get("paused") is True
         elif entry.name == FACTS_EVENT:
             self._apply_batch(entry.id, data)
         elif entry.name == BUS_EVENT:
             self.compartments.apply(entry)
-        # What is done without a cause has an empty one, and that is never done already.
+        # Batches without a cause have an empty key, which never counts as decided.
         if isinstance(key := data.get("key"), str) and key:
             self.decided_keys[key] = entry.id
             while len(self.decided_keys) > _REMEMBERED:
                 self.decided_keys.popitem(last=False)
 
     def active(self) -> list[Fact]:
-        """Return what is believed, oldest number first."""
+        """Return the facts that are believed, by number."""
         return [one for one in self.facts.values() if one.status == "active" and one.text]
 
     def pending(self) -> list[Fact]:
-        """Return what waits for a person."""
+        """Return the facts that wait for a person."""
         return [one for one in self.facts.values() if one.status == "pending" and one.text]
 
     def get(self, number: int | None) -> Fact | None:
-        """Return a fact by its number, whatever became of it; None where its words are gone."""
+        """Return a fact by number, whatever its status; None if unknown or erased."""
         found = self.facts.get(number) if number is not None else None
         return found if found is not None and found.text else None
 
     def history(self, fact: Fact) -> list[Fact]:
-        """Return a fact and those whose place it took, newest first."""
+        """Return a fact and its chain of superseded facts, newest first."""
         found = [fact]
         while (before := self.get(found[-1].supersedes)) is not None and before not in found:
             found.append(before)
         return found
 
     def predecessors(self, fact: Fact) -> list[Fact]:
-        """Return what a fact took the place of: the one named, and those that were merged into it."""
+        """Return what a fact replaced: the one it supersedes, and those merged into it."""
         merged = (one for one in self.facts.values() if one.is_merged_into(fact))
         named = self.get(fact.supersedes)
         found = {one.id: one for one in (*([named] if named else []), *merged) if one.text}
         return list(found.values())
 
     def state(self) -> dict[str, Any]:
-        """Return the whole state as JSON."""
+        """Return the whole state as JSON, for a snapshot."""
         return {
             "facts": [one.as_json() for one in self.facts.values()],
             "next": self.next_id,
@@ -160,14 +160,14 @@ class FactFold:
 def batch_entry(
     fold: FactFold, outcome: BatchOutcome, *, key: str, author: str, **more: Any
 ) -> TapeEntry:
-    """Return the entry that records a batch.
+    """Return the ``memory.facts`` entry that records a batch.
 
     Args:
-        fold: The state before it.
+        fold: The state before the batch.
         outcome: The decisions.
-        key: The batch's.
-        author: Who proposed.
-        more: What else the entry says.
+        key: Key of the batch.
+        author: Author of the proposals.
+        more: Further fields of the entry's data.
     """
     data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last_entry_id, **more}
     data["ops"] = [
@@ -188,31 +188,31 @@ def batch_entry(
 
 
 def _standing(fact: Fact) -> dict[str, Any]:
-    """Return how a fact stood, without its words: they would have to be erased here, too."""
+    """Return a fact's state without its words, which would have to be erased here, too."""
     rests_on = [[one.tape, one.entry] for one in fact.evidence]
     return {"status": fact.status, "confidence": fact.confidence, "evidence": rests_on}
 
 
 def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
-    """Return the entry that says that nothing is learned from now on, or is again."""
+    """Return the entry that pauses or resumes memory."""
     made = event(PAUSED_EVENT, {"paused": paused, "previous": fold.last_entry_id})
     return _with_state(fold, made)
 
 
 def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:
-    """Return the entry that records a change of the compartments.
+    """Return the entry that records a change to the compartments.
 
     Args:
-        fold: The state before it.
-        data: How each record is afterwards, by compartment; ``key`` names the cause.
-        meta: Of the entry.
+        fold: The state before the change.
+        data: Each changed record as it is afterwards, by compartment; ``key`` names the cause.
+        meta: Meta of the entry.
     """
     return _with_state(fold, event(BUS_EVENT, {**data, "previous": fold.last_entry_id}, **meta))
 
 
 def _with_state(fold: FactFold, entry: TapeEntry) -> TapeEntry:
-    """Add the whole state as it was before the entry, every so often."""
-    # A state grows with what it holds, so it is written the more seldom.
+    """Add a snapshot of the state before the entry, if one is due."""
+    # The larger the state, the less often it is written.
     held = len(fold.facts) + len(fold.compartments)
     if fold.since_snapshot + 1 < max(_SNAPSHOT_EVERY, held // 4):
         return entry
@@ -221,7 +221,7 @@ def _with_state(fold: FactFold, entry: TapeEntry) -> TapeEntry:
 
 
 def fold_entries(entries: Iterable[TapeEntry]) -> FactFold:
-    """Return the fold of entries."""
+    """Fold entries from the start."""
     fold = FactFold()
     for entry in entries:
         fold.apply(entry)
@@ -229,12 +229,12 @@ def fold_entries(entries: Iterable[TapeEntry]) -> FactFold:
 
 
 def is_chain_entry(entry: TapeEntry) -> bool:
-    """Say whether an entry is one that a fold is made of."""
+    """Say whether an entry belongs to the fold's chain."""
     return entry.kind == "event" and entry.name in CHAIN_EVENTS
 
 
 def is_chain_start(entry: TapeEntry) -> bool:
-    """Say whether an entry of a fold says that there is none before it."""
+    """Say whether a chain entry is the first one: it names no entry before it."""
     before = entry.data.get("previous")
     return type(before) is int and before == 0
 

@@ -1,8 +1,7 @@
-"""Facts as Markdown. Pure.
+"""Render facts as Markdown. Pure.
 
-Rule 1: one fact is one line, ``- text``; the least certain stand last.
-Rule 2: what does not fit is left out, first what is least certain after all the time since somebody said
-    it; it stays a fact.
+Rule 1: one fact is one line, ``- text``; uncertain facts come last.
+Rule 2: if not all fit, the lowest-ranked are left out of the text; they stay facts.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ def render_facts(
     most_bytes: int = MAX_RENDERED_BYTES,
     ranks: Mapping[int, float] = MappingProxyType({}),
 ) -> str:
-    """Return facts as Markdown within a number of bytes; see ``chosen``."""
+    """Render facts as Markdown within a byte limit; see ``select_facts``."""
     return markdown_lines(select_facts(facts, most_bytes, ranks))
 
 
 def markdown_lines(facts: Iterable[Fact]) -> str:
-    """Return facts as Markdown, a line each."""
+    """Render facts as Markdown, one line each."""
     return "\n".join(f"- {fact.text}" for fact in facts)
 
 
@@ -36,12 +35,12 @@ def select_facts(
     most_bytes: int = MAX_RENDERED_BYTES,
     ranks: Mapping[int, float] = MappingProxyType({}),
 ) -> list[Fact]:
-    """Return the facts that are rendered within a number of bytes, in the order shown.
+    """Return the facts that fit into a byte limit, in the order of rendering.
 
     Args:
-        facts: That are believed.
-        most_bytes: Room there is.
-        ranks: By number, what time has left of their confidence; by default all of it.
+        facts: Facts that are believed.
+        most_bytes: Size limit in UTF-8 bytes.
+        ranks: Confidence after decay, by fact number; by default the fact's own confidence.
     """
     room = most_bytes
     kept: list[Fact] = []
@@ -58,7 +57,7 @@ def select_facts(
 
 
 def group_by_subject(facts: Iterable[Fact]) -> dict[str, list[Fact]]:
-    """Return facts under what they are about, subjects by name, those without one last."""
+    """Group facts by subject, sorted by name; facts without a subject come last."""
     found: dict[str, list[Fact]] = {}
     for fact in facts:
         found.setdefault(fact.subject.strip().lower(), []).append(fact)

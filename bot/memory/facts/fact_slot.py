@@ -1,7 +1,7 @@
-"""The slot of a fact: what of whom it gives the one current value, such as ``aspirin: dose``. Pure.
+"""Compare slots: the attribute whose one current value a fact gives, as ``aspirin: dose``. Pure.
 
-Rule 1: slots are equal where they name the same things, whatever their case, order and small words.
-Rule 2: what may have several values at a time, such as allergies or languages, is no slot.
+Rule 1: slots are equal if they name the same things, ignoring case, order and small words.
+Rule 2: an attribute that can have several values at once, such as allergies, is not a slot.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SEVERAL = frozenset(
 
 
 def normalize_slot(given: str) -> str:
-    """Return a slot as a fact keeps it; nothing where it is too long, or has more than words."""
+    """Normalize a slot; return an empty string if it is too long or has unusual characters."""
     slot = " ".join(given.split())
     return slot if len(slot) <= LONGEST_SLOT and _PLAIN.fullmatch(slot) else ""
 
 
 @lru_cache(maxsize=4096)
 def slot_words(slot: str) -> frozenset[str]:
-    """Return what a slot names, for comparison; nothing where it is none."""
+    """Return the word stems that a slot names, for comparison; empty if it is not a slot."""
     subject, _, attribute = (
         frozenset(stemmed_words(part)) for part in slot[:LONGEST_SLOT].rpartition(":")
     )
     subject, attribute = subject - _SMALL, attribute - _SMALL
-    # "Mia: age" is one, and so is "daughter Mia: age"; of "son: age" there may be two.
+    # "Mia: age" and "daughter Mia: age" are slots; "son: age" is not, as there may be two sons.
     named = any(word[:1].isupper() for word in slot.rpartition(":")[0].split())
     if not attribute or attribute & _SEVERAL or (subject & _SEVERAL and not named):
         return frozenset()
@@ -53,6 +53,6 @@ def slot_words(slot: str) -> frozenset[str]:
 
 
 def same_slot(one: str, other: str) -> bool:
-    """Say whether two facts give the value of one thing."""
+    """Say whether two slots name the same attribute."""
     named = slot_words(one)
     return bool(named) and named == slot_words(other)

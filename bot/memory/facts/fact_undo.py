@@ -1,4 +1,4 @@
-"""What takes a batch back. Pure."""
+"""Compute the proposals that undo a recorded batch of facts. Pure."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from bot.memory.facts.proposals import PriorState, Proposal
 from bot.tape.entries import TapeEntry
 
 LINKED, TAKEN, PARTED = "linked:", "taken:", "parted:"
-"""How keys of batches begin that bring facts to a joint scope, take them along, and end what was taken."""
+"""Key prefixes of batches that link scopes, copy facts along, and end copied facts on unlinking."""
 
 UNDO_BARRIER_PREFIXES = (LINKED, TAKEN, PARTED)
 
 
 def undone_batch_id(entry: TapeEntry) -> int | None:
-    """Return the id of the batch that an entry takes back; None where it takes none back."""
+    """Return the id of the batch that an entry undoes; None if it undoes none."""
     found = entry.data.get("undoes") if entry.name == FACTS_EVENT else None
     return found if type(found) is int else None
 
 
 def is_undo_barrier(key: object) -> bool:
-    """Say whether a batch is one of a joining or parting: no undo goes behind it, even if it is empty."""
+    """Say whether a batch links or unlinks scopes; undo never goes past it, even if it is empty."""
     return isinstance(key, str) and key.startswith(UNDO_BARRIER_PREFIXES)
 
 
 def changes_something(entry: TapeEntry) -> bool:
-    """Say whether a batch changed what is believed or pending, or cleared what there was."""
+    """Say whether a batch changed an active or pending fact, or cleared memory."""
     if entry.name != FACTS_EVENT:
         return False
     return entry.data.get("clears") is True or any(map(_touched, entry.data.get("ops", ())))
 
 
 def inverse_proposals(entry: TapeEntry) -> tuple[Proposal, ...]:
-    """Return what takes a batch back, last change first."""
+    """Return the proposals that undo a batch, last change first."""
     found: list[Proposal] = []
     for operation in reversed(entry.data.get("ops", [])):
         if not _touched(operation):
@@ -63,7 +63,7 @@ def _touched(operation: object) -> bool:
     if not isinstance(operation, dict) or operation.get("op") == "verify":
         return False
     fact = operation.get("fact")
-    # Of a fact whose words were erased nothing can be taken back.
+    # A fact whose words were erased cannot be restored.
     said = isinstance(fact, dict) and bool(fact.get("text"))
     return operation.get("verdict") in ("approved", "pending") and said
 

@@ -1,7 +1,7 @@
-"""What somebody wants to change about the facts of a scope, and what became of it. Pure.
+"""Proposed changes to the facts of a scope, and the decisions on them. Pure.
 
-Rule 1: a batch has a key; what has been decided under a key is decided once.
-Rule 2: whoever proposes reports no signals of trust: those are computed from the evidence.
+Rule 1: a batch has a key, and each key is decided once.
+Rule 2: proposers do not report trust signals; those are computed from the evidence.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ ProposalOperation = Literal[
 ]
 
 ProposalAuthor = Literal["person", "consolidation", "assistant", "import", "undo", "judge"]
-"""Who proposes: a person by a command or in words that code recognises, a consolidation, the
-assistant by a tool, an import, an undo, or the judge."""
+"""Author of a batch: ``person`` for a command or a recognised phrase, ``assistant`` for a tool
+call, a consolidation, an import, an undo, or the judge."""
 
 ProposalVerdict = Literal["approved", "pending", "logged", "refused", "known"]
-"""``pending`` waits for a person; ``logged`` is on record and not believed; ``known`` was so."""
+"""``pending`` waits for a person, ``logged`` is recorded but not believed, ``known`` is not new."""
 
 
 Ruling = Literal[
     "supported", "not_supported", "contradicted", "other_person", "overstated", "not_stated"
 ]
-"""What a judge says of a claim; ``not_stated``: the words only ask, suppose, joke or quote."""
+"""Verdict of a judge on a claim; ``not_stated``: the words only ask, suppose, joke or quote."""
 
 
 _RULED: dict[Ruling, str] = {
@@ -51,12 +51,12 @@ _RULED: dict[Ruling, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge said of a claim.
+    """Verdict of the judge model on a claim.
 
     Attributes:
-        ruling: In one word.
-        reason: In the judge's own words.
-        model: The model that judged.
+        ruling: The verdict.
+        reason: The judge's explanation.
+        model: Name of the model that judged.
     """
 
     ruling: Ruling
@@ -65,24 +65,24 @@ class Judgement:
 
     @property
     def is_supported(self) -> bool:
-        """Whether the words carry the claim."""
+        """Whether the evidence supports the claim."""
         return self.ruling == "supported"
 
     @property
     def description(self) -> str:
-        """The ruling in plain words, with the reason and who judged."""
+        """The ruling in plain words, with the model and the reason."""
         by = f" ({self.model})" if self.model else ""
         return f"{_RULED[self.ruling]}{by}{f': {self.reason}' if self.reason else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class PriorState:
-    """How a fact stood before an operation, without its words.
+    """State of a fact before an operation, without its words.
 
     Attributes:
-        status: Its status.
-        confidence: How sure it was.
-        evidence: Tape and entry of each piece that it rested on.
+        status: Status of the fact.
+        confidence: Confidence of the fact.
+        evidence: Tape and entry id of each piece of evidence.
     """
 
     status: FactStatus
@@ -92,25 +92,26 @@ class PriorState:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One operation.
+    """One proposed operation on facts.
 
     Attributes:
-        op: ``add``; ``strengthen``, ``supersede``, ``retire``, ``restate`` (what stays true of a fact
-            that goes), ``reopen``, ``weaken`` (take the newest evidence away) a fact; ``accept`` or
-            ``drop`` a pending one; ``verify`` or ``refute`` an unverified one, with the text that takes its place.
-        text: Of ``add``, ``supersede`` and ``restate``.
-        fact: Number of the fact that it is about.
-        fallback_text: What is to be believed in place of the text, which is kept beside it: words of the person's own.
-        unsupported_reason: Why the text itself is not to be believed; empty without ``instead``.
+        op: ``add`` a fact; ``strengthen``, ``supersede``, ``retire``, ``reopen`` one; ``restate``
+            what stays true of a fact that ends; ``weaken`` one by removing evidence; ``accept`` or
+            ``drop`` a pending one; ``verify`` or ``refute`` an unverified one, optionally with the
+            text that replaces it.
+        text: The new text, for ``add``, ``supersede``, ``restate`` and ``refute``.
+        fact: Number of the fact that the operation is about.
+        fallback_text: The person's own words, believed in place of ``text`` if that is unsupported.
+        unsupported_reason: Why ``text`` is not believed; empty without ``fallback_text``.
         subject: What the text is about, in a word or two.
-        slot: Of what the text gives the one current value, as of a fact.
-        evidence: What it rests on; every piece was found on a tape.
-        objection: Says against it what the proposer's own checks found; empty where it holds.
-        review_reason: The words give orders, or are not a person's own: a person must decide.
-        before: How the fact is to stand again; of ``reopen`` and ``weaken``.
-        unverified: Nobody has judged yet whether the evidence carries the text.
-        judgement: What the judge said of it; None where none was asked, or none answered.
-        merged: Nothing new was said: other facts, or texts of the same batch, say what it says.
+        slot: Slot of the text; see ``Fact.slot``.
+        evidence: What the text rests on; every piece was found on a tape.
+        objection: Why the proposer's own checks failed; empty if they passed.
+        review_reason: Why a person must decide, such as text that gives orders; empty otherwise.
+        before: State to restore, for ``reopen`` and ``weaken``.
+        unverified: No judge has checked yet whether the evidence supports the text.
+        judgement: The judge's verdict; None if no judge was asked, or none answered.
+        merged: Other facts, or other texts of the batch, already say the same.
     """
 
     op: ProposalOperation
@@ -131,16 +132,16 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class ProposalBatch:
-    """Operations that are decided together.
+    """Proposals that are decided together.
 
     Attributes:
-        key: Made of what caused it, such as the tape and the entry; the same for a repetition.
-        author: Who proposes.
-        proposals: In order.
-        asker: The platform's id of the person who asked for it; empty where nobody did.
-        undone_entry: Id of the entry whose batch this takes back.
-        clears_all: All is retired: what was said before is not learned again.
-        usage: What the model consumed that proposes it, where that stands nowhere else.
+        key: Key derived from the cause, such as tape and entry; a repetition has the same key.
+        author: Author of the proposals.
+        proposals: The operations, in order.
+        asker: User id on the platform of the person who asked; empty if nobody did.
+        undone_entry: Id of the entry whose batch this one undoes.
+        clears_all: The batch retires all facts; older messages are not learned from again.
+        usage: Token usage of the model that made the proposals, if not recorded elsewhere.
     """
 
     key: str
@@ -154,16 +155,16 @@ class ProposalBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProposalDecision:
-    """What became of a proposal.
+    """Decision on one proposal.
 
     Attributes:
         proposal: The proposal.
-        verdict: The gate's.
-        reason: In plain words.
-        fact: The fact as it is afterwards; None where there is none.
-        ended: The fact that it ended.
-        signals: What the gate went by.
-        previous: The fact as it was; None where it is new.
+        verdict: The verdict.
+        reason: The reason in plain words.
+        fact: The fact as it is afterwards; None if there is none.
+        ended: The fact that the operation ended.
+        signals: The signals that the gate used.
+        previous: The fact as it was before; None if it is new.
     """
 
     proposal: Proposal
@@ -177,13 +178,13 @@ class ProposalDecision:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What became of a batch.
+    """Decisions on a batch.
 
     Attributes:
-        decisions: In the order of the proposals; empty where it had been decided before and is not
-            remembered in detail.
-        entry: Id of the entry that records it, 0 where nothing was recorded.
-        repeated: It had been decided before.
+        decisions: Decisions in the order of the proposals; empty if the batch was decided before
+            and the details are not remembered.
+        entry: Id of the entry that records the batch; 0 if nothing was recorded.
+        repeated: The batch had been decided before.
     """
 
     decisions: tuple[ProposalDecision, ...] = ()

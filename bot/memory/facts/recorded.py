@@ -1,4 +1,4 @@
-"""What a tape says became of a batch. Pure."""
+"""Parse the decisions on a batch back from its ``memory.facts`` entry. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.tape.entries import TapeEntry
 
 
 def parse_outcome(entry: TapeEntry) -> BatchOutcome:
-    """Return the outcome that an entry ``memory.facts`` records."""
+    """Return the outcome that a ``memory.facts`` entry records."""
     operations = entry.data.get("ops")
     told = operations if isinstance(operations, list) else []
     found = tuple(map(_decided, filter(_is_operation, told)))
@@ -24,7 +24,7 @@ def parse_outcome(entry: TapeEntry) -> BatchOutcome:
 
 
 def find_fact_decision(entry: TapeEntry, number: int) -> ProposalDecision | None:
-    """Return the last decision of a batch that made or changed a fact; None where none did."""
+    """Return the last decision in a batch that made, changed or ended a fact; None if none did."""
     found = [
         one
         for one in parse_outcome(entry).decisions

@@ -1,7 +1,7 @@
-"""What a person asks to remember in so many words, as a proposal. Pure.
+"""Propose what a person explicitly asks the bot to remember. Pure.
 
-Rule 1: in a group a line says who speaks: "I" is whoever that is.
-Rule 2: in a group what tells the assistant what to do is the owner's to say; of others it waits.
+Rule 1: in a group the text starts with the speaker's name, so that "I" is unambiguous.
+Rule 2: in a group, instructions to the assistant need an owner; from others they wait for review.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ INSTRUCTION_REFUSED = "it tells the assistant what to do, and an owner did not s
 def propose_remembered_line(
     tape: str, entry: TapeEntry, line: str, quote: str | None = None
 ) -> Proposal:
-    """Return what is proposed where a person asks to remember a line.
+    """Return the proposal for a line that a person asks to remember.
 
     Args:
-        tape: That holds what they said.
-        entry: Their message or command.
-        line: What is to be remembered.
-        quote: The words of the entry that count; by default all.
+        tape: Name of the tape that holds the request.
+        entry: The message or command.
+        line: The text to remember.
+        quote: The words of the entry to cite; by default all.
     """
     evidence = (cite(tape, entry, quote),)
     if entry.meta.get("private") is not False:

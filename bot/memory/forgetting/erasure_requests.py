@@ -1,8 +1,8 @@
-"""Requests to forget, as tapes have them: asked, shown, confirmed, done.
+"""Read and write the tape entries of an erasure: the request, the confirmation shown, the result.
 
-Rule 1: a request is a command or a tool's call; its entry's id is what confirms it.
-Rule 2: what was shown for it stands in an event without words; the newest one of a person counts.
-Rule 3: a request that was carried out is known by the event that says so, for as long as it is near.
+Rule 1: a request is a command or a tool call; a person confirms it by the id of that entry.
+Rule 2: an event without text records what the confirmation listed; only a person's newest request counts.
+Rule 3: an event records that a request was carried out; only the newest entries are searched for it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _LOOKED_AT = 5_000
 
 @dataclass(frozen=True, slots=True)
 class PendingErasure:
-    """A request that a person was shown the consequences of.
+    """A request whose confirmation was shown to the person.
 
     Attributes:
-        request: Its entry.
-        askers: Platform ids of those who asked.
-        facts: Numbers of the facts shown.
-        ended: Those of them that only repeat what goes.
-        messages: How many messages were shown.
-        items: What was shown, piece by piece.
+        request: The entry that made the request.
+        askers: Platform ids of the people who asked.
+        facts: Numbers of the listed facts.
+        ended: Numbers of the listed facts that only repeat erased text.
+        messages: Number of messages that would be erased.
+        items: The listed items.
     """
 
     request: TapeEntry
@@ -60,16 +60,16 @@ class PendingErasure:
 
     @property
     def query(self) -> ErasureQuery:
-        """What it asks for; what is erased of it already is known by the numbers alone."""
+        """The query of the request; if its text is already erased, of the fact numbers alone."""
         told = query_in_entry(self.request)
         words = told if told is not None else ErasureQuery()
         return replace(words, confirmed_facts=self.facts - self.ended, ended_facts=self.ended)
 
     def shown_for(self, picked: Collection[int]) -> PendingErasure:
-        """Return what was shown of some pieces; ``wanted_of`` says what is kept.
+        """Return the request narrowed to the picked items; ``query_for`` also says what is kept.
 
         Raises:
-            MemoryRefused: A number is of no piece.
+            MemoryRefused: No number is picked, or one belongs to no item.
         """
         if not picked or not set(picked) <= set(range(1, len(self.items) + 1)):
             known = f"1 to {len(self.items)}" if self.items else "not known, so ask for it again"
@@ -79,13 +79,17 @@ class PendingErasure:
         return replace(self, facts=self.facts - kept, ended=self.ended - kept, messages=messages)
 
     def query_for(self, picked: Collection[int]) -> ErasureQuery:
-        """Return what is to go where only some pieces are."""
+        """Return the query that erases only the picked items.
+
+        Raises:
+            MemoryRefused: No number is picked, or one belongs to no item.
+        """
         only = self.shown_for(picked)
         return replace(only.query, kept=items_to_keep(self.items, picked))
 
 
 def request_event(survey: ErasurePreview, request: int, askers: Collection[str]) -> TapeEntry:
-    """Return the event that says what was shown of what would be forgotten."""
+    """Build the event that records what the confirmation listed."""
     data = {
         "request": request,
         "askers": sorted(askers),
@@ -98,7 +102,7 @@ def request_event(survey: ErasurePreview, request: int, askers: Collection[str])
 
 
 def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
-    """Return what an entry asks to be forgotten; None where it asks for nothing."""
+    """Return the query in a command or tool call; None if the entry does not ask to forget."""
     if request.name == COMMAND:
         form, _, rest = str(request.data.get("arguments", "")).partition(" ")
         return parse_query(rest) if form.lower() == FORGET_SUBCOMMAND else None
@@ -113,10 +117,11 @@ def query_in_entry(request: TapeEntry) -> ErasureQuery | None:
 
 
 async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -> PendingErasure:
-    """Return the request of an id, with what was shown for it.
+    """Return the request with this id, and what its confirmation listed.
 
     Raises:
-        MemoryRefused: There is none, it is too old, or the same person has asked anew since.
+        MemoryRefused: There is no such request, it is more than a day old, or the same person has made
+            another one since.
     """
     found = await tape.read_entries(request, request) if request else []
     shown, newer = await _shown(tape, request)
@@ -132,7 +137,7 @@ async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -
 
 
 async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureResult | None:
-    """Return what a request of a session had forgotten; None where that is not done, or long ago."""
+    """Return the result of a request; None if it was not carried out, or too many entries ago."""
     looked = 0
     try:
         async with aclosing(memory.home.tape.read_back()) as entries:
@@ -144,13 +149,13 @@ async def find_erasure_result(memory: LongTermMemory, request: int) -> ErasureRe
                 if looked == _LOOKED_AT:
                     break
     except TapeNotFound:
-        # A scope in which nothing was written yet has no tape.
+        # A scope without entries has no tape.
         return None
     return None
 
 
 def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) -> TapeEntry:
-    """Return the event that says that a request was carried out."""
+    """Build the event that records that a request was carried out."""
     data = {
         "facts": list(erased.facts),
         "messages": erased.messages,
@@ -163,7 +168,7 @@ def result_event(memory: LongTermMemory, request: int, erased: ErasureResult) ->
 
 
 async def _shown(tape: TapeService, request: int) -> tuple[TapeEntry | None, set[str]]:
-    """Return what was last shown for a request, and who has been shown something for another since."""
+    """Return a request's newest confirmation, and the people who were shown another one since."""
     newer: set[str] = set()
     looked = 0
     async with aclosing(tape.read_back()) as entries:

@@ -1,8 +1,9 @@
-"""Cuts out of a message the words about what is erased, so that the rest stays as evidence. Pure.
+"""Redact the clauses of a message that repeat an erased fact, and keep the rest as evidence. Pure.
 
-Rule 1: a clause that says what goes is replaced as a whole; one that also says what stays loses single words.
-Rule 2: nothing is cut on a guess: where no word tells the two apart, nothing is.
-Rule 3: cutting what was cut already changes nothing.
+Rule 1: a clause about an erased fact is replaced whole; one that is also about a kept fact loses single
+    words.
+Rule 2: nothing is redacted on a guess: if no word separates the two, the text stays as it is.
+Rule 3: redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from bot.memory.forgetting.text_matcher import TextMatcher
 from bot.memory.forgetting.tombstones import ERASED_TEXT
 
 _AND = r"(?:and|but|or|while|und|aber|oder|et|mais|ou|y|pero|e|ma|mas|oraz|ale|и|но)\s+"
-# A run of white space is matched from its beginning only, so that no text takes long.
+# The lookbehind lets a run of white space match only at its start, which keeps the search linear.
 _BETWEEN = re.compile(rf"([.!?…;:\n]+\s*|,\s+(?:{_AND})?|[。！？；，、]|(?<!\s)\s+{_AND})")
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRedactor:
-    """Knows which words of a message go, and which stay.
+    """Replace the words of a message that are about erased facts.
 
     Attributes:
-        erased_texts: Texts of the facts that go.
-        kept_texts: Texts of the facts that stay and rest on the same messages.
-        requested_words: Words and phrases that were asked for.
+        erased_texts: Texts of the erased facts.
+        kept_texts: Texts of the facts that stay and cite the same messages.
+        requested_words: Words and phrases of the query.
     """
 
     erased_texts: tuple[str, ...]
@@ -37,7 +38,7 @@ class MessageRedactor:
     _staying: TextMatcher = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Take in what tells the two apart."""
+        """Build the matchers of words that occur on one side only."""
         object.__setattr__(
             self, "_going", _told(self.erased_texts, self.kept_texts, self.requested_words)
         )
@@ -47,25 +48,25 @@ class MessageRedactor:
         )
 
     def redact(self, text: str) -> str | None:
-        """Return what is left of a text; None where no words of its own are."""
+        """Return the redacted text; None if no word remains."""
         pieces = self._pieces(text)
         told = "".join(pieces)
         return told if any(map(str.isalnum, told.replace(ERASED_TEXT, ""))) else None
 
     def redact_quote(self, text: str) -> str:
-        """Return the longest part of a quotation that is left, as it stands in what is left of its message."""
+        """Return the longest unredacted run of a quotation, which still occurs in its redacted message."""
         runs: list[list[str]] = [[]]
         for place, piece in enumerate(self._pieces(text)):
             if ERASED_TEXT in piece:
                 runs.append([])
-            # What stands between two clauses belongs to a run that goes on behind it.
+            # A separator belongs to a run only if the run continues behind it.
             elif place % 2 == 0 or runs[-1]:
                 runs[-1].append(piece)
         told = ["".join(run[: len(run) - (len(run) % 2 == 0)]).strip() for run in runs]
         return max(told, key=len)
 
     def _pieces(self, text: str) -> list[str]:
-        """Return clauses and what stands between them in turn, those that go as a mark, once in a row."""
+        """Return clauses and separators in turn; one mark replaces consecutive redacted clauses."""
         found = [
             self._clause(piece) if place % 2 == 0 else piece
             for place, piece in enumerate(_BETWEEN.split(text))

@@ -1,9 +1,9 @@
-"""Erased facts and other records in the chain of their scope's tape. Pure.
+"""Remove erased text from the fact and memory bus records on a scope's tape. Pure.
 
 Rule 1: an erased fact keeps its number, its dates and the ids of its evidence, and ends.
-Rule 2: a fact that stays keeps its text; what it quotes of an erased message goes.
-Rule 3: folded, the records give the other facts as before.
-Rule 4: what each record loses is told by that record alone; so an entry and the whole states after it agree.
+Rule 2: a fact that stays keeps its text, but loses its quotes of erased messages.
+Rule 3: folding the scrubbed records gives the other facts unchanged.
+Rule 4: each record is scrubbed by its own content alone; so an entry agrees with the snapshots after it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _NO_WORDS = TextMatcher()
 
 @dataclass(frozen=True, slots=True)
 class RecordScrubber:
-    """Scrubs the entries of one scope's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``.
+    """Scrub the entries of one scope's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``.
 
     Attributes:
-        scrubber: Knows the words.
-        facts: Numbers of facts that are erased.
-        entries: Tapes and ids of entries that are erased.
-        bus: Scrubs what the compartments hold; by default it knows the same.
-        cuts: Tapes and ids of entries that lose only some of their words.
-        cutter: Cuts these out of what quotes them.
+        scrubber: Finds and replaces the erased text.
+        facts: Numbers of erased facts.
+        entries: Tapes and ids of erased entries.
+        bus: Scrubber of the compartments; by default built from the three fields above.
+        cuts: Tapes and ids of entries that lose only some words.
+        cutter: Redacts quotations of these entries.
     """
 
     scrubber: Scrubber
@@ -46,12 +46,12 @@ class RecordScrubber:
     _bus: BusScrubber = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make what scrubs the compartments."""
+        """Build the default scrubber of the compartments."""
         bus = self.bus or BusScrubber(self.scrubber, self.facts, self.entries)
         object.__setattr__(self, "_bus", bus)
 
     def scrub_entry(self, entry: TapeEntry) -> TapeEntry:
-        """Return a record without what is erased."""
+        """Return an entry without erased text; the entry itself if nothing changes."""
         data, meta = dict(entry.data), dict(entry.meta)
         if entry.name == BUS_EVENT:
             data = self._bus.scrub_change(data)
@@ -130,7 +130,7 @@ class RecordScrubber:
 
 
 def _says_nothing(data: dict[str, Any]) -> bool:
-    """Say whether a change is of shared values alone, and all of these are erased."""
+    """Return whether a change holds only shared values, all of them erased."""
     values = data.get("references")
     if not isinstance(values, list) or not values:
         return False

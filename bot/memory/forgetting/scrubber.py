@@ -1,9 +1,9 @@
-"""Takes what repeats erased words out of an entry, and leaves the rest of it. Pure.
+"""Remove from an entry the text that repeats erased words. Pure.
 
-Rule 1: what a line or a sentence repeats costs that line or sentence; others stay to the letter.
+Rule 1: a line or sentence with erased words is replaced whole; all others stay to the letter.
 Rule 2: structure stays: keys, numbers, ids, pointers; so every fold works as before.
-Rule 3: a person's own message is not touched; what it quotes of somebody's is.
-Rule 4: lines of the memory zone go without a trace, for the zone is what is believed now.
+Rule 3: a person's own message stays; only its quotation of others and other metadata are scrubbed.
+Rule 4: lines of the memory zone are removed without a mark, since the zone shows present memory.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _KNOWN = frozenset(
         "task.run",
     }
 )
-"""Events whose links are under known names; of all others every text is looked at."""
+"""Events whose ids and links have known keys; in all other events every text is scrubbed."""
 
 _LINKS = frozenset(
     {"turn", "inbound", "joined", "reply_to", "builder", "bounds", "prefix", "status", "model"}
@@ -85,12 +85,12 @@ _ZONE = frozenset({LONG_TERM_EVENT, DAILY_EVENT, SHARED_EVENT, REFERENCE_EVENT})
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Knows what is erased, and what stays.
+    """Replace erased text in entries and JSON values.
 
     Attributes:
-        matcher: What nothing that stays says.
-        query: The words asked for: an entry that holds all of them loses each.
-        kept: Texts of facts that stay; lines that are these are left.
+        matcher: Matches text that repeats what is erased.
+        query: The words of the request; an entry that holds all of them loses each.
+        kept: Texts of facts that stay; a line equal to one of them is left as it is.
     """
 
     matcher: TextMatcher
@@ -100,7 +100,7 @@ class Scrubber:
     _asked: TextMatcher = field(init=False, default_factory=TextMatcher)
 
     def __post_init__(self) -> None:
-        """Fold what is compared."""
+        """Normalize the kept texts, and join the matcher with the words of the query."""
         object.__setattr__(
             self, "_kept", frozenset(pad_words(normalize_for_match(one)) for one in self.kept)
         )
@@ -112,11 +112,11 @@ class Scrubber:
 
     @property
     def is_noop(self) -> bool:
-        """True where it finds nothing in any entry."""
+        """Whether no entry can match."""
         return self.matcher.empty and not self.query.searches_words
 
     def scrub_entry(self, entry: TapeEntry) -> TapeEntry:
-        """Return an entry without what repeats erased words; itself where it repeats none."""
+        """Return an entry without erased text; the entry itself if nothing changes."""
         if self.is_noop:
             return entry
         wording = self.scrub_texts(entry_texts(entry))
@@ -127,19 +127,19 @@ class Scrubber:
         return entry if changed == entry else changed
 
     def scrub_texts(self, texts: Collection[str]) -> TextMatcher | None:
-        """Return what must go from texts that belong together; None where nothing does."""
+        """Return the matcher to apply to texts that belong together; None if none of them matches."""
         if self.query.matches(texts):
             return self._asked
         return self.matcher if any(map(self.matcher.matches, texts)) else None
 
     def scrub_value(self, value: Any, wording: TextMatcher) -> Any:
-        """Return any JSON without what repeats erased words."""
+        """Return a JSON value without the text that ``wording`` matches."""
         return _Scrub(wording, self._kept).value(value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scrub:
-    """Scrubs one entry."""
+    """Scrub the parts of one entry with one matcher."""
 
     wording: TextMatcher
     kept: frozenset[str]
@@ -182,7 +182,7 @@ class _Scrub:
         return {**call, "arguments": self.arguments(call.get("arguments"))}
 
     def arguments(self, text: Any) -> Any:
-        """Return a call's arguments as valid JSON still."""
+        """Return a call's scrubbed arguments, which remain valid JSON."""
         if not isinstance(text, str) or not self.wording.matches(text):
             return text
         try:
@@ -215,7 +215,7 @@ class _Scrub:
     def event(self, entry: TapeEntry) -> dict[str, Any]:
         data = entry.data
         if entry.name == HEADER_EVENT:
-            # A header may lose its title, and nothing else.
+            # Of a header, only the title may change.
             fresh = {key: value for key, value in data.items() if key != "title"}
             if "title" in data:
                 fresh["title"] = self.value(data["title"])
@@ -242,7 +242,7 @@ class _Scrub:
         return left or (ERASED_TEXT if name == DAILY_EVENT else "")
 
     def _numbers(self, data: dict[str, Any]) -> Any:
-        """Return the numbers and days of the facts whose lines stay."""
+        """Return the ``facts`` records of the lines that stay."""
         content, facts = data.get("content"), data["facts"]
         lines = content.splitlines() if isinstance(content, str) else []
         if not isinstance(facts, list) or len(facts) != len(lines):
@@ -262,7 +262,7 @@ class _Scrub:
         return value
 
     def data(self, data: dict[str, Any], links: frozenset[str] | None) -> dict[str, Any]:
-        """Return data whose links are under these keys; with None, keys may be words, too."""
+        """Return scrubbed data except under the keys in ``links``; with None, scrub keys, too."""
         if links is None:
             found: dict[str, Any] = replace(self, keys=True).value(data)
             return found
@@ -273,7 +273,7 @@ class _Scrub:
             return text
         lines = text.split("\n")
         told = "\n".join(self.line(line) if self.goes(line) else line for line in lines)
-        # What stands across lines, or within escapes that span them, is found in none of them.
+        # A match that spans several lines, or escapes across them, is found in no single line.
         return ERASED_TEXT if self.wording.matches(self.unkept(told)) else told
 
     def line(self, line: str) -> str:
@@ -292,7 +292,7 @@ class _Scrub:
 
 
 def entry_texts(entry: TapeEntry) -> list[str]:
-    """Return all texts of an entry that may be words of somebody."""
+    """Return all texts of an entry, keys included, except metadata that is never erased."""
     found: list[str] = []
     if entry.kind in ("anchor", "event"):
         if entry.kind == "anchor":

@@ -1,4 +1,7 @@
-"""Keeps a session from being opened while its tape is erased: it would go on with what it had read."""
+"""Lock sessions so that none reads a tape into memory while that tape is erased.
+
+A session opened during an erasure would keep the erased text in its state.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ import anyio
 
 
 class SessionLocks:
-    """One door for each tape; erasures come one after the other.
+    """Read and erase locks by tape; erasures run one at a time.
 
     Attributes:
-        erasure_lock: Held by whoever erases.
+        erasure_lock: Lock that an erasure must hold.
     """
 
     def __init__(self) -> None:
@@ -24,7 +27,7 @@ class SessionLocks:
 
     @asynccontextmanager
     async def read_lock(self, tape: str) -> AsyncGenerator[None, None]:
-        """Read a tape into a state that lasts; waits while the tape is erased."""
+        """Hold while a tape is read into lasting state; wait while the tape is erased."""
         while tape in self._closed:
             await self._changed.wait()
         self._opening[tape] += 1
@@ -36,9 +39,9 @@ class SessionLocks:
 
     @asynccontextmanager
     async def erase_lock(self, tapes: Collection[str]) -> AsyncGenerator[None, None]:
-        """Let nobody begin to read these tapes into a state; whoever is at it is waited for.
+        """Block new readers of these tapes, and wait for the present ones.
 
-        Only for who holds ``turn``.
+        The caller must hold ``erasure_lock``.
         """
         self._closed = frozenset(tapes)
         try:

@@ -1,9 +1,9 @@
-"""Whether a text holds what is forgotten. Pure.
+"""Match text that repeats erased words, pairs of characters or passages. Pure.
 
-Rule 1: case, width and signs that nobody sees make no difference; nor do JSON's escapes.
-Rule 2: a word counts whole; one of five letters and more also within a longer one, so that no ending
+Rule 1: case, width, invisible characters and JSON escapes make no difference.
+Rule 2: a word matches whole; one of five or more letters also inside a longer word, so that no ending
     hides it. Scripts without spaces are compared by pairs of characters.
-Rule 3: what surviving words of people say, too, says nothing of what is forgotten.
+Rule 3: words that also occur in people's texts that stay do not count as repetitions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUN = re.compile(rf"[{_UNSPACED}]+")
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 MAX_ESCAPE_DEPTH = 3
-"""How often a text may have been escaped: a tool's arguments are JSON within JSON."""
+"""Levels of JSON escaping that are decoded: a tool's arguments are JSON within JSON."""
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SHORTEST = 3
@@ -35,7 +35,7 @@ _SHORTEST_WITHIN = 5
 _SHORTEST_PASSAGE = 8
 _FEW = 50
 
-# Without these a sentence of a person would take half of what the assistant ever wrote.
+# If these counted, one erased sentence would match half of all that the assistant wrote.
 _COMMON = frozenset(
     "about after again all also and any are because been before being between both but can cannot "
     "could did does doing done down each even every few first for from get gets give go goes going "
@@ -72,7 +72,7 @@ _COMMON_PAIRS = frozenset(
 
 
 def normalize_for_match(text: str) -> str:
-    """Return a text without what makes no difference."""
+    """Return a text in lower case and NFKC form, without invisible characters."""
     if text.isascii():
         return text.lower()
     plain = normalize_unicode("NFKC", normalize_unicode("NFKC", text).casefold())
@@ -80,12 +80,12 @@ def normalize_for_match(text: str) -> str:
 
 
 def match_tokens(text: str) -> list[str]:
-    """Return the words of a folded text, a run of a script without spaces as one."""
+    """Return the words of a normalized text; a run of a script without spaces is one token."""
     return _TOKEN.findall(text)
 
 
 def unescaped_variants(text: str) -> Iterator[str]:
-    """Yield a text folded: as it stands, and with JSON's escapes read."""
+    """Yield a text normalized, first as it is and then with each level of JSON escapes decoded."""
     for _ in range(MAX_ESCAPE_DEPTH + 1):
         yield normalize_for_match(text)
         if "\\" not in text:
@@ -94,18 +94,18 @@ def unescaped_variants(text: str) -> Iterator[str]:
 
 
 def is_unspaced(token: str) -> bool:
-    """Say whether a token is a run of a script without spaces."""
+    """Return whether a token is a run of a script without spaces."""
     return _RUN.match(token) is not None
 
 
 @dataclass(slots=True)
 class TextMatcher:
-    """Words, pairs of characters and passages by which a repetition is known.
+    """Words, pairs of characters and passages that identify a repetition.
 
     Attributes:
-        words: Folded.
-        pairs: Of scripts without spaces.
-        passages: Whole facts and quotes, as ``joined`` gives them.
+        words: Normalized words.
+        pairs: Pairs of characters of scripts without spaces.
+        passages: Whole facts and quotes, as returned by ``pad_words``.
     """
 
     words: set[str] = field(default_factory=set)
@@ -114,21 +114,21 @@ class TextMatcher:
     _within: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Make the table by which words are found within longer ones."""
+        """Build the index that finds words inside longer ones."""
         for word in self.words:
             self._note(word)
 
     @property
     def empty(self) -> bool:
-        """True where it finds nothing."""
+        """Whether nothing can match."""
         return not (self.words or self.pairs or self.passages)
 
     def add_text(self, text: str, *, passage: bool = False) -> None:
-        """Take in what a text says that may tell it from others.
+        """Add the distinctive words and pairs of an erased text.
 
         Args:
-            text: Of what is forgotten.
-            passage: It counts as a whole, too.
+            text: The erased text.
+            passage: Also match the text as a whole, unless it is very short.
         """
         plain = normalize_for_match(text)
         for token in match_tokens(plain):
@@ -142,7 +142,7 @@ class TextMatcher:
             self.passages.add(whole)
 
     def remove_text(self, text: str) -> None:
-        """Leave out what a text that stays says, too."""
+        """Remove the words, pairs and passages that occur in a text that stays."""
         plain = normalize_for_match(text)
         for token in match_tokens(plain):
             if is_unspaced(token):
@@ -156,15 +156,15 @@ class TextMatcher:
             self.passages = {one for one in self.passages if one not in whole}
 
     def matches(self, text: str) -> bool:
-        """Say whether a text repeats any of it."""
+        """Return whether a text repeats any word, pair or passage."""
         return not self.empty and any(self._in(plain) for plain in unescaped_variants(text))
 
     def all_texts(self) -> list[str]:
-        """Return all of it."""
+        """Return all words, pairs and passages, sorted."""
         return sorted((*self.words, *self.pairs, *self.passages))
 
     def copy(self) -> TextMatcher:
-        """Return another that can change by itself."""
+        """Return an independent copy."""
         return TextMatcher(set(self.words), set(self.pairs), set(self.passages))
 
     def _in(self, plain: str) -> bool:
@@ -178,7 +178,7 @@ class TextMatcher:
     def _says_word(self, plain: str) -> bool:
         few = not self.pairs and len(self.words) <= _FEW
         if few and not any(word in plain for word in self.words):
-            # Nearly all texts end here.
+            # A cheap test rules out nearly all texts.
             return False
         for token in match_tokens(plain):
             if is_unspaced(token):
@@ -204,12 +204,12 @@ class TextMatcher:
 
 
 def pad_words(plain: str) -> str:
-    """Return the words of a folded text with one space around each."""
+    """Return the words of a normalized text joined by single spaces, with one at either end."""
     return f" {' '.join(match_tokens(plain))} "
 
 
 def distinctive_words(words: Iterable[str]) -> list[str]:
-    """Return the words that are not common ones; all where they all are."""
+    """Return the words that are not common; all of them if all are common."""
     found = list(dict.fromkeys(words))
     return [one for one in found if one not in _COMMON and stemmed_words(one)] or found
 
@@ -217,7 +217,7 @@ def distinctive_words(words: Iterable[str]) -> list[str]:
 def _tells(token: str) -> bool:
     if len(token) < _SHORTEST or token in _COMMON or not stemmed_words(token):
         return False
-    # A year would be found in every date.
+    # A year would match every date in it.
     return _YEAR.fullmatch(token) is None
 
 
@@ -226,7 +226,7 @@ def _pairs(run: str) -> list[str]:
 
 
 def unescape_json(text: str) -> str:
-    """Return a text with JSON's escapes read, white space of any kind as a space."""
+    """Return a text with one level of JSON escapes decoded, escaped white space as a space."""
 
     def plain(found: re.Match[str]) -> str:
         code, sign = found.groups()
@@ -234,6 +234,6 @@ def unescape_json(text: str) -> str:
             return chr(int(code, 16))
         return " " if sign in "nrtbf" else str(sign)
 
-    # What lies beyond the basic plane is escaped in two halves.
+    # JSON escapes characters beyond the basic plane as surrogate pairs.
     halves = _ESCAPE.sub(plain, text).encode("utf-16", "surrogatepass")
     return halves.decode("utf-16", "replace")

@@ -1,7 +1,7 @@
-"""What stands in the place of an entry that is erased: its id, its kind and its links. Pure.
+"""Build the tombstone that replaces an erased entry and keeps its id, kind and links. Pure.
 
-Rule 1: what folds and links go by stays: ids, times, who spoke, which turn, and numbers.
-Rule 2: no word of anybody stays, but for the name of who spoke.
+Rule 1: everything that folds and links need stays: ids, times, sender, turn, and numbers.
+Rule 2: no text of anybody stays, except the sender's name.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from bot.memory.turn_fold import COMMAND
 from bot.tape.entries import TapeEntry
 
 ERASED_TEXT = "[erased]"
-"""Stands in the place of a line or a sentence."""
+"""Replaces an erased line, sentence or word."""
 
 ERASED_MESSAGE_TEXT = "[erased at the user's request]"
-"""What a model is shown of a message that is erased: some take none that is empty."""
+"""Shown to a model for an erased message: some providers reject empty messages."""
 
 ERASED_META_KEY = "erased"
-"""In the meta of an entry whose words are gone."""
+"""Key in ``meta`` that marks an erased entry."""
 
 _KEPT = frozenset(
     {
@@ -39,18 +39,18 @@ _KEPT = frozenset(
     }
 )
 _TEXTS = frozenset({"text", "arguments", "instructions", "error"})
-"""In the data of replies, commands, sub-tasks and steps."""
+"""Keys with text in the data of replies, commands, sub-tasks and steps."""
 
 _DROPPED = frozenset({"extra", "buttons"})
 
 
 def is_erased(entry: TapeEntry) -> bool:
-    """Say whether an entry's words are gone."""
+    """Return whether an entry is erased."""
     return entry.meta.get(ERASED_META_KEY) is True
 
 
 def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return of an entry's meta what stays: links, and what is no text."""
+    """Return the part of ``meta`` that stays: links, and booleans and numbers."""
     return {
         key: value
         for key, value in meta.items()
@@ -59,7 +59,7 @@ def kept_meta(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def tombstone(entry: TapeEntry) -> TapeEntry:
-    """Return what stands in the place of something said, called, answered or commanded."""
+    """Return the tombstone of a message, tool call, tool result, reply or command."""
     payload = dict(entry.payload)
     if entry.kind == "tool_call":
         payload["content"] = ""
@@ -68,7 +68,7 @@ def tombstone(entry: TapeEntry) -> TapeEntry:
             for call in entry.calls
         ]
     elif entry.kind == "event":
-        # Whatever somebody writes behind a slash is heard as the name of a command.
+        # Any word behind a slash becomes a command's name, so the name may be a person's text.
         texts = _TEXTS | {"name"} if entry.name == COMMAND else _TEXTS
         payload["data"] = {
             key: ERASED_TEXT if key in texts else value

@@ -1,1 +1,1 @@
-"""What stands between a claim and long-term memory."""
+"""Checks between a proposed claim and long-term memory: evidence, conflicts, secrets, orders."""

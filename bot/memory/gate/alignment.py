@@ -1,15 +1,15 @@
-"""Does a text serve what matters: the north stars and the priorities? Pure.
+"""Score how well a text serves the north stars and priorities. Pure.
 
-Rule 1: a text serves a goal as far as it names it. Of a goal's telling words, four at most are asked for:
-    ``min(1, words named / min(words of the goal, 4))``, so that half of it, which the gate wants by
-    default, is one word of a goal of one or two, and two words of a longer one.
-Rule 2: of several goals, the one that it serves best counts; where there are none, or none that says
-    anything, everything serves.
-Rule 3: words are compared by their stems, whatever their endings and accents, and of the words that the
-    gate's tables know in several languages by what they mean. Small words ("the", "my") do not count; where
-    no spaces stand between words, pairs of neighbouring signs count as words.
-Rule 4: it looks at words, not at sense: "less family time" names ``family``, and "savings" does not name
-    ``money``. So goals are best put into the words in which one speaks of them.
+Rule 1: the score for a goal is the share of its content words in the text, with at most four
+    required: ``min(1, words named / min(words of the goal, 4))``. The gate's default of 0.5 is one
+    word of a goal of one or two, and two words of a longer one.
+Rule 2: of several goals the best score counts; without goals, or if none has content words, it is
+    1.
+Rule 3: words are compared by stem, ignoring endings and accents, and by meaning if the lexicon
+    knows them in several languages. Small words ("the", "my") do not count; in scripts without
+    spaces, pairs of neighbouring characters count as words.
+Rule 4: only words are compared, not meaning: "less family time" names ``family``, and "savings"
+    does not name ``money``. Goals work best in the words that people use in conversation.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NORTH_STARS_KEY = "north_stars"
 PRIORITIES_KEY = "priorities"
 
 GOAL_KEYS = (NORTH_STARS_KEY, PRIORITIES_KEY)
-"""Keys of shared reference that hold goals, each a list of texts."""
+"""Keys in shared reference that hold goals, each a list of texts."""
 
 _MOST = 4
-"""Words of a goal that are asked for."""
+"""Content words of a goal that a text must name for the full score."""
 
 
 def alignment_score(text: str, goals: Sequence[str]) -> float:
-    """Return how far a text serves the goal that it serves best, 0 to 1; 1 where there are no goals."""
+    """Return the text's score for the goal it serves best, 0 to 1; 1 if there are no goals."""
     wanted = [found for goal in goals if (found := _telling(goal))]
     if not wanted:
         return 1.0
@@ -42,7 +42,7 @@ def alignment_score(text: str, goals: Sequence[str]) -> float:
 
 
 def collect_goals(*compartments: Compartments) -> list[str]:
-    """Return the north stars, and then the priorities, of all these scopes, each once."""
+    """Return the north stars, then the priorities, of all given scopes, without duplicates."""
     found = [
         text
         for key in GOAL_KEYS
@@ -55,5 +55,5 @@ def collect_goals(*compartments: Compartments) -> list[str]:
 
 
 def _telling(goal: str) -> list[str]:
-    """Return the words of a goal that say something, each once; none where it has only small ones."""
+    """Return a goal's content words without duplicates; empty if it has only small words."""
     return list(dict.fromkeys(content_terms(fold_text(goal)) or stemmed_words(goal)))

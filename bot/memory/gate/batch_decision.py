@@ -1,12 +1,14 @@
-"""Decides on a batch of proposals for one scope, fact by fact. Pure.
+"""Decide on a batch of proposals for one scope, fact by fact. Pure.
 
-Rule 1: signals are computed here from provenance: the weakest evidence, what is believed, the scope.
-Rule 2: a newer statement of the same source ends the older one; another source's waits for a person.
-Rule 3: what a person took away does not come back from words that are older than that.
-Rule 4: a batch that would end much at once is refused as a whole, unless a person asked for it.
-Rule 5: a fact is not ended beside a new one on the same matter that is not believed: a change that a model
-    makes in two steps holds whole or not at all.
-Rule 6: words that give orders, and are not the person's own, wait for a person whatever they rest on.
+Rule 1: signals are computed from provenance: the weakest evidence, current facts, and the scope.
+Rule 2: a newer statement by the same source replaces the older one; another source's waits for a
+    person.
+Rule 3: what a person removed does not come back from older words.
+Rule 4: a model's batch that would end too many facts at once is refused as a whole.
+Rule 5: a model cannot end a fact if its new version of that fact is not believed: both steps apply,
+    or none.
+Rule 6: text that gives orders and is not the person's own waits for a person, whatever its
+    evidence.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from bot.memory.memory_validation import is_placeholder
 from bot.memory.stemming import stemmed_words
 
 MOST_FACTS = 2_000
-"""Facts that one scope believes at a time."""
+"""Active facts that one scope may hold."""
 
 _MODELS = ("consolidation", "assistant")
 _NO_HEIR = "what was to take its place is not believed"
@@ -56,15 +58,15 @@ _ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
 
 
 class BatchDecider:
-    """Decides on one batch; sees what each proposal did to those behind it.
+    """Decide on one batch; each decision sees the effects of those before it.
 
     Args:
-        fold: The scope's facts.
-        batch: What is proposed.
+        fold: The scope's current state.
+        batch: The proposals.
         now: The current time.
         entry: Id of the entry that will record it.
-        radius: What is at stake in this scope.
-        gate: Decides on each.
+        radius: Blast radius of a wrong fact in this scope.
+        gate: The write gate; by default one with default thresholds.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class BatchDecider:
         """Return the decisions.
 
         Raises:
-            MemoryRefused: It would end too much at once.
+            MemoryRefused: The batch would end too many facts at once.
         """
         decided: list[ProposalDecision] = []
         for one in self._batch.proposals:
@@ -113,7 +115,7 @@ class BatchDecider:
         return BatchOutcome(tuple(decided), self._entry)
 
     def _anew(self, kept: Collection[int]) -> BatchDecider:
-        """Begin again, with word against the end of some facts."""
+        """Return a new decider for the batch that objects to ending the given facts."""
         proposals = tuple(
             replace(one, objection=_NO_HEIR) if one.op == "retire" and one.fact in kept else one
             for one in self._batch.proposals
@@ -149,7 +151,7 @@ class BatchDecider:
             return self._changed(proposal, replace(target, status="dropped"), "dropped by a person")
         return self._accepted(proposal, target)
 
-    # What is new.
+    # New facts.
 
     def _added(self, proposal: Proposal) -> ProposalDecision:
         text = " ".join((proposal.fallback_text or proposal.text).split()).lstrip("-*•#> ")
@@ -198,7 +200,7 @@ class BatchDecider:
         return None
 
     def _full(self, rival: Fact | None) -> bool:
-        """Say whether there is no room for another fact; what takes a fact's place needs none."""
+        """Say whether the scope has no room for another fact; a replacement needs none."""
         believed = sum(one.status == "active" for one in self._facts.values())
         return rival is None and believed >= MOST_FACTS
 
@@ -242,7 +244,7 @@ class BatchDecider:
         self, proposal: Proposal, text: str, verdict: ProposalVerdict, rival: Fact | None
     ) -> Fact:
         number, self._next = self._next, self._next + 1
-        # What takes a fact's place is of its slot, unless it only repeats what was said.
+        # A replacement keeps the slot, unless it falls back to the person's own words.
         inherits = proposal.op == "supersede" and not proposal.fallback_text
         slot = normalize_slot(proposal.slot) or (
             rival.slot if rival is not None and inherits else ""
@@ -268,7 +270,7 @@ class BatchDecider:
         )
 
     def _others(self, made: ProposalDecision) -> list[ProposalDecision]:
-        """End what else cannot hold beside a new fact, if the same source said it."""
+        """End further facts that a new one contradicts; reopen those that a refuted one ended."""
         fact, proposal = made.fact, made.proposal
         if proposal.op == "refute" and made.verdict == "approved" and fact is not None:
             return self._reopened(made.ended or fact)
@@ -290,7 +292,7 @@ class BatchDecider:
                 )
         return found
 
-    # What is there already.
+    # Existing facts.
 
     def _strengthened(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         if proposal.objection:
@@ -314,7 +316,7 @@ class BatchDecider:
                 proposal, "known", f"fact {target.id} has ended already", target
             )
         if target.id in self._said_again:
-            # A text that puts it in other words drops its line and brings it back as another.
+            # A model that rewords a text drops a line and adds it again with other words.
             return ProposalDecision(
                 proposal, "known", f"fact {target.id} holds: it was said again", target
             )
@@ -328,12 +330,12 @@ class BatchDecider:
         ) and not self._standing.is_same_speaker(proposal, target):
             return ProposalDecision(proposal, "refused", "somebody else said it", target)
         self._ended += not proposal.merged
-        # What other facts say from now on has not ended: they take its place.
+        # Facts that others now express have not ended; they are superseded.
         closed = self._close(target, status="superseded" if proposal.merged else "retired")
         return self._changed(proposal, closed, "ended", was=target)
 
     def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        """Put a fact back to how it stood before what is undone."""
+        """Restore a fact to its state before the operation that is undone."""
         before = proposal.before
         gone = {(one.tape, one.entry) for one in proposal.evidence}
         left = tuple(
@@ -351,7 +353,7 @@ class BatchDecider:
         return self._changed(proposal, fact, "it is as it was before")
 
     def _judged(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        """Take a judge's word on a fact in."""
+        """Apply a judge's verdict to a fact."""
         if target.status != "active" or not target.unverified:
             return ProposalDecision(
                 proposal, "known", f"fact {target.id} waits for no judge", target
@@ -372,14 +374,14 @@ class BatchDecider:
         return self._changed(proposal, fact, why, closed=closed)
 
     def _reopened(self, refuted: Fact) -> list[ProposalDecision]:
-        """Believe again what a refuted fact had ended."""
+        """Reopen the facts that a refuted fact had ended."""
         return [
             self._taken_back(Proposal("reopen", fact=one.id), one)
             for one in self._ended_by(refuted)
         ]
 
     def _ended_by(self, refuted: Fact) -> list[Fact]:
-        """Return what a refuted fact had taken the place of: all that it was made from, unless that has another heir."""
+        """Return the facts that a refuted one replaced and no other fact replaced since."""
         heirs = {
             one.supersedes
             for one in self._facts.values()
@@ -394,7 +396,7 @@ class BatchDecider:
             )
             if refuted.supersedes == one.id or ended or one.is_merged_into(refuted):
                 found.append(one)
-        # Of several that took each other's place in one batch the last alone.
+        # If several replaced each other in one batch, only the last one counts.
         before = {one.supersedes for one in found}
         return [one for one in found if one.id not in before]
 
@@ -424,7 +426,7 @@ class BatchDecider:
         return self._changed(proposal, fact, f"what stays of fact {target.id}")
 
     def _says_no_more(self, text: str, fact: Fact) -> bool:
-        """Say whether a text has words of a fact only, and denies what it denies."""
+        """Say whether a text uses only words of a fact and negates the same things."""
         denials = [[one.negated for one in parse_clauses(said)] for said in (text, fact.text)]
         return set(stemmed_words(text)) <= set(stemmed_words(fact.text)) and any(denials[0]) == any(
             denials[1]
@@ -448,7 +450,7 @@ class BatchDecider:
             fact = replace(fact, supersedes=rival.id)
         return self._changed(proposal, fact, "accepted by a person", closed=closed)
 
-    # Books.
+    # Recording changes.
 
     def _close(self, fact: Fact, status: str = "superseded") -> Fact:
         closed = replace(
@@ -486,9 +488,9 @@ def _with_judgement(decided: ProposalDecision) -> ProposalDecision:
 
 
 def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
-    """Return the facts that were ended beside a new one on the same matter that is not believed.
+    """Return the facts that were ended although their replacement in the batch is not believed.
 
-    A model changes a fact by ending it and adding another: that is one change, and holds whole or not at all.
+    A model changes a fact by ending it and adding another. Both steps apply, or none.
     """
     lacking = [
         one.proposal
@@ -511,13 +513,13 @@ def _is_believed(decided: ProposalDecision) -> bool:
 
 
 def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:
-    """Say whether a new fact and the end of another rest on the same words, or share some."""
+    """Say whether a new fact and the end of another share evidence or words."""
     said = {(one.tape, one.entry) for one in ending.evidence}
     same = any((one.tape, one.entry) in said for one in new.evidence)
     return same or word_overlap(new.text, fact.text) > 0
 
 
 def _subject(given: str, text: str) -> str:
-    """Return what a fact is about: as it was said, else by its words; empty where nothing tells."""
+    """Return a fact's subject: the one given, else the topic of its text; empty if unknown."""
     subject = " ".join(given.split())[:LONGEST_SUBJECT] or topic_of(parse_fact(text))
     return "" if subject.casefold() == "other" else subject

@@ -1,9 +1,10 @@
-"""Does what a person said really carry a claim? Pure.
+"""Check whether a person's words support a claim, without a model. Pure.
 
-Rule 1: each number, date and name of the claim is in what was said, and so is each denial.
-Rule 2: what only asks, supposes, jokes or repeats somebody else's words carries nothing.
-Rule 3: what is said of one person carries nothing about another.
-Rule 4: something that a claim speaks of was spoken of: whether all of it was is a matter of meaning, for a judge.
+Rule 1: each number, date, name and negation in the claim must occur in the words.
+Rule 2: words that only ask, suppose, joke or report somebody else's words support nothing.
+Rule 3: words about one person support nothing about another.
+Rule 4: some subject of the claim must occur in the words. Whether all of it does is a question of
+    meaning, which a judge decides.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from bot.language.speech_patterns import Clause
 from bot.language.unsupported_words import unsupported_words_reason
 
 MAX_CLAIM = 2_000
-"""A longer claim, in characters, is carried by nothing."""
+"""Longest claim that is checked, in characters; a longer one counts as unsupported."""
 MAX_SOURCE_TEXT = 20_000
-"""What was said is read so far, in characters."""
+"""Characters of the source text that are read."""
 
 _ANY_USER = re.compile(USER_REFERENCE.pattern, re.IGNORECASE)
 _DAYS = re.compile(r"\d{4}-\d\d-\d\d|\d{1,4}[年月日]")
@@ -69,17 +70,17 @@ _COMMON_ONLY = 2
 
 
 def sentences_with_quote(quote: str, text: str) -> str | None:
-    """Return the whole sentences of a message in which a quote occurs.
+    """Return the whole sentences of a message that contain a quote.
 
-    Letters' case, white space, typographic signs, and punctuation around the quote do not count. A
-    short sentence that takes back what was quoted ("Just kidding!") is returned with it.
+    Case, white space, typographic characters and punctuation around the quote are ignored. A short
+    sentence that retracts the quoted one ("Just kidding!") is returned with it.
 
     Args:
-        quote: What is said to stand in the text.
-        text: One message.
+        quote: The words to look for.
+        text: Text of one message.
 
     Returns:
-        The sentences as written, or None where the quote does not occur or says nothing.
+        The sentences as written, or None if the quote does not occur or has no content.
     """
     wanted = _flat(quote[:MAX_SOURCE_TEXT]).strip(" .,;:!?\"'-()[]…。！？、，").strip()
     if UNSPACED.search(wanted):
@@ -94,7 +95,7 @@ def sentences_with_quote(quote: str, text: str) -> str | None:
     flat = [_flat(part) for part in parts]
     between = " "
     if UNSPACED.search(wanted):
-        # Such scripts have no spaces between sentences, and may have some within.
+        # These scripts have no spaces between sentences, but may have some within.
         flat, between = [part.replace(" ", "") for part in flat], ""
     hits = _occurrences(wanted, between.join(flat))
     found: list[str] = []
@@ -114,7 +115,7 @@ def _flat(text: str) -> str:
 
 
 def _occurrences(wanted: str, whole: str) -> list[tuple[int, int]]:
-    """Return where a quote stands as whole words; at most a hundred places."""
+    """Return up to 100 places where a quote occurs as whole words."""
     hits: list[tuple[int, int]] = []
     at = whole.find(wanted)
     while at >= 0 and len(hits) < 100:
@@ -126,7 +127,7 @@ def _occurrences(wanted: str, whole: str) -> list[tuple[int, int]]:
 
 
 def _splits(whole: str, at: int) -> bool:
-    """Tell whether a place is within a word."""
+    """Say whether a position is inside a word."""
     around = whole[at - 1 : at + 1] if at else ""
     return len(around) == 2 and around.isalnum() and not UNSPACED.search(around)
 
@@ -139,14 +140,14 @@ def unsupported_reason(
     names: Collection[str] = (),
     known: str = "",
 ) -> str | None:
-    """Return why what was said does not carry a claim, in plain words; None where it does.
+    """Return why a person's words do not support a claim, in plain words; None if they do.
 
     Args:
         claim: A sentence for memory, in the person's language or in English.
-        said: The sentences that are its evidence, as the person wrote them.
-        when: The day on which they were said, for "tomorrow" and the like.
-        names: How the speaker is called; a claim about them speaks of the user.
-        known: What was said or believed of it before, which a claim may hold as well.
+        said: The sentences that are the evidence, as the person wrote them.
+        when: Date of the words, to resolve "tomorrow" and the like.
+        names: Names of the speaker; a claim about one of them is about the user.
+        known: What was said or believed before, which the claim may also use.
     """
     newest = said[:MAX_SOURCE_TEXT]
     said = f"{_as_said(known[:MAX_SOURCE_TEXT])} {said}"[:MAX_SOURCE_TEXT] if known else newest
@@ -171,7 +172,7 @@ def unsupported_reason(
 
 
 def _as_said(known: str) -> str:
-    """Return a fact as the person would say it."""
+    """Return a fact in the first person, as the user would say it."""
     known = re.sub(r"(?i)\b(?:the )?user's\b", "my", normalize_typography(known))
     return _ANY_USER.sub("I", known).rstrip(". ") + "."
 
@@ -184,17 +185,17 @@ def missing_detail(
     names: Collection[str] = (),
     loose: bool = False,
 ) -> str | None:
-    """Return which name, number or date of a claim was not said; None where all were.
+    """Return which name, number or date of a claim is missing from the words; None if none is.
 
-    Whether the rest was said is not asked: a conclusion may use words of its own.
+    Other words are not checked: a conclusion may use its own.
 
     Args:
         claim: A sentence.
-        said: The words that are its evidence.
-        when: The day on which they were said, for "tomorrow" and the like.
-        names: How the speaker is called; a claim about them speaks of the user.
-        loose: Somebody judges the claim afterwards: a date or a time may be put together from parts that were
-            said, and a noun of German, which looks like a name, is none.
+        said: The words that are the evidence.
+        when: Date of the words, to resolve "tomorrow" and the like.
+        names: Names of the speaker; a claim about one of them is about the user.
+        loose: A judge checks the claim afterwards, so a date or time may be combined from parts of
+            the words, and a German noun, which is capitalised, is not taken for a name.
     """
     if len(claim) > MAX_CLAIM:
         return "it is too long to be checked"
@@ -202,24 +203,24 @@ def missing_detail(
     if loose and GERMAN.search(wanted.folded):
         wanted = replace(wanted, names=tuple(filter(_is_no_noun, wanted.names)))
     if loose and _is_latin(claim) and not _is_latin(said):
-        # Names are spelled as they sound, which no table tells of all scripts.
+        # Transliterated names cannot be compared.
         wanted = replace(wanted, names=())
     return _missing(wanted, said[:MAX_SOURCE_TEXT], when, loose=loose)
 
 
 def _is_latin(text: str) -> bool:
-    """Say whether most letters of a text are Latin."""
+    """Say whether most letters in a text are Latin."""
     letters = [sign for sign in fold_text(text) if sign.isalpha()]
     return 2 * sum(sign.isascii() for sign in letters) >= len(letters)
 
 
 def _is_no_noun(name: str) -> bool:
-    """Say whether a capitalised word of German is more than that."""
+    """Say whether a capitalised German word is more than a plain noun."""
     return not name.isalpha() or any(sign.isupper() for sign in name[1:])
 
 
 def is_verbatim(claim: str, said: str) -> bool:
-    """Say whether a claim has all the words of some clauses of what was said, in their order: nothing is left to judge."""
+    """Say whether a claim repeats whole clauses of the words in order, so no judge is needed."""
     wanted = _bare(_as_said(claim))
     parts = [_bare(one) for one in _CLAUSES.split(said[:MAX_SOURCE_TEXT])]
     for first in range(len(parts)):
@@ -234,7 +235,7 @@ def is_verbatim(claim: str, said: str) -> bool:
 
 
 def _leading(words_said: Sequence[str]) -> int:
-    """Return how many words only lead over to what is said: "and", "actually"."""
+    """Return how many introductory words a clause starts with, such as "and" or "actually"."""
     at = 0
     while at < min(_MOST_LEADING, len(words_said)) and words_said[at] in _LEADING:
         at += 1
@@ -242,10 +243,10 @@ def _leading(words_said: Sequence[str]) -> int:
 
 
 def _bare(said: str) -> list[str]:
-    """Return the words of a clause as they are whoever speaks."""
+    """Return a clause's words in a form that is the same in first and third person."""
     full = _SHORTENED.sub(lambda hit: _LONG_FORMS[hit[1]], fold_text(said[:MAX_CLAIM]))
     bare = ("i" if one in _SPEAKERS else _AGREEING.get(one, one) for one in words(full))
-    # The user lives and teaches, and I live and teach.
+    # Removes the third person's "s": "lives", "live".
     return [
         one.removesuffix("s").removesuffix("e") if len(one) > _SHORT_ITEM else one for one in bare
     ]
@@ -254,7 +255,7 @@ def _bare(said: str) -> list[str]:
 def _missing(
     claim: ParsedClaim, said: str, when: date | None, *, loose: bool = False
 ) -> str | None:
-    """Return which name, number or date of a claim was not said."""
+    """Return why a name, number or date of a claim is missing from the words; None if none is."""
     known = NameMatcher(said)
     if (odd := mixed_script_word(claim.text)) and odd not in said:
         return f"the name {odd[:60]} is not in it"
@@ -293,15 +294,15 @@ def _missing_count(
     *,
     loose: bool,
 ) -> str | None:
-    """Return which number of a claim was not said.
+    """Return why a number of a claim is missing from the words; None if none is.
 
     Args:
-        wanted: The numbers of the claim.
-        there: Those of what was said.
+        wanted: Numbers in the claim.
+        there: Numbers in the words.
         said: The words.
-        told: The days that they tell.
-        when: The day on which they were said.
-        loose: See ``missing``.
+        told: Dates in the words.
+        when: Date of the words.
+        loose: See ``missing_detail``.
     """
     low, readings = fold_text(said), there.readings | _listed(said)
     whole = [
@@ -332,7 +333,7 @@ _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 
 def _is_told_year(shown: str, told: Collection[PartialDate], low: str, when: date | None) -> bool:
-    """Say whether a number is the year of a day that was told: one near, where what was said names none."""
+    """Say whether a number is the year of a date in the words, or else a year near ``when``."""
     if not (shown.isdecimal() and len(shown) == 4):
         return False
     if any(day.year == int(shown) for day in told):
@@ -342,7 +343,7 @@ def _is_told_year(shown: str, told: Collection[PartialDate], low: str, when: dat
 
 
 def _most_listed(said: str) -> int:
-    """Return how many things the longest list of what was said may have, whoever lists them among them."""
+    """Return the length of the longest list in the words, plus one for the speaker."""
     items = (_ITEMS.split(fold_text(sentence)) for sentence in split_sentences(said))
     return max((sum(bool(one.strip(" .!?")) for one in found) for found in items), default=0) + 1
 
@@ -350,13 +351,13 @@ def _most_listed(said: str) -> int:
 def _is_put_together(
     day: PartialDate, told: Collection[PartialDate], readings: Collection[str], when: date | None
 ) -> bool:
-    """Say whether the number of a day was said, and its month of another day."""
+    """Say whether the words contain the day's number, and its month in another date."""
     month = matches_any_date(replace(day, day=None, weekday=None), list(told), when)
     return month and day.day is not None and str(day.day) in readings
 
 
 def _is_later(means: Collection[str], readings: Collection[str]) -> bool:
-    """Say whether a time was said as people say it in the afternoon: 6:15 for 18:15."""
+    """Say whether the words contain a time in 12-hour form: 6:15 for 18:15."""
     times = (one.partition(":") for one in means)
     return any(
         f"{int(hour) - 12}:{minutes}" in readings
@@ -366,13 +367,13 @@ def _is_later(means: Collection[str], readings: Collection[str]) -> bool:
 
 
 def _has_parts(means: Collection[str], readings: Collection[str]) -> bool:
-    """Say whether the hours and minutes of a time were said, each."""
+    """Say whether the words contain the hours and the minutes of a time separately."""
     times = (one.partition(":") for one in means)
     return any(minutes and hour in readings and minutes in readings for hour, _, minutes in times)
 
 
 def _is_hour(wanted: str, readings: frozenset[str], low: str) -> bool:
-    """Tell whether a time of a claim is an hour that was said: "at 10"; "at 3" may be in the afternoon."""
+    """Say whether a time is a full hour in the words: "at 10"; "at 3" may be in the afternoon."""
     hour, _, minutes = wanted.partition(":")
     if minutes != "00" or not hour.isdecimal():
         return False
@@ -380,7 +381,7 @@ def _is_hour(wanted: str, readings: frozenset[str], low: str) -> bool:
 
 
 def _listed(said: str) -> frozenset[str]:
-    """Return how many things what was said lists: who names three children has three."""
+    """Return the lengths of the lists in the words: naming three children means three."""
     found = set()
     for sentence in split_sentences(said):
         items = [one.split() for one in _ITEMS.split(fold_text(sentence)) if one.strip(" .!?")]
@@ -390,7 +391,7 @@ def _listed(said: str) -> frozenset[str]:
 
 
 def _missing_signs(claim: ParsedClaim, said: str) -> str | None:
-    """Compare by pairs of characters where a script has no capitals to know names by."""
+    """Compare by character pairs or word parts in scripts without capitals, which mark names."""
     bare = _DAYS.sub(" ", with_digits(USER_REFERENCE.sub(" ", claim.folded)))
     if not CASELESS.search(bare):
         return None
@@ -411,7 +412,7 @@ def _missing_signs(claim: ParsedClaim, said: str) -> str | None:
 
 
 def _states(clause: Clause, claim: ParsedClaim) -> bool:
-    """Tell whether a clause states something, as far as this claim goes."""
+    """Say whether a clause states something that can support this claim."""
     if clause.mood == "supposes":
         return is_hypothetical_claim(claim.text) and (
             not expresses_doubt(clause.text) or expresses_doubt(claim.text)
@@ -431,7 +432,7 @@ def _states(clause: Clause, claim: ParsedClaim) -> bool:
 
 
 def is_statement(said: str) -> bool:
-    """Say whether somebody tells what they say: they do not ask, suppose, joke or repeat others in any part of it."""
+    """Say whether a text only makes statements: no part asks, supposes, jokes or reports others."""
     found = parse_clauses(said[:MAX_SOURCE_TEXT])
     return bool(found) and not any(clause.mood for clause in found)
 
@@ -447,7 +448,7 @@ _WHY = {
 def _not_stated(
     claim: ParsedClaim, spoken: tuple[Clause, ...], stated: tuple[Clause, ...], when: date | None
 ) -> str | None:
-    """Return why the part of what was said that holds the claim states nothing."""
+    """Return why the part of the words that holds the claim states nothing; None if it does."""
     rest = [clause for clause in spoken if clause not in stated]
     if not rest:
         return None
@@ -475,7 +476,7 @@ def _not_stated(
 
 
 def word_overlap(claim: str, said: str) -> float:
-    """Return the share, 0 to 1, of a claim's content words that were said; 0 where it has none."""
+    """Return the share, 0 to 1, of a claim's content words in a text; 0 if it has none."""
     wanted = _content_of(claim[:MAX_CLAIM])
     if not wanted:
         return 0.0
@@ -485,27 +486,27 @@ def word_overlap(claim: str, said: str) -> float:
 
 @lru_cache(maxsize=512)
 def _said_in(said: str) -> tuple[TermSet, set[str], NameMatcher]:
-    # Each claim of a call is compared with the same sentences.
+    # Cached because several claims are compared with the same sentences.
     low = fold_text(said)
     return TermSet(content_terms(low)), character_bigrams(low), NameMatcher(said)
 
 
 @lru_cache(maxsize=64)
 def _content_of(claim: str) -> tuple[str, ...]:
-    # Each sentence of a message is compared with the same claim.
+    # Cached because several sentences are compared with the same claim.
     return tuple(dict.fromkeys(content_terms(USER_REFERENCE.sub(" ", fold_text(claim)))))
 
 
 def best_supporting_sentences(
     claim: str, text: str, *, when: date | None = None, names: Collection[str] = ()
 ) -> str | None:
-    """Return the sentences of a message that carry a claim best, or None where none do.
+    """Return the sentences of a message that support a claim best; None if none do.
 
     Args:
         claim: A sentence for memory.
-        text: One message.
-        when: The day on which it was said.
-        names: How the speaker is called.
+        text: Text of one message.
+        when: Date of the message.
+        names: Names of the speaker.
     """
     if len(claim) > MAX_CLAIM:
         return None

@@ -1,4 +1,4 @@
-"""What stands already of what somebody proposes: the same, its rival, what took its place. Pure."""
+"""Look up current facts for a proposal: duplicates, conflicts, replaced and ended facts. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OF_ALL = frozenset({"user"})
 
 
 class CurrentFacts:
-    """Looks through the facts of a scope for one batch.
+    """Search the facts of a scope while one batch is decided.
 
     Args:
-        facts: By number; changed by whoever decides, as it goes.
-        batch: What is proposed.
+        facts: Facts by number; the batch decider changes them as it goes.
+        batch: The proposals.
         entry: Id of the entry that will record it.
     """
 
@@ -32,7 +32,7 @@ class CurrentFacts:
         self._entry = entry
 
     def find_duplicate(self, text: str) -> Fact | None:
-        """Return the fact, believed or pending, that says the same; None where none does."""
+        """Return the active or pending fact that says the same; None if there is none."""
         return next(
             (
                 one
@@ -43,12 +43,12 @@ class CurrentFacts:
         )
 
     def is_rewording(self, proposal: Proposal, twin: Fact, text: str) -> bool:
-        """Say whether a person gives a fact other words that say nearly the same."""
+        """Say whether a person supersedes a fact with a different wording of it."""
         mends = proposal.op == "supersede" and proposal.fact == twin.id
         return mends and self._batch.author == "person" and text != twin.text
 
     def find_ended(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
-        """Return the fact of the same words that ended after all that is said for it now."""
+        """Return a fact with the same words that ended after all this evidence; None if none did."""
         newest = max((one.when for one in evidence), default="")
         if not newest or self._batch.author not in ("consolidation", "import"):
             return None
@@ -64,12 +64,12 @@ class CurrentFacts:
         )
 
     def find_conflict(self, text: str, slot: str, evidence: tuple[Evidence, ...]) -> Fact | None:
-        """Return the fact that cannot hold beside a text; None where all can.
+        """Return the active fact that cannot hold beside a text; None if there is none.
 
         Args:
-            text: What is proposed.
-            slot: Its slot.
-            evidence: What it rests on.
+            text: The proposed text.
+            slot: Slot of the text.
+            evidence: Evidence for the text.
         """
         return next(
             (
@@ -81,7 +81,7 @@ class CurrentFacts:
         )
 
     def ends_fact(self, text: str, slot: str, evidence: tuple[Evidence, ...], fact: Fact) -> bool:
-        """Say whether a new text ends a fact: lines that an import brings stood side by side."""
+        """Say whether a new text ends a fact; facts of one import batch do not end each other."""
         if self._batch.author == "import" and fact.admitted == self._entry:
             return False
         if same_slot(slot, fact.slot) and _speakers(evidence) <= _speakers(fact.evidence):
@@ -89,15 +89,15 @@ class CurrentFacts:
         return is_contradiction(text, fact.text)
 
     def find_replaced(self, proposal: Proposal, text: str) -> Fact | None:
-        """Return the fact whose place a new one takes: the one named, if it speaks of the same."""
+        """Return the fact that a new one replaces: the one named if related, else a conflict."""
         named = self._facts.get(proposal.fact or 0) if proposal.op == "supersede" else None
-        # Whoever proposes may have read it before something else took its place.
+        # The fact may have been replaced since the proposer read it.
         named = self.current_successor(named) if named is not None else None
         if named is not None and named.status == "active":
             mine, theirs = set(stemmed_words(text)), set(stemmed_words(named.text))
             related = len(mine & theirs) >= _KEPT_WORDS * min(len(mine), len(theirs))
             known = self._batch.author == "person" or named.subject == proposal.subject != ""
-            # In another language one name is enough, in whatever case; a judge says later whether it holds.
+            # In another language a shared name is enough; a judge checks the claim later.
             known = known or (
                 proposal.unverified and not proposal.fallback_text and _akin(mine, theirs)
             )
@@ -106,7 +106,7 @@ class CurrentFacts:
         return self.find_conflict(text, proposal.slot, proposal.evidence)
 
     def current_successor(self, fact: Fact) -> Fact:
-        """Return the fact that stands in a fact's place now; itself where none does."""
+        """Return the latest fact that replaced a fact; the fact itself if none did."""
         heirs = {
             one.supersedes: one
             for one in self._facts.values()
@@ -117,19 +117,19 @@ class CurrentFacts:
         return fact
 
     def is_same_speaker(self, proposal: Proposal, rival: Fact) -> bool:
-        """Say whether the same person speaks: their newer words about something are no conflict."""
+        """Say whether one person made both statements, so that the newer one is no conflict."""
         if self._batch.author in ("person", "import"):
             return True
         own = all(one.origin in ("person", "member") for one in proposal.evidence)
         if own and _speakers(proposal.evidence) == _speakers(rival.evidence) == set():
-            # One person, who may have another id on every platform.
+            # The user may have a different id on each platform.
             return True
         mine = {one.sender for one in proposal.evidence}
         theirs = {one.sender for one in rival.evidence}
         return own and (not theirs or theirs == {""} or mine <= theirs)
 
     def is_older(self, proposal: Proposal, rival: Fact) -> bool:
-        """Say whether what is proposed was said before what stands was."""
+        """Say whether a proposal's evidence is older than that of the fact it would replace."""
         mine = max((one.when for one in proposal.evidence), default="")
         theirs = max((one.when for one in rival.evidence), default="")
         learned = self._batch.author in ("consolidation", "import", "assistant")
@@ -137,7 +137,7 @@ class CurrentFacts:
 
 
 def _akin(mine: set[str], theirs: set[str]) -> bool:
-    """Say whether one of the words begins as one of the others does: "Borys", "Borysa"."""
+    """Say whether any word of one set starts like one of the other: "Borys", "Borysa"."""
     return any(
         one.startswith(other) or other.startswith(one)
         for one in mine - _OF_ALL
@@ -147,5 +147,5 @@ def _akin(mine: set[str], theirs: set[str]) -> bool:
 
 
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
-    """Return who said something in a group; nobody where all are a person's words about themselves."""
+    """Return the sender ids of evidence from others; empty if all is the user about themselves."""
     return {one.sender for one in evidence if one.origin != "person"}

@@ -1,7 +1,7 @@
-"""May what a person said end a fact? Pure.
+"""Check whether a person's words may end a fact. Pure.
 
-Rule 1: it speaks of what the fact says, and does not say that it holds.
-Rule 2: what only asks, supposes or repeats others ends nothing, unless it asks to forget.
+Rule 1: they speak about the fact, and do not confirm it.
+Rule 2: words that only ask, suppose or report others end nothing, unless they ask to forget.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FORGET = re.compile(
 
 
 def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | None:
-    """Return why a person's words do not end a fact; None where they do.
+    """Return why a person's words do not end a fact; None if they do.
 
     Args:
-        fact: Its text.
-        said: What the person said.
-        when: The day on which they did.
+        fact: Text of the fact.
+        said: The person's words.
+        when: Date of the words.
     """
     asks_to_forget = _FORGET.search(fold_text(said)) is not None
     told = [one.text for one in parse_clauses(said) if asks_to_forget or not one.mood]

@@ -1,9 +1,9 @@
-"""Do two facts say the same, or cannot both hold? Pure.
+"""Check whether two facts say the same, or contradict each other. Pure.
 
-Rule 1: facts that differ in a number, a name, a date or a denial are never the same.
-Rule 2: two facts contradict where they give one attribute of one person two values; in a group only
-    facts of one member can.
-Rule 3: what cannot be taken apart contradicts nothing.
+Rule 1: facts that differ in a number, name, date or negation are never the same.
+Rule 2: two facts contradict if they give one attribute of one person two values; in a group, only
+    facts by one member can.
+Rule 3: a fact that cannot be parsed contradicts nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bot.language.quantities import quantities
 _LONGEST = 2_000
 _ALIKE = 95
 _PAIRS = 32_768
-"""Comparisons remembered: a batch is compared with all that its scope believes."""
+"""Size of the comparison caches: a batch is compared with all facts of its scope."""
 _USER = re.compile(
     r"\b(?:the user|der (?:be)?nutzer|die (?:be)?nutzerin|l'utilisat(?:eur|rice)|el usuario|la usuaria|l'utente|[oa] usuari[oa]|пользователь(?:ница)?)\b"
 )
@@ -109,7 +109,7 @@ _DENIES = re.compile(
 
 @lru_cache(maxsize=4096)
 def fact_comparison_key(text: str) -> str:
-    """Return a key that is equal for two texts that differ in case, signs and spacing alone."""
+    """Return a key that is equal for texts that differ only in case, punctuation and spacing."""
     low = fold_text(text[:_LONGEST])
     low = re.sub(r"[^\w+#@%&$€£/'.,:-]+", " ", low)
     return " ".join(part for raw in low.split() if (part := raw.strip(".,:'-")))
@@ -119,7 +119,7 @@ def fact_comparison_key(text: str) -> str:
 def _marks(
     text: str,
 ) -> tuple[frozenset[str], frozenset[object], frozenset[str], frozenset[str], str]:
-    """Return what must be equal in two texts that say the same: numbers, dates, names, denials, whose."""
+    """Return what equal facts must share: numbers, dates, names, negations, and speaker."""
     bare, who = _bare(text)
     found = quantities(bare, fold_text(bare), demanded=True)
     readings = frozenset(min(means) for _, means in found.numbers)
@@ -140,7 +140,7 @@ def _marks(
 
 @lru_cache(maxsize=4096)
 def _bare(text: str) -> tuple[str, str]:
-    """Return a fact without its speaker and day of telling, and the speaker's id in a group."""
+    """Return a fact without speaker and date, and in a group the speaker's label with id."""
     text = _DATED.sub("", text[:_LONGEST].strip().lstrip("-*• ")).strip()
     member = _MEMBER.match(text)
     if member is None:
@@ -153,7 +153,7 @@ def _bare(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=_PAIRS)
 def is_same_fact(a: str, b: str) -> bool:
-    """Tell whether two facts say the same: neither numbers, names, dates nor denials differ."""
+    """Say whether two facts say the same: no number, name, date or negation differs."""
     if fact_comparison_key(a) == fact_comparison_key(b):
         return bool(fact_comparison_key(a))
     mine, theirs = _marks(a[:_LONGEST]), _marks(b[:_LONGEST])
@@ -171,7 +171,7 @@ def is_same_fact(a: str, b: str) -> bool:
         return len(few & many) * 10 >= len(many) * 9
     if len(few) <= 3 or len(few - many) > 1:
         return False
-    # Loaded when two texts are first nearly the same: starting must not wait for it.
+    # Imported on first use: it must not slow down the start.
     from rapidfuzz import fuzz
 
     return fuzz.token_sort_ratio(fact_comparison_key(a), fact_comparison_key(b)) >= _ALIKE
@@ -189,7 +189,7 @@ def _order(text: str) -> list[str]:
 
 @lru_cache(maxsize=_PAIRS)
 def is_contradiction(new: str, old: str) -> bool:
-    """Tell whether two facts cannot both be the current value of one attribute.
+    """Say whether two facts give different current values for one attribute.
 
     Args:
         new: The newer fact.
@@ -220,7 +220,7 @@ def _english(new: str, old: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plainly(text: str) -> str:
-    """Return an English fact without what dates it, and without what it says is not so any more."""
+    """Return an English fact without time phrases and without a trailing "not ... any more"."""
     text = _DATED_FROM.sub("", text)
     return _NOT_BUT.sub("", text[:1].upper() + text[1:])
 
@@ -231,7 +231,7 @@ def _key(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _attribute(text: str) -> tuple[str, str] | None:
-    """Return an attribute and its value, from the plain sentences of several languages."""
+    """Return the attribute and value of a simple sentence in one of several languages, or None."""
     low = " ".join(fold_text(text).split()).strip(" .!。！")
     if len(low) > 300 or _DENIES.search(
         re.sub(r"\bno (?=\w)", "no_", low) if re.search(r"\b(?:moro|mora)\b", low) else low
@@ -253,7 +253,7 @@ _FILLER = frozenset(
 
 
 def _one_in_other(new: str, old: str) -> bool:
-    """Tell whether one value is the other with more said: "Oslo", "Oslo mit Anna"."""
+    """Say whether one value contains the other: "Oslo", "Oslo mit Anna"."""
     one = set(words(new)) - _FILLER or set(new)
     other = set(words(old)) - _FILLER or set(old)
     return one <= other or other <= one

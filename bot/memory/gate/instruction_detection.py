@@ -1,8 +1,8 @@
-"""Does a text tell an assistant what to do or to be? Pure.
+"""Detect instructions to an assistant in a text (prompt injection). Pure.
 
-Rule 1: it is asked of quoted, forwarded and fetched text, where a false alarm costs one question.
-Rule 2: what hides its letters (signs without width, look-alikes, spaced letters, base64) is read too.
-Rule 3: each pattern costs time linear in the text.
+Rule 1: it is used on quoted, forwarded and fetched text, where a false alarm costs one question.
+Rule 2: obfuscated text is read, too: zero-width characters, look-alikes, spaced letters, base64.
+Rule 3: each pattern takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INVISIBLE = re.compile(
 )
 _TAGS = re.compile("[\U000e0020-\U000e007e]")
 _HIDDEN = re.compile(r"(?<=[^\W\d_])[\u00ad\u200b\u2060\ufeff]+(?=[^\W\d_])")
-# An underscore separates letters here and is none, or a run of them could be split in any way.
+# An underscore counts as a separator only; as a letter, a run could be split in many ways.
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_]){5,200}(?![^\W_])")
 _BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,2000}={0,2}")
 _MARKS = re.compile(
@@ -81,7 +81,7 @@ _ORDERS = tuple(re.compile(pattern) for pattern in (*_ENGLISH, *_OTHERS))
 
 
 def contains_instructions(text: str) -> bool:
-    """Tell whether a text tells an assistant what to do or to be, openly or hidden."""
+    """Say whether a text gives an assistant orders or a role, openly or obfuscated."""
     text = text[:_LONGEST]
     if _tagged(text) or _orders(text) or _orders(_INVISIBLE.sub("", text)):
         return True
@@ -107,13 +107,13 @@ def _orders(text: str) -> bool:
 
 
 def _tagged(text: str) -> bool:
-    """Tell whether orders are written in signs that no screen shows."""
+    """Say whether a text contains invisible Unicode tag characters, which can hide orders."""
     hidden = "".join(chr(ord(sign) - 0xE0000) for sign in _TAGS.findall(text))
     return len(hidden) >= 8
 
 
 def _mixes(text: str) -> bool:
-    """Tell whether a word mixes letters with look-alikes of another script, or with digits."""
+    """Say whether a word mixes Latin letters with look-alikes of another script or digits."""
     for word in re.findall(r"[\w@$]{3,40}", text):
         latin = any("a" <= sign <= "z" for sign in word.casefold())
         other = any(sign in _LOOKS for sign in word.casefold())
@@ -138,7 +138,7 @@ def _run_together(text: str) -> bool:
 
 
 def _decoded(text: str) -> list[str]:
-    """Return what short base64 words of a text say, at most twenty."""
+    """Return the decoded text of base64 words, of at most twenty."""
     found = []
     for word in _BASE64.findall(text)[:20]:
         try:

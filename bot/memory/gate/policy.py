@@ -1,11 +1,11 @@
-"""The write gate: what may persist where. Pure.
+"""The write gate: decide which compartment a write may go to. Pure.
 
-The rules and thresholds are those of the memory bus seed; signals are computed from provenance
-(``deciding.py``), not reported by whoever writes.
+The rules and thresholds are those of the memory bus seed. Signals are computed from provenance
+(``batch_decision.py``), not reported by the writer.
 
 Rule 1: the larger the blast radius, the more confidence is needed.
-Rule 2: what is contested stays with the problem at hand, pending, until a person decides.
-Rule 3: what does not serve the priorities is not synthesised.
+Rule 2: a contested write stays in the working set, pending, until a person decides.
+Rule 3: what does not serve the priorities is not written to semantic synthesis.
 Rule 4: what is not grounded is logged, not concluded.
 """
 
@@ -22,14 +22,14 @@ BlastRadius = Literal["minimal", "moderate", "severe"]
 
 @dataclass(frozen=True, slots=True)
 class WriteSignals:
-    """What speaks for and against a write.
+    """Signals for and against a write.
 
     Attributes:
-        progress_delta: 0 to 1, how much is learned.
-        conflict_level: With what is believed.
-        source_quality: 0 to 1, groundedness.
-        alignment_score: 0 to 1, relevance to priorities.
-        blast_radius: How damaging it is if wrong.
+        progress_delta: How much is learned, 0 to 1.
+        conflict_level: Conflict with current beliefs.
+        source_quality: How well the write is grounded, 0 to 1.
+        alignment_score: Relevance to the priorities, 0 to 1.
+        blast_radius: How much damage a wrong write does.
     """
 
     progress_delta: float = 1.0
@@ -41,14 +41,14 @@ class WriteSignals:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A write beyond the working set.
+    """A write to a compartment other than the working set.
 
     Attributes:
-        source_hrm: Who writes.
-        problem_id: The problem that it belongs to; None where there is none.
-        target_compartment: Where it should go.
-        data: What is written; ``confidence`` is compared with the threshold.
-        signals: Computed from provenance.
+        source_hrm: Name of the writer.
+        problem_id: The problem that the write belongs to; None if there is none.
+        target_compartment: The compartment asked for.
+        data: The record; its ``confidence`` is compared with the threshold.
+        signals: Signals computed from provenance.
     """
 
     source_hrm: str
@@ -60,14 +60,14 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class WriteDecision:
-    """What becomes of it.
+    """The gate's decision on a write.
 
     Attributes:
-        approved: It is written, though perhaps elsewhere.
-        target_compartment: Where; None where it is not written.
-        confidence_threshold: What was needed.
-        expiry: When it ends by itself.
-        reason: In plain words.
+        approved: The write is stored, perhaps in another compartment.
+        target_compartment: Where it is stored; None if it is not.
+        confidence_threshold: The confidence that was required.
+        expiry: When the write expires; None if it does not.
+        reason: The reason in plain words.
     """
 
     approved: bool
@@ -79,13 +79,13 @@ class WriteDecision:
 
 @dataclass(frozen=True, slots=True)
 class GateThresholds:
-    """Where the gate draws its lines; the defaults are the seed's.
+    """Thresholds of the gate; the defaults are the seed's.
 
     Attributes:
-        severe: Confidence that a write needs whose mistake would concern everybody.
-        moderate: The same of one that would concern a person in all their chats.
-        minimal: The same of one that would concern this memory alone.
-        grounded: Source quality below which something is logged, and not concluded.
+        severe: Confidence required if a mistake would affect everybody.
+        moderate: Confidence required if a mistake would affect a person in all their chats.
+        minimal: Confidence required if a mistake would affect only this memory.
+        grounded: Source quality below which a write is logged, not concluded.
         aligned: Alignment below which nothing is synthesised.
         pending_hours: Hours that a write stays in a working set.
     """
@@ -99,10 +99,10 @@ class GateThresholds:
 
 
 class WriteGate:
-    """Decides on writes; holds no state.
+    """Decide on writes; holds no state.
 
     Args:
-        thresholds: Where it draws its lines.
+        thresholds: The thresholds; by default the seed's.
     """
 
     def __init__(self, thresholds: GateThresholds | None = None) -> None:
@@ -112,8 +112,8 @@ class WriteGate:
         """Return the decision.
 
         Args:
-            request: The write.
-            now: The current time, for what expires.
+            request: The requested write.
+            now: The current time, to compute the expiry.
         """
         signals, lines = request.signals, self.thresholds
         needed: float = getattr(lines, signals.blast_radius)
@@ -134,7 +134,7 @@ class WriteGate:
         return WriteDecision(True, request.target_compartment, needed, expiry, "approved")
 
     def _expiry(self, target: Compartment, now: datetime | None) -> datetime | None:
-        """Return when a write ends by itself: in a working set nothing stays."""
+        """Return when a write expires: only working-set writes do."""
         if target != "working" or now is None:
             return None
         return now + timedelta(hours=self.thresholds.pending_hours)
@@ -145,7 +145,7 @@ _RADII: tuple[BlastRadius, ...] = ("minimal", "moderate", "severe")
 
 
 def worst_signals(computed: WriteSignals, reported: WriteSignals | None) -> WriteSignals:
-    """Return computed signals, made worse by what a writer reports: never better."""
+    """Combine computed and reported signals, taking the worse of each: a report never helps."""
     if reported is None:
         return computed
     return WriteSignals(

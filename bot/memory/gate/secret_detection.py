@@ -1,7 +1,7 @@
-"""Does a text look like a secret that nobody should keep in a memory? Pure.
+"""Detect secrets, such as passwords and keys, that memory should not learn. Pure.
 
-Rule 1: it names what it looks like, so that a person can be told.
-Rule 2: dates, telephone, order and room numbers are no secrets.
+Rule 1: the result names the kind of secret, so that a message can mention it.
+Rule 2: dates and telephone, order and room numbers are not secrets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 
 
 def detect_secret(text: str) -> str | None:
-    """Return what kind of secret a text looks like, with its article, or None.
+    """Return the kind of secret that a text looks like, with its article, or None.
 
     Kinds: "a private key", "a recovery phrase", "an API key", "a password", "a one-time code",
     "a PIN", "a card number", "an IBAN".
@@ -77,7 +77,7 @@ def _is_password(what: str) -> bool:
 
 
 def _luhn(digits: str) -> bool:
-    """Tell whether digits are a card's: its length, a network's beginning, and the check digit."""
+    """Say whether digits look like a card number: length, first digit, and check digit."""
     if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or len(set(digits)) < 2:
         return False
     total = 0

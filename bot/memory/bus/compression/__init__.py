@@ -1,14 +1,14 @@
-"""How a model reads the compartments: each record a line or a few, the same things said once.
+"""Compact text notation in which a model reads the compartments.
 
-A list begins with a header that names the columns, and says the year, the tapes and what most records
-share. What a line does not say is as the header says, or the record's default::
+A list begins with a header that names the columns, and states the year, the tapes, and the most
+common values once. A line omits what the header states, and fields that have the record's default::
 
     patterns (id: c | conf t | ev) | year 2026 | type fact | tape telegram:7
     17: The user lives in Rome. | .9 02-10T10:14 | ev 12 15
 
-``encode_*`` loses nothing: ``decode_*`` gives the same records back, whatever their values hold, so no
-value can stand for another field or record. ``*_text`` and ``working_packet`` choose what is shown where
-not all fits, and say how much is not. The prompt's own tags are the caller's to escape.
+``encode_*`` is lossless: ``decode_*`` returns the same records, whatever their values contain, so
+no value can pass for another field or record. ``render_*`` chooses what to show if not all fits,
+and says how much is left out. The caller must escape the prompt's own tags.
 """
 
 from bot.memory.bus.compression.context_packet import render_context_packet

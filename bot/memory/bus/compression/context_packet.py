@@ -1,4 +1,4 @@
-"""What the model is shown of the active problem's working set, within a number of characters. Pure."""
+"""Render the active problem's working set for the model, within a size limit. Pure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bot.memory.bus.compression.notation import encode_value
 from bot.memory.bus.compression.working_sets import working_lines
 
 _Item = tuple[str, Any]
-"""What an item is called, and where in its working set it is."""
+"""Kind of an item, and its position in the working set."""
 
 
 def render_context_packet(working: WorkingSet, problem_name: str, most: int) -> str:
-    """Return a problem's working set as the model reads it, in at most so many characters.
+    """Render a problem's working set in at most ``most`` characters.
 
-    Where not all fits, items are left out one by one, and the last line says how many of each: first what
-    alone takes half of the room, then assumptions, the least certain first, then decisions, questions,
-    drafts and constraints, the oldest first.
+    If not all fits, items are left out one by one, and the last line counts them by kind. First go
+    items that alone take half of the room, then assumptions, least certain first, then decisions,
+    questions, drafts and constraints, oldest first.
     """
     order = _order(working, most)
     title = f"Problem at hand: {encode_value(problem_name, '')}"
@@ -31,7 +31,7 @@ def render_context_packet(working: WorkingSet, problem_name: str, most: int) -> 
 
     if len(whole := shown(0)) <= most:
         return whole
-    # Room for the longest note, so that whatever is left out leaves more room than before.
+    # Reserves room for the longest note, so that each omission leaves more room than before.
     room = most - len(_left_out(order)) - 1
     left_out = bisect_left(range(len(order)), True, key=lambda n: len(shown(n)) <= room)
     return f"{shown(left_out)}\n{_left_out(order[:left_out])}"[: max(0, most)]
@@ -44,7 +44,7 @@ def _left_out(gone: list[_Item]) -> str:
 
 
 def _order(working: WorkingSet, most: int) -> list[_Item]:
-    """Return all items, those first that are left out first."""
+    """Return all items in the order in which they are left out."""
     items: list[tuple[tuple[int, float], _Item, Any]] = [
         ((0, _sure(one)), ("assumption", at), one) for at, one in enumerate(working.assumptions)
     ]

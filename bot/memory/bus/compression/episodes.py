@@ -1,4 +1,4 @@
-"""What happened, a line each below the day: ``12 10:14 user: help with patent | tags legal``. Pure."""
+"""Episode lines grouped by day: ``12 10:14 user: help with patent | tags legal``. Pure."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}")
 _TYPES: tuple[EpisodeType, ...] = get_args(EpisodeType)
 _ROLE = re.compile(r"[a-z]+")
 _NAMED = {"turn": ("role", "content"), "tool": ("tool", "result")}
-"""Under which keys the content of such an episode has who or what it is of, and its text."""
+"""Content keys of the name and the text of an episode, by type."""
 
 _TEXT: dict[str, str] = {"summary": "summary"}
-"""Under which key the content of any other has its text, where that is not ``text``."""
+"""Content key of the text for other types, if it is not ``text``."""
 
 
 @dataclass(slots=True)
 class _Legend:
-    """What the header says, and the time of the line before."""
+    """Values stated in the header, and the time of the previous line."""
 
     ids: EntryIdNotation
     problem: str | None
@@ -62,7 +62,7 @@ class _Legend:
         return CELL_SEPARATOR.join([_TITLE, *self.ids.cells(), *said])
 
     def lines(self, one: EpisodeEntry) -> list[str]:
-        """Return an episode's line, before it its day where that is a new one."""
+        """Return an episode's line, preceded by a line for its day if that is new."""
         day = one.timestamp.astimezone(UTC).date()
         known = self.before is not None and day == self.before.date()
         when = (
@@ -82,7 +82,7 @@ class _Legend:
         return [line] if known else [f"@{day.isoformat()}", line]
 
     def read(self, line: str) -> EpisodeEntry | None:
-        """Return the episode of a line; None for a line that says the day."""
+        """Parse a line; return None for a line that states the day."""
         if day := _DAY.fullmatch(line):
             self.before = datetime.combine(date.fromisoformat(day[1]), time(), UTC)
             return None
@@ -112,17 +112,17 @@ class _Legend:
 
 
 def encode_episodes(entries: Sequence[EpisodeEntry]) -> str:
-    """Return episodes as text, a line each below a header and their day; empty where there are none."""
+    """Encode episodes below a header and day lines; empty if there are none."""
     legend = _Legend.of(entries)
     lines = (line for one in entries for line in legend.lines(one))
     return "\n".join([legend.header(), *lines]) if entries else ""
 
 
 def decode_episodes(text: str) -> list[EpisodeEntry]:
-    """Return the episodes that ``encode_episodes`` wrote.
+    """Decode what ``encode_episodes`` wrote.
 
     Raises:
-        ValueError: It did not write this.
+        ValueError: The text is not in this notation.
     """
     if not text:
         return []
@@ -132,7 +132,7 @@ def decode_episodes(text: str) -> list[EpisodeEntry]:
 
 
 def render_episodes(entries: Iterable[EpisodeEntry], most: int) -> str:
-    """Return what a model reads of episodes, given oldest first: so many records at most, the newest."""
+    """Render the newest ``most`` of some episodes, which are given oldest first."""
     known = list(entries)
     left = len(known) - max(0, most)
     shown = encode_episodes(known[max(0, left) :])
@@ -140,7 +140,7 @@ def render_episodes(entries: Iterable[EpisodeEntry], most: int) -> str:
 
 
 def _told(one: EpisodeEntry) -> tuple[str, str, list[str]]:
-    """Return who or what an episode is of, its text, and the cells of what else it holds."""
+    """Return an episode's label, its text, and the cells with the rest of its content."""
     by, key = _NAMED.get(one.entry_type, ("", ""))
     name = one.content.get(by)
     if isinstance(name, str) and isinstance(one.content.get(key), str):
@@ -153,7 +153,7 @@ def _told(one: EpisodeEntry) -> tuple[str, str, list[str]]:
 
 
 def _who(reader: LineParser) -> tuple[EpisodeType, str, dict[str, Any]]:
-    """Return an episode's type, under which key its text is, and the content that its name tells."""
+    """Parse an episode's label: its type, the key of its text, and content from its name."""
     name = reader.read_word(" :")
     if name == "tool" and reader.skip_sign(" "):
         by, key = _NAMED["tool"]

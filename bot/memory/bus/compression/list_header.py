@@ -1,4 +1,4 @@
-"""What a list says once, in its header, so that its lines need not: years, tapes, what is commonest. Pure."""
+"""List headers: state years, tapes and common values once, and shorten the lines. Pure."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _LETTERS = "bcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class TimeNotation:
-    """Writes times, a year that is known left out. In UTC; to the microsecond where there are some."""
+    """Write and read times in UTC without a known year, to the microsecond if needed."""
 
     year: int | None = None
 
     @classmethod
     def of(cls, moments: Iterable[datetime]) -> TimeNotation:
-        """Return the times of which the commonest year is said once."""
+        """Return a notation that omits the most common year."""
         return cls(most_common([one.astimezone(UTC).year for one in moments]))
 
     def cells(self) -> list[str]:
-        """Return what a header says."""
+        """Return the header's cells."""
         return [] if self.year is None else [f"year {self.year}"]
 
     def write(self, moment: datetime, day: date | None = None) -> str:
-        """Return a time; its date is left out where it is ``day``."""
+        """Write a time, without its date if that is ``day``."""
         moment = moment.astimezone(UTC)
         clock = f"{moment:%H:%M}"
         if moment.second or moment.microsecond:
@@ -51,10 +51,10 @@ class TimeNotation:
         return f"{year}{moment:%m-%d}{rest}"
 
     def read(self, text: str, day: date | None = None) -> datetime:
-        """Return the time that was written.
+        """Read a time.
 
         Raises:
-            ValueError: It is none.
+            ValueError: The text is not a time.
         """
         hit = _MOMENT.fullmatch(text)
         if hit is None or not text:
@@ -72,27 +72,27 @@ class TimeNotation:
 
 @dataclass(frozen=True, slots=True)
 class EntryIdNotation:
-    """Writes ids of entries: of the commonest tape ``12``, of others said in the header ``b12``.
+    """Write entry ids briefly: ``12`` on the most common tape, ``b12`` on others in the header.
 
     Attributes:
-        tapes: Tapes by the letter that stands for each; nothing stands for the commonest.
+        tapes: Tape by letter; the empty string stands for the most common tape.
     """
 
     tapes: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> EntryIdNotation:
-        """Return the ids of which tapes named more than once are said once."""
+        """Return a notation that states each tape named more than once in the header."""
         found = Counter(hit[1] for one in ids if (hit := _ID.fullmatch(one)))
         named = [tape for tape, times in found.most_common(1 + len(_LETTERS)) if times > 1]
         return cls(dict(zip(("", *_LETTERS), named, strict=False)))
 
     def cells(self) -> list[str]:
-        """Return what a header says."""
+        """Return the header's cells."""
         return [encode_cell(letter or "tape", tape) for letter, tape in self.tapes.items()]
 
     def write(self, entry: str) -> str:
-        """Return an id, or another word that stands in its place."""
+        """Write an id, or any other word in its place."""
         hit = _ID.fullmatch(entry)
         letter = next((one for one, tape in self.tapes.items() if hit and tape == hit[1]), None)
         if hit and letter is not None:
@@ -100,7 +100,7 @@ class EntryIdNotation:
         return quote_text(entry) if _SHORT_ID.fullmatch(entry) else encode_word(entry, " |")
 
     def read(self, text: str, was_quoted: bool) -> str:
-        """Return the id that was written.
+        """Read an id.
 
         Raises:
             ValueError: The header names no tape for it.
@@ -114,15 +114,15 @@ class EntryIdNotation:
 
 
 def most_common(values: Sequence[T]) -> T | None:
-    """Return the commonest value, the first of several; None where there is none."""
+    """Return the most common value, the first of several; None if there is none."""
     return Counter(values).most_common(1)[0][0] if values else None
 
 
 def parse_header(text: str, title: str) -> tuple[dict[str, Any], EntryIdNotation, list[str]]:
-    """Return what a text's header says, the ids that it names tapes for, and the lines below it.
+    """Parse a list's header; return its cells, the id notation, and the lines below.
 
     Raises:
-        ValueError: It has not the header of this title.
+        ValueError: The header has another title.
     """
     header, *lines = text.split("\n")
     reader = LineParser(header)

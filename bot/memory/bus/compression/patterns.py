@@ -1,4 +1,4 @@
-"""What is believed, a line each: ``17: The user lives in Rome. | .9 02-10T10:14 | ev 12 15``. Pure."""
+"""Pattern lines: ``17: The user lives in Rome. | .9 02-10T10:14 | ev 12 15``. Pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Legend:
         return CELL_SEPARATOR.join([_TITLE, *self.times.cells(), kind, *said, *self.ids.cells()])
 
     def line(self, one: SynthesizedPattern, now: datetime | None) -> str:
-        """Return a pattern; its own cells only where it differs from what is said once."""
+        """Write a pattern, with cells only for what differs from the header or default."""
         main, rest = split_content(one.content, "text")
         cells = [
             f"{encode_word(one.id, KEY_SEPARATOR)}: {main}",
@@ -101,15 +101,15 @@ class _Legend:
 
 
 def encode_patterns(patterns: Sequence[SynthesizedPattern]) -> str:
-    """Return patterns as text, a line each below a header; empty where there are none."""
+    """Encode patterns, one line each below a header; empty if there are none."""
     return _encoded(patterns, None)
 
 
 def decode_patterns(text: str) -> list[SynthesizedPattern]:
-    """Return the patterns that ``encode_patterns`` wrote.
+    """Decode what ``encode_patterns`` wrote.
 
     Raises:
-        ValueError: It did not write this.
+        ValueError: The text is not in this notation.
     """
     if not text:
         return []
@@ -119,9 +119,9 @@ def decode_patterns(text: str) -> list[SynthesizedPattern]:
 
 
 def render_patterns(patterns: Iterable[SynthesizedPattern], now: datetime, most: int) -> str:
-    """Return what a model reads of patterns: so many records at most, the surest at this time first.
+    """Render the ``most`` patterns with the highest confidence at this time.
 
-    ``now`` in a line is the confidence that is left, where that is less than it was.
+    ``now`` in a line is the confidence after decay, if that is lower.
     """
     ranked = sorted(patterns, key=lambda one: one.confidence_at(now), reverse=True)
     left = len(ranked) - max(0, most)

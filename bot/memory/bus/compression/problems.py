@@ -1,4 +1,4 @@
-"""Problems, a line each, the working set below: ``p1: Patent | active 02-10T10:14 | pri 7``. Pure."""
+"""Problem lines, with working sets below: ``p1: Patent | active 02-10T10:14 | pri 7``. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TITLE = "problems (id: name | state t)"
 _PRIORITY = 5
 _NO_WEIGHT = (0, 0)
 _INSIDE = "\t"
-"""Begins a line of the working set of the problem above."""
+"""Prefix of the lines of a problem's working set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Legend:
         return CELL_SEPARATOR.join([_TITLE, *self.times.cells(), *lane])
 
     def line(self, one: Problem) -> str:
-        """Return a problem; its own cells only where it differs from what is said once."""
+        """Write a problem, with cells only for what differs from the header or default."""
         cells = [
             f"{encode_word(one.problem_id, KEY_SEPARATOR)}: {encode_value(one.name, '|')}",
             f"{one.state} {self.times.write(one.last_active)}",
@@ -89,16 +89,16 @@ class _Legend:
 
 
 def encode_problems(problems: Sequence[Problem]) -> str:
-    """Return problems as text, a line each below a header; empty where there are none."""
+    """Encode problems, one line each below a header; empty if there are none."""
     legend = _Legend.of(problems)
     return "\n".join([legend.header(), *map(legend.line, problems)]) if problems else ""
 
 
 def decode_problems(text: str) -> list[Problem]:
-    """Return the problems that ``encode_problems`` wrote.
+    """Decode what ``encode_problems`` wrote.
 
     Raises:
-        ValueError: It did not write this.
+        ValueError: The text is not in this notation.
     """
     if not text:
         return []
@@ -117,16 +117,16 @@ def decode_problems(text: str) -> list[Problem]:
 def render_problems(
     problems: Iterable[Problem], active: str, timezone: tzinfo | None = None
 ) -> str:
-    """Return what a model reads of all problems, the one worked on first, then by priority.
+    """Render all problems for the model, the active one first, then by priority.
 
-    A line each, readable without a header: ``p1: Patent (paused, used 2026-02-10): file in English``. Their
-    working sets are left out, since a problem's is read in that problem alone, and so is what was in view
-    when each was left, with all ids and times but the day of the last use.
+    Each line is readable without a header: ``p1: Patent (paused, used 2026-02-10): file in
+    English``. Working sets are left out, because only their own problem may read them, and so are
+    resumable entries, ids, and all times but the day of the last use.
 
     Args:
         problems: The problems.
-        active: The id of the one worked on.
-        timezone: Whose days are said.
+        active: Id of the active problem.
+        timezone: Time zone of the dates; UTC by default.
     """
     ranked = sorted(problems, key=lambda one: (one.problem_id != active, -one.priority))
     return "\n".join(_shown(one, active, timezone or UTC) for one in ranked)
@@ -142,7 +142,7 @@ def _shown(one: Problem, active: str, timezone: tzinfo) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[str]:
-    """Return numbers as words, those that count up by one as ``3-9``."""
+    """Write numbers as words, with runs of consecutive ones as ``3-9``."""
     found = []
     for _, group in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
         run = [number for _, number in group]

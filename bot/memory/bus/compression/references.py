@@ -1,4 +1,4 @@
-"""Shared references, a line each: ``home: Rome | v3 02-10T10:14 12 14``. Pure."""
+"""Lines of shared reference: ``home: Rome | v3 02-10T10:14 12 14``. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bot.memory.bus.compression.notation import (
 from bot.memory.gate.alignment import GOAL_KEYS
 
 WORKSPACE_MARK = "workspace"
-"""Stands for the source of a value that everybody reads: whose words that are is not for everybody."""
+"""Stands for the source of a workspace value, which is hidden: it may name a private chat."""
 
 _TITLE = "shared (key: value | version t source entry)"
 
@@ -49,7 +49,7 @@ class _Legend:
         )
 
     def line(self, ref: SharedReference) -> str:
-        """Return a reference; its own cells only where it differs from what is said once."""
+        """Write a reference, with cells only for what differs from the header or default."""
         when = self.times.write(ref.updated_at)
         entry = f" {ref.entry}" if ref.entry else ""
         cells = [
@@ -88,16 +88,16 @@ class _Legend:
 
 
 def encode_references(refs: Sequence[SharedReference]) -> str:
-    """Return references as text, a line each below a header; empty where there are none."""
+    """Encode references, one line each below a header; empty if there are none."""
     legend = _Legend.of(refs)
     return "\n".join([legend.header(), *map(legend.line, refs)]) if refs else ""
 
 
 def decode_references(text: str) -> list[SharedReference]:
-    """Return the references that ``encode_references`` wrote.
+    """Decode what ``encode_references`` wrote.
 
     Raises:
-        ValueError: It did not write this.
+        ValueError: The text is not in this notation.
     """
     if not text:
         return []
@@ -109,18 +109,18 @@ def decode_references(text: str) -> list[SharedReference]:
 def render_references(
     refs: Iterable[SharedReference], most_bytes: int, timezone: tzinfo = UTC
 ) -> str:
-    """Return what a model reads of references within a number of bytes of UTF-8.
+    """Render references for the model within a limit in UTF-8 bytes.
 
-    A line each, readable without a header: ``home: Rome (set 2026-02-10)``. Ids, versions and clock times
-    are left out: ``memory.refer`` tells them of a value that is asked for.
+    Each line is readable without a header: ``home: Rome (set 2026-02-10)``. Ids, versions and clock
+    times are left out; ``memory.refer`` returns them for a single value.
 
-    In the order given. Where not all fit, north stars and priorities come first, then the newest that do not
-    rest on something superseded or erased; the last line says how many are left out.
+    The order is kept. If not all fit, north stars and priorities take precedence, then the newest
+    values that are not stale; the last line says how many are left out.
 
     Args:
         refs: The references.
-        most_bytes: Room there is.
-        timezone: Whose days are said.
+        most_bytes: Size limit in UTF-8 bytes.
+        timezone: Time zone of the dates.
     """
     known = list(refs)
     lines = [_shown(one, timezone) for one in known]

@@ -1,8 +1,8 @@
-"""Working sets, a line for each kind of thing: ``must: deadline fri; budget <10k``. Pure.
+"""Working sets, a line per kind of note: ``must: deadline fri; budget <10k``. Pure.
 
-``assumed`` is an assumption, with its confidence; ``open`` the open questions; ``draft`` a partial artifact
-by name; ``decided`` a decision: words that need no legend. Every other name is a constraint's. What a tool put there in another shape
-stands behind ``=``.
+``assumed`` is an assumption with its confidence, ``open`` the open questions, ``draft`` a partial
+artifact by name, and ``decided`` a decision. Every other name is that of a constraint. A note of an
+unexpected shape follows ``=``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Legend:
     lane: str | None
 
     def first(self, working: WorkingSet) -> str:
-        """Return the line that says whose it is, and how long it lives."""
+        """Write the first line: problem, times and lane."""
         cells = [
             f"{_FIRST}{encode_value(working.problem_id, '|')}",
             f"t {self.times.write(working.created_at)}",
@@ -71,21 +71,21 @@ class _Legend:
 
 
 def encode_working(working: WorkingSet) -> str:
-    """Return a working set as text."""
+    """Encode a working set."""
     return "\n".join([_Legend(TimeNotation(), None).first(working), *_lines(working)])
 
 
 def decode_working(text: str) -> WorkingSet:
-    """Return the working set that ``encode_working`` wrote.
+    """Decode what ``encode_working`` wrote.
 
     Raises:
-        ValueError: It did not write this.
+        ValueError: The text is not in this notation.
     """
     return _Legend(TimeNotation(), None).read(text.split("\n"))
 
 
 def encode_working_sets(sets: Sequence[WorkingSet]) -> str:
-    """Return working sets as text, below a header; empty where there are none."""
+    """Encode working sets below a header; empty if there are none."""
     if not sets:
         return ""
     legend = _Legend(
@@ -99,10 +99,10 @@ def encode_working_sets(sets: Sequence[WorkingSet]) -> str:
 
 
 def decode_working_sets(text: str) -> list[WorkingSet]:
-    """Return the working sets that ``encode_working_sets`` wrote.
+    """Decode what ``encode_working_sets`` wrote.
 
     Raises:
-        ValueError: It did not write this.
+        ValueError: The text is not in this notation.
     """
     if not text:
         return []
@@ -113,7 +113,7 @@ def decode_working_sets(text: str) -> list[WorkingSet]:
 
 
 def working_lines(working: WorkingSet) -> Iterator[str]:
-    """Yield the lines of what is in a working set."""
+    """Yield the lines of a working set's notes."""
     constraints: dict[str, Any] = working.constraints
     for name, held in constraints.items():
         known = quote_text(name) if name in _RESERVED else encode_word(name, _NAME)
@@ -141,11 +141,11 @@ def _lines(working: WorkingSet) -> Iterator[str]:
 
 
 def _sure_alone(one: Any) -> float | None:
-    """Return the confidence of an assumption that is a text and nothing else; None of any other."""
+    """Return the confidence of an assumption of the usual shape; None for any other."""
     if not isinstance(one, dict) or one.keys() != {"a", "confidence"}:
         return None
     sure = one["confidence"]
-    # Zeros of either sign are equal, and what is no number equals nothing.
+    # Excludes zero, whose sign would be lost, and NaN, which equals nothing.
     plain = isinstance(one["a"], str) and type(sure) is float and 0 < sure < inf
     return sure if plain else None
 
@@ -171,7 +171,7 @@ def _decision(one: Any) -> str:
 
 
 def _take(working: WorkingSet, reader: LineParser) -> str:
-    """Take in what a line says of a working set; return the packet where it says that."""
+    """Add a line's notes to a working set; return the packet if the line holds it."""
     name, was_quoted = reader.read_text(_NAME)
     if was_quoted or name not in _RESERVED:
         listed = not reader.skip_sign("= ")
