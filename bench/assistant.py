@@ -23,8 +23,8 @@ from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.recall_eval import dataset_entry
 from bot.llm.base import estimate_tokens
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory.hybrid_search import search_tape
-from bot.memory.vector_index import VectorIndex
+from bot.memory.session.hybrid_search import search_tape
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

@@ -8,17 +8,17 @@ from time import perf_counter
 from bench.machine import Disk, durable_hop
 from bench.report import Cell, Scale, Table, ms, p50, p95, us
 from bot.core.clock import SystemClock
-from bot.memory.bus.compartment_records import SynthesizedPattern, WorkingSet
-from bot.memory.bus.compression import render_context_packet
-from bot.memory.bus.memory_bus import MemoryBus
-from bot.memory.bus.provenance import episode_id
-from bot.memory.facts.fact_fold import bus_entry, fold_entries
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.fold_loader import load_fold
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_memory import load_fact_entries
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.zone import MemoryZone
+from bot.memory.records.compartment_records import SynthesizedPattern, WorkingSet
+from bot.memory.records.compression import render_context_packet
+from bot.memory.records.episodes import episode_id
+from bot.memory.records.fact_fold import bus_entry, fold_entries
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.bus.memory_bus import MemoryBus
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.zone import MemoryZone
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

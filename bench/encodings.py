@@ -17,15 +17,15 @@ from bench.life import _TALK, ATTRIBUTES, Keeper, Life
 from bench.month import TURNS, Month, simulate
 from bench.report import Cell, Scale, Table
 from bot.core.clock import format_time
-from bot.memory.bus.belief_updates import belief_from_fact
-from bot.memory.bus.compartment_records import (
+from bot.memory.gate.belief_updates import belief_from_fact
+from bot.memory.records.compartment_records import (
     WORKING_FIELDS,
     EpisodeEntry,
     Problem,
     SharedReference,
     WorkingSet,
 )
-from bot.memory.bus.compression import (
+from bot.memory.records.compression import (
     encode_episodes,
     encode_patterns,
     encode_problems,
@@ -35,7 +35,7 @@ from bot.memory.bus.compression import (
     render_problems,
     render_references,
 )
-from bot.memory.bus.episodes import episode_from_entry
+from bot.memory.records.episodes import episode_from_entry
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.file import FileTapeStore
 

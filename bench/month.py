@@ -10,10 +10,12 @@ import anyio
 from bench.life import ATTRIBUTES, Keeper, Life
 from bench.report import Scale, Table
 from bot.llm.base import Model, Usage
-from bot.memory.facts.fact import Fact
-from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.turn_fold import parse_usage
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact import Fact
+from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.view.turn_fold import parse_usage
 from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 

@@ -25,9 +25,9 @@ from bot.evals.dataset import Dataset, read_dataset
 from bot.evals.recall_eval import dataset_entry
 from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory.hybrid_search import strip_speaker_names
-from bot.memory.vector_files import nearness
-from bot.memory.vector_index import MAX_TEXT_LENGTH
+from bot.memory.session.hybrid_search import strip_speaker_names
+from bot.memory.session.vector_files import nearness
+from bot.memory.session.vector_index import MAX_TEXT_LENGTH
 from bot.tape.index.documents import ASSISTANT_SENDER, date_terms, documents_of
 from bot.tape.index.ranking import (
     DATE_WORTH,

@@ -9,10 +9,16 @@ from bench.program import CHANNEL
 from bench.workload import LONG_TERM, question, reply
 from bot.bus import Address, DeliveryReport, Inbound, Sender
 from bot.core.clock import format_time
-from bot.memory.context_window import WindowFold
-from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot, zone_entries
+from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone_snapshot import (
+    MemorySnapshot,
+    zone_entries,
+)
 from bot.runtime.sessions.entries import delivery_entry, message_entry
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,

@@ -12,7 +12,7 @@ from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace import Workspace
 from bot.core.clock import Clock
 from bot.llm.base import Model
-from bot.memory.vector_index import VectorIndex
+from bot.memory.session.vector_index import VectorIndex
 
 ImageLoader = Callable[[str], Awaitable[bytes | None]]
 """Load an image by its blob store name; return None if it does not exist."""

@@ -21,18 +21,22 @@ from datetime import tzinfo
 from typing import Any
 
 from bot.llm.base import ChatMessage
-from bot.memory.attachments import describe_attachments
-from bot.memory.context_window import WindowFold
-from bot.memory.forgetting.tombstones import ERASED_MESSAGE_TEXT, is_erased
-from bot.memory.prompt_escaping import escape_message, escape_tags, replace_lone_surrogates
-from bot.memory.session_fold import SessionFold
-from bot.memory.transcript import (
+from bot.memory.records.attachments import describe_attachments
+from bot.memory.records.prompt_escaping import (
+    escape_message,
+    escape_tags,
+    replace_lone_surrogates,
+)
+from bot.memory.records.tombstones import ERASED_MESSAGE_TEXT, is_erased
+from bot.memory.records.transcript import (
     format_entry_time,
     format_timestamp,
     message_content,
     quoted_block,
     speaker_label,
 )
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")

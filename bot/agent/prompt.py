@@ -15,9 +15,9 @@ from typing import Any
 
 from bot.agent.workspace import WorkspaceText
 from bot.llm.base import CapabilityProfile
-from bot.memory.prompt_escaping import escape_tags, replace_lone_surrogates
-from bot.memory.transcript import format_entry_time
-from bot.memory.zone_snapshot import MemorySnapshot, render_memory_block
+from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
+from bot.memory.records.transcript import format_entry_time
+from bot.memory.session.view.zone_snapshot import MemorySnapshot, render_memory_block
 from bot.tape.entries import SESSION_START, TapeEntry
 
 _IDENTITY = """\

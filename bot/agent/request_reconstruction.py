@@ -21,10 +21,10 @@ from bot.agent.views.registry import context_builder
 from bot.agent.vision import with_placeholders
 from bot.core.errors import SettingsError
 from bot.llm.base import ChatMessage
-from bot.memory.attachments import attachments_in
-from bot.memory.fold_loader import fold_at
-from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
-from bot.memory.session_fold import SessionFold
+from bot.memory.records.attachments import attachments_in
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased
+from bot.memory.session.view.fold_loader import fold_at
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

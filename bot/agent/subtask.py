@@ -22,13 +22,13 @@ from bot.core.clock import format_time
 from bot.core.errors import ModelError
 from bot.core.ids import new_id
 from bot.llm.base import Usage
-from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.entries import with_problem
-from bot.memory.context_window import WindowFold
-from bot.memory.conversation_entries import LOOP_STEP
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone_snapshot import ZoneFold
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.conversation_entries import LOOP_STEP
+from bot.memory.records.episodes import with_problem
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone_snapshot import ZoneFold
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 

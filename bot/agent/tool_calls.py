@@ -13,9 +13,9 @@ from bot.core.errors import MemoryRefused
 from bot.core.telemetry.metrics import TOOL_SECONDS
 from bot.core.telemetry.tracing import span
 from bot.llm.base import ModelReply, ToolCall, Usage
-from bot.memory.transcript import is_owner
-from bot.memory.zone_snapshot import MemorySnapshot
-from bot.memory.zone_versions import find_zone_version
+from bot.memory.records.transcript import is_owner
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.memory.session.view.zone_versions import find_zone_version
 from bot.tape.entries import TapeEntry, tool_call, tool_result
 
 

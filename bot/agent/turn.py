@@ -24,14 +24,20 @@ from bot.core.ids import new_id
 from bot.core.telemetry.metrics import TURN_SECONDS, count_error
 from bot.core.telemetry.tracing import current_traceparent, find_traceparent, save_traceparent, span
 from bot.llm.base import ModelReply, Usage
-from bot.memory.conversation_entries import (
+from bot.memory.records.conversation_entries import (
     LOOP_STEP,
     TURN_END,
     TURN_START,
     inbound_ids,
     replaced_entry_id,
 )
-from bot.memory.turn_fold import REPLY, TURN_RESUME, OpenTurn
+from bot.memory.records.event_names import (
+    REPLY,
+)
+from bot.memory.session.view.turn_fold import (
+    TURN_RESUME,
+    OpenTurn,
+)
 from bot.tape.entries import CONTEXT_OVERFLOW, TapeEntry, anchor, event, message
 
 logger = logging.getLogger(__name__)

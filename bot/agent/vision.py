@@ -16,7 +16,11 @@ import anyio.to_thread
 from bot.agent.agent import ImageLoader
 from bot.agent.context import RenderedMessages
 from bot.llm.base import CapabilityProfile, ChatMessage
-from bot.memory.attachments import EntryAttachment, attachments_in, describe_attachments
+from bot.memory.records.attachments import (
+    EntryAttachment,
+    attachments_in,
+    describe_attachments,
+)
 from bot.tape.entries import TapeEntry
 
 MOST_IMAGES = 10

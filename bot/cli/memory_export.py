@@ -15,7 +15,7 @@ from bot.cli.tape import printable
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError
 from bot.core.files import private_directory
-from bot.memory.archive_summary import ArchiveSummary
+from bot.memory.session.archive_summary import ArchiveSummary
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore

@@ -17,8 +17,8 @@ from bot.agent.request_reconstruction import (
 from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
 from bot.llm.base import ChatMessage
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.transcript import format_entry_time, speaker_label
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.transcript import format_entry_time, speaker_label
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.entries import TapeEntry

@@ -11,9 +11,9 @@ from bot.cli.tape import printable
 from bot.core.clock import SystemClock, format_time
 from bot.core.errors import SettingsError, TapebotError, TapeNotFound
 from bot.core.files import private_directory
-from bot.memory.facts.fact_fold import fold_entries
-from bot.memory.scope_memory import load_fact_entries
-from bot.memory.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
+from bot.memory.records.fact_fold import fold_entries
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE, ScopeRegistry
+from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.runtime.app.build import make_memory_files
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.control_socket import call_control

@@ -21,8 +21,8 @@ from bot.bus import Address, Attachment, Inbound, Sender
 from bot.core.clock import SystemClock
 from bot.core.errors import MemoryRefused
 from bot.llm.base import Model
-from bot.memory.facts.proposals import Proposal, ProposalBatch, ProposalDecision
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.runtime.sessions.entries import message_entry
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService

@@ -16,10 +16,10 @@ from bot.core.clock import format_time
 from bot.evals.dataset import Dataset, DatasetMessage
 from bot.evals.metrics import DEPTHS, SearchAnswer
 from bot.llm.embeddings.base import Embedder
-from bot.memory.hybrid_search import search_tape
-from bot.memory.recall import recall_passages
-from bot.memory.vector_index import VectorIndex
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.session.hybrid_search import search_tape
+from bot.memory.session.recall import recall_passages
+from bot.memory.session.vector_index import VectorIndex
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService

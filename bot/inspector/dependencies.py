@@ -13,7 +13,7 @@ from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
 from bot.bus import RemoteCommands, Transcript, WebUser
 from bot.core.errors import HttpError
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.tape.store import TapeStore
 
 if TYPE_CHECKING:

@@ -21,11 +21,17 @@ from typing import Any
 from bot.bus import Attachment, Button, OutgoingFile, TranscriptMessage
 from bot.core.errors import TapeNotFound
 from bot.inspector.reading.entry_text import entry_time
-from bot.memory.attachments import EntryAttachment, attachments_in
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
-from bot.memory.transcript import sender_name
-from bot.memory.turn_fold import COMMAND, REPLY, UndeliveredAnswer
+from bot.memory.records.attachments import EntryAttachment, attachments_in
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.event_names import (
+    COMMAND,
+    REPLY,
+)
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased
+from bot.memory.records.transcript import sender_name
+from bot.memory.session.view.turn_fold import (
+    UndeliveredAnswer,
+)
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 

@@ -30,8 +30,8 @@ from bot.bus.ports import Bus
 from bot.core.clock import Clock
 from bot.core.errors import TapeNotFound
 from bot.llm.base import Model
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.vector_index import VectorIndex
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.sessions.erasure import EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor

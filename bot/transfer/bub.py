@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from bot.memory.conversation_entries import PROBLEM_ANCHOR_PREFIX
+from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
 from bot.tape.entries import (
     NON_BOUNDARY_ANCHORS,
     SESSION_START,

@@ -23,14 +23,14 @@ from typing import Any, Literal
 from bot.bus import Address
 from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
-from bot.memory.conversation_entries import entry_tokens
-from bot.memory.facts.evidence import cite
-from bot.memory.facts.fact import MAX_FACT_TEXT
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.long_term_memory import lines_with_headings
-from bot.memory.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.scope_registry import person_scope, scope_entry
-from bot.memory.zone_snapshot import (
+from bot.memory.records.conversation_entries import entry_tokens
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import MAX_FACT_TEXT
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.linking.scope_registry import person_scope, scope_entry
+from bot.memory.session.long_term_memory import lines_with_headings
+from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.session.view.zone_snapshot import (
     DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,

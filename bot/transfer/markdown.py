@@ -12,11 +12,17 @@ import re
 import unicodedata
 from datetime import tzinfo
 
-from bot.memory.attachments import attachments_in
-from bot.memory.conversation_entries import TURN_END, is_overheard, replaced_entry_id
-from bot.memory.transcript import format_entry_time, speaker_label
-from bot.memory.turn_fold import REPLY
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.attachments import attachments_in
+from bot.memory.records.conversation_entries import (
+    TURN_END,
+    is_overheard,
+    replaced_entry_id,
+)
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.transcript import format_entry_time, speaker_label
 from bot.tape.entries import TapeEntry
 
 _COMMAND = "command"

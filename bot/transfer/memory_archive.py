@@ -24,23 +24,26 @@ import anyio.to_thread
 from bot.core.clock import SystemClock
 from bot.core.errors import TapeWriteError
 from bot.core.files import PRIVATE_FILE, private_directory
-from bot.memory.archive_summary import ArchiveSummary
-from bot.memory.bus.belief_updates import is_current, sort_by_confidence
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.bus.entries import EPISODE_EVENT
-from bot.memory.bus.provenance import entry_of
-from bot.memory.bus.shared_reference import (
+from bot.memory.gate.belief_updates import is_current, sort_by_confidence
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.conversation_entries import LOOP_STEP
+from bot.memory.records.episodes import EPISODE_EVENT, entry_of
+from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.bus.shared_reference import (
     SharedReferenceStore,
     citation,
     current_references,
     sort_references,
 )
-from bot.memory.conversation_entries import LOOP_STEP
-from bot.memory.facts.fact_fold import CHAIN_EVENTS, FACTS_EVENT
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.session_fold import SCOPE_EVENT
-from bot.memory.zone_snapshot import LONG_TERM_EVENT, REFERENCE_EVENT, SHARED_EVENT
+from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.session.view.session_fold import SCOPE_EVENT
+from bot.memory.session.view.zone_snapshot import (
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+)
 from bot.tape.batches import read_batches
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry

@@ -6,10 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bot.core.clock import format_time
-from bot.memory.facts.fact import MAX_FACT_TEXT
-from bot.memory.memory_validation import MAX_MEMORY_BYTES, is_placeholder
-from bot.memory.zone_snapshot import (
+from bot.memory.gate.memory_validation import MAX_MEMORY_BYTES, is_placeholder
+from bot.memory.records.event_names import (
     HISTORY_EVENT,
+)
+from bot.memory.records.fact import MAX_FACT_TEXT
+from bot.memory.session.view.zone_snapshot import (
     MAX_NOTE_BYTES,
     DailyNote,
     MemorySnapshot,

@@ -33,15 +33,24 @@ from bot.core.files import (
     replace_file,
     sync_directory,
 )
-from bot.memory.context_window import WindowFold
-from bot.memory.facts.fact_fold import FACTS_EVENT, FactFold, fold_entries
-from bot.memory.fold_loader import load_fold
-from bot.memory.identities import IDENTITIES_TAPE
-from bot.memory.long_term_memory import resolve_home
-from bot.memory.scope_memory import load_fact_entries
-from bot.memory.scope_registry import WORKSPACE_SCOPE, ScopeRegistry, is_shared_scope
-from bot.memory.session_fold import SCOPE_EVENT, SessionFold
-from bot.memory.zone_snapshot import HISTORY_EVENT, LONG_TERM_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact_fold import FACTS_EVENT, FactFold, fold_entries
+from bot.memory.session.linking.scope_registry import (
+    WORKSPACE_SCOPE,
+    ScopeRegistry,
+    is_shared_scope,
+)
+from bot.memory.session.long_term_memory import resolve_home
+from bot.memory.session.scope.identities import IDENTITIES_TAPE
+from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SCOPE_EVENT, SessionFold
+from bot.memory.session.view.zone_snapshot import (
+    LONG_TERM_EVENT,
+)
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService

@@ -12,25 +12,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any
 
-from bot.memory.attachments import one_line
-from bot.memory.bus.compartment_records import (
+from bot.memory.records.attachments import one_line
+from bot.memory.records.compartment_records import (
     Problem,
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
 )
-from bot.memory.bus.compartments import Compartments
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.facts.fact_markdown import group_by_subject
-from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.transcript import (
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.tombstones import is_erased
+from bot.memory.records.transcript import (
     format_entry_time,
     format_timestamp,
     message_content,
     speaker_label,
 )
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.session.view.fact_markdown import group_by_subject
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 

@@ -7,7 +7,9 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from bot.core.clock import format_time
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
 from bot.tape.entries import TapeEntry, event
 from bot.transfer.conversion import parse_time
 from bot.transfer.imported import ImportedData, display_path, read_json_lines, read_text

@@ -17,8 +17,7 @@ from typing import Any
 
 from bot.agent.context import default_context
 from bot.llm.base import ChatMessage
-from bot.memory.context_window import MAX_OVERHEARD, WindowFold
-from bot.memory.conversation_entries import (
+from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
     TURN_START,
     is_overheard,
@@ -26,7 +25,8 @@ from bot.memory.conversation_entries import (
     joined_message_ids,
     replaced_entry_id,
 )
-from bot.memory.prompt_escaping import replace_lone_surrogates
+from bot.memory.records.prompt_escaping import replace_lone_surrogates
+from bot.memory.session.view.context_window import MAX_OVERHEARD, WindowFold
 from bot.tape.entries import SESSION_NEW, TapeEntry
 
 _UNBOUND = 1 << 62

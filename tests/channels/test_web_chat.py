@@ -34,7 +34,7 @@ from bot.bus import (
     RemoteFile,
 )
 from bot.inspector.transcript import TapeTranscript
-from bot.memory.forgetting.tombstones import tombstone
+from bot.memory.records.tombstones import tombstone
 from bot.tape.entries import event
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply

@@ -10,9 +10,9 @@ from pathlib import Path
 from bot.bus import Attachment, Sender
 from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import Model, ModelReply, ModelRequest
-from bot.memory.bus.compartment_records import SynthesizedPattern
-from bot.memory.bus.entries import episode_entry
-from bot.memory.facts.fact_fold import PAUSED_EVENT, FactFold, bus_entry, fold_entries
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.episodes import episode_entry
+from bot.memory.records.fact_fold import PAUSED_EVENT, FactFold, bus_entry, fold_entries
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.tape.entries import event
 from bot.tape.search import SearchQuery

@@ -13,8 +13,8 @@ from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.bus import Answer, Inbound, Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.facts.fact_fold import FactFold, fold_entries
-from bot.memory.identities import IdentityFold
+from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.session.scope.identities import IdentityFold
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock

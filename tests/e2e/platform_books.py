@@ -22,9 +22,9 @@ from platform_kills import Death, Kills
 from platform_stage import TOKEN, Place, Stage, is_half
 from platform_talk import Said
 
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.transcript import recorded_at
-from bot.memory.turn_fold import DELIVERY, TURN_RESUME
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.transcript import recorded_at
+from bot.memory.session.view.turn_fold import DELIVERY, TURN_RESUME
 from bot.tape.entries import TapeEntry
 from bot.tape.store import REPAIR_EVENT
 from bot.tape.stores.folder_verification import verify_folder

@@ -13,18 +13,19 @@ from kill_checks import check_lines, check_tape, read_tape
 from problems_talk import ASKED_FOR, GENERAL, MOTTO, Talk, chat_of, markers, problem_in
 
 from bot.core.clock import SystemClock
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.bus.entries import EPISODE_EVENT
-from bot.memory.bus.problem_notes import NOTE_KINDS, note_lines
-from bot.memory.bus.provenance import entry_of
-from bot.memory.context_window import WindowFold
-from bot.memory.conversation_entries import PROBLEM_ANCHOR_PREFIX, TURN_END
-from bot.memory.facts.fact_fold import FactFold, fold_entries
-from bot.memory.fold_loader import load_fold, load_resumed_entries
-from bot.memory.scope_memory import load_fact_entries
-from bot.memory.session_fold import SessionFold
-from bot.memory.turn_fold import REPLY
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX, TURN_END
+from bot.memory.records.episodes import EPISODE_EVENT, entry_of
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
+from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

@@ -12,7 +12,7 @@ from bot.bus import AccessDecision, AccessRequest
 from bot.bus.media.attachments import AttachmentService
 from bot.bus.media.blobs import FolderBlobs
 from bot.llm.base import CapabilityProfile, ModelRequest
-from bot.memory.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply
 from channels.base import ChannelContext, GroupPolicy

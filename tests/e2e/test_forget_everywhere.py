@@ -24,8 +24,8 @@ from forget_home import (
 from forget_traces import traces
 
 from bot.bus.media.blobs import FolderBlobs
-from bot.memory.facts.fact_fold import fold_entries
-from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.records.fact_fold import fold_entries
+from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

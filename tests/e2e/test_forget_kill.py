@@ -26,8 +26,8 @@ from forget_traces import traces
 from nursery import nursery
 from sampling import many
 
-from bot.memory.facts.fact_fold import CHAIN_EVENTS, FactFold, fold_entries
-from bot.memory.forgetting.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.records.fact_fold import CHAIN_EVENTS, FactFold, fold_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.folder_verification import verify_folder
 

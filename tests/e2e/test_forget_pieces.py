@@ -15,9 +15,9 @@ from forget_traces import traces
 from nursery import nursery
 from sampling import many
 
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_fold import fold_entries
-from bot.memory.forgetting.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import fold_entries
 from bot.offline.model import OfflineModel
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host

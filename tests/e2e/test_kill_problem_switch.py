@@ -10,9 +10,9 @@ from nursery import nursery
 from problem_home import MESSAGE, TALK, home
 from sampling import some
 
-from bot.memory.bus.entries import EPISODE_EVENT
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.fold_loader import load_fold
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.episodes import EPISODE_EVENT
+from bot.memory.session.view.fold_loader import load_fold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

@@ -7,8 +7,8 @@ import pytest
 from link_home import consolidation, home, turn
 
 from bot.bus import Sender
-from bot.memory.identities import IDENTITIES_TAPE, MAX_FAILED_CLAIMS
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.identities import IDENTITIES_TAPE, MAX_FAILED_CLAIMS
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     PausedStep,

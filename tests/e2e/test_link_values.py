@@ -6,8 +6,8 @@ import anyio
 from link_home import consolidation, home, turn
 
 from bot.bus import Sender
-from bot.memory.bus.shared_reference import current_references
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session.bus.shared_reference import current_references
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.testing.host import HostLimits
 from bot.testing.scripted_model import (
     PausedStep,

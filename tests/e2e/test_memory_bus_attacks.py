@@ -13,8 +13,8 @@ import pytest
 from memory_accomplices import Web
 
 from bot.bus import Sender
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.bus.entries import EPISODE_EVENT
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.episodes import EPISODE_EVENT
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply
 

@@ -30,8 +30,8 @@ from memory_bus_life import (
 from bot.core.clock import format_time
 from bot.core.errors import MemoryRefused, VersionConflict
 from bot.llm.base import ModelRequest
-from bot.memory.bus.compartment_records import EpisodeEntry, SynthesizedPattern
-from bot.memory.bus.compression import (
+from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
+from bot.memory.records.compression import (
     decode_episodes,
     decode_patterns,
     decode_references,
@@ -39,11 +39,11 @@ from bot.memory.bus.compression import (
     encode_patterns,
     encode_references,
 )
-from bot.memory.bus.shared_reference import SharedReferenceStore
-from bot.memory.bus.working_set import WorkingSetStore
-from bot.memory.facts.fact_fold import BUS_EVENT, FACTS_EVENT, fold_entries
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.fact_fold import BUS_EVENT, FACTS_EVENT, fold_entries
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.bus.shared_reference import SharedReferenceStore
+from bot.memory.session.bus.working_set import WorkingSetStore
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
@@ -293,28 +293,28 @@ def _says_nothing_new(entry: TapeEntry, known: list[TapeEntry]) -> bool:
 
 WRITERS = {
     # The facts' only way in is a batch, which is decided on.
-    "bot/memory/scope_memory.py: ScopeMemory.apply.compose: batch_entry",
-    "bot/memory/scope_memory.py: ScopeMemory.pause.compose: pause_entry",
+    "bot/memory/session/scope/scope_memory.py: ScopeMemory.apply.compose: batch_entry",
+    "bot/memory/session/scope/scope_memory.py: ScopeMemory.pause.compose: pause_entry",
     # What was decided to go elsewhere, and why.
-    "bot/memory/bus/memory_bus.py: MemoryBus._elsewhere.compose: bus_entry",
+    "bot/memory/session/bus/memory_bus.py: MemoryBus._elsewhere.compose: bus_entry",
     # Behind the gate: ``MemoryBus`` alone adds to them.
-    "bot/memory/bus/shared_reference.py: SharedReferenceStore._entry: bus_entry",
-    "bot/memory/bus/semantic_synthesis.py: SemanticSynthesisStore._change.entries: bus_entry",
-    "bot/memory/bus/memory_bus.py: MemoryBus.write_to_shared: store.set",
-    "bot/memory/bus/memory_bus.py: MemoryBus.add_synthesis: self.semantic.add_pattern",
+    "bot/memory/session/bus/shared_reference.py: SharedReferenceStore._entry: bus_entry",
+    "bot/memory/session/bus/semantic_synthesis.py: SemanticSynthesisStore._change.entries: bus_entry",
+    "bot/memory/session/bus/memory_bus.py: MemoryBus.write_to_shared: store.set",
+    "bot/memory/session/bus/memory_bus.py: MemoryBus.add_synthesis: self.semantic.add_pattern",
     # A person's wish that all of it ends: takes away, and adds nothing.
-    "bot/memory/bus/memory_clear.py: _change.compose: bus_entry",
+    "bot/memory/session/bus/memory_clear.py: _change.compose: bus_entry",
     # One person's own, from the scope where the gate let it in to the one that they have now.
-    "bot/memory/identity_linker.py: IdentityLinker._hold.compose: bus_entry",
+    "bot/memory/session/linking/identity_linker.py: IdentityLinker._hold.compose: bus_entry",
     # Local: problems and their working sets.
-    "bot/memory/bus/problem_registry.py: ProblemRegistry._entry: bus_entry",
-    "bot/memory/bus/problem_registry.py: ProblemRegistry.request_switch.compose: bus_entry",
-    "bot/memory/bus/working_set.py: WorkingSetStore._edit.compose: bus_entry",
-    "bot/memory/bus/working_set.py: WorkingSetStore.expire_stale.compose: bus_entry",
+    "bot/memory/session/bus/problem_registry.py: ProblemRegistry._entry: bus_entry",
+    "bot/memory/session/bus/problem_registry.py: ProblemRegistry.request_switch.compose: bus_entry",
+    "bot/memory/session/bus/working_set.py: WorkingSetStore._edit.compose: bus_entry",
+    "bot/memory/session/bus/working_set.py: WorkingSetStore.expire_stale.compose: bus_entry",
     # How these entries are made.
-    "bot/memory/facts/fact_fold.py: batch_entry: event FACTS_EVENT",
-    "bot/memory/facts/fact_fold.py: bus_entry: event BUS_EVENT",
-    "bot/memory/facts/fact_fold.py: pause_entry: event PAUSED_EVENT",
+    "bot/memory/records/fact_fold.py: batch_entry: event FACTS_EVENT",
+    "bot/memory/records/fact_fold.py: bus_entry: event BUS_EVENT",
+    "bot/memory/records/fact_fold.py: pause_entry: event PAUSED_EVENT",
 }
 """All that writes facts or compartments: whoever adds to it says how the gate stands before it."""
 

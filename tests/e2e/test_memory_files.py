@@ -15,7 +15,7 @@ from test_e2e_first_conversation import run, started
 
 from bot.bus import Sender
 from bot.core.clock import SystemClock
-from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 from bot.transfer.memory_folder import HISTORY_FILE, MEMORY_FILE, folder_name

@@ -13,8 +13,8 @@ from sampling import many, some
 
 from bot.bus import Sender
 from bot.language.statements import extract_facts as stated
-from bot.memory.facts.fact_fold import fold_entries
 from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.records.fact_fold import fold_entries
 from bot.offline.model import OfflineModel
 from bot.testing.host import Host, session_host
 from bot.testing.manual_clock import ManualClock

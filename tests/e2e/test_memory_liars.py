@@ -11,7 +11,7 @@ from memory_accomplices import INNOCENT, Accomplice, Cast, believed, home_facts,
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply
-from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.records.fact_fold import fold_entries
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,

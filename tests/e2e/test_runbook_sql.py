@@ -18,7 +18,7 @@ from bot.bus import Address, Inbound, Sender
 from bot.bus.postgres import PostgresBus
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from bot.memory.forgetting.erasure_plan import FORGOTTEN_EVENT
+from bot.memory.erasure.erasure_plan import FORGOTTEN_EVENT
 from bot.tape.entries import event
 from bot.tape.stores.postgres import PostgresTapeStore
 

@@ -12,8 +12,8 @@ from sampling import some
 from saving_home import BOUGHT, FLAT, GYM, MOVED, NEW, OLD, WORKS, home
 from waiting import until
 
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_fold import fold_entries
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import fold_entries
 from bot.tape.stores.folder_verification import verify_folder
 from bot.testing.host import Host
 

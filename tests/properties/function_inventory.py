@@ -24,8 +24,8 @@ from bot.language.parsed_claim import ParsedClaim, parse_claim
 from bot.language.parsed_facts import parse_fact
 from bot.language.speech_patterns import Clause
 from bot.llm.base import ModelRequest
-from bot.memory.facts.fact import Fact
-from bot.memory.recall import RecalledPassage as Recalled
+from bot.memory.records.fact import Fact
+from bot.memory.session.recall import RecalledPassage as Recalled
 from bot.offline.candidates import Candidate
 from bot.offline.compartments import PromptProblem, PromptValue, parse_problem
 from bot.offline.intents import ParsedQuestion
@@ -38,8 +38,11 @@ TEXTS = (
     "bot.agent.consolidation.evidence_checker",
     "bot.language",
     "bot.offline",
-    "bot.memory.facts",
-    "bot.memory.forgetting",
+    "bot.memory.records.evidence",
+    "bot.memory.records.fact",
+    "bot.memory.records.proposals",
+    "bot.memory.session.view.fact_markdown",
+    "bot.memory.erasure",
     "bot.memory.gate",
     "bot.tape.index.terms",
     "bot.core.text",
@@ -56,21 +59,21 @@ LEFT_OUT = {
     "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
     "bot.agent.views.exact.anchors_in_view": "chooses entries by their ids",
     "bot.language.roles._placed": "a claim and a clause have at most 2,000 characters",
-    "bot.memory.bus.write_support._asked_for": "an order has at most 1,000 characters, a draft 8,000",
+    "bot.memory.gate.write_support._asked_for": "an order has at most 1,000 characters, a draft 8,000",
     "bot.memory.gate.claim_support._missing": "a claim has at most 2,000 characters",
     "bot.offline.changes.group_by_change": "compares at most five findings with 80 passages by their terms",
     "bot.offline.compartments.matching_values": "a question has at most 1,000 characters",
     "bot.offline.candidates.match_level": "weighs terms that were found",
     "bot.offline.candidates.with_names": "compares at most 80 passages with a question of 1,000 characters",
-    "bot.memory.facts.fact_fold.batch_entry": "writes an outcome down",
-    "bot.memory.facts.fact_fold.bus_entry": "writes an outcome down",
-    "bot.memory.forgetting.affected_records.find_affected_records": "goes through records; BusScrubber's wording is driven itself",
-    "bot.memory.forgetting.erasure_plan.with_beliefs": "goes through records by their ids",
-    "bot.memory.forgetting.erasure_plan.is_turn_output": "compares ids",
-    "bot.memory.forgetting.erasure_requests.request_event": "writes a survey down",
+    "bot.memory.records.fact_fold.batch_entry": "writes an outcome down",
+    "bot.memory.records.fact_fold.bus_entry": "writes an outcome down",
+    "bot.memory.erasure.affected_records.find_affected_records": "goes through records; BusScrubber's wording is driven itself",
+    "bot.memory.erasure.erasure_plan.with_beliefs": "goes through records by their ids",
+    "bot.memory.erasure.erasure_plan.is_turn_output": "compares ids",
+    "bot.memory.erasure.erasure_requests.request_event": "writes a survey down",
     "bot.offline.memory_text._settle": "a message gives at most sixty facts",
     "bot.offline.memory_text.merge_facts": "memory has at most 8,192 bytes, a message at most sixty facts",
-    "bot.memory.bus.write_signals._progress": "compares a text with each that is known; both are bounded",
+    "bot.memory.session.bus.write_signals._progress": "compares a text with each that is known; both are bounded",
     "bot.core.http_server.bind": "the host that the owner set",
     "bot.core.telemetry.monitoring_http.bound_socket": "the host that the owner set",
     "bot.inspector.reading.facts._says": "a fact is bounded, and what is sought stands in an address",

@@ -42,9 +42,10 @@ SAMPLES: dict[tuple[str, str], str] = {
     ("bot/offline/memory_operations.py", "'\\s+'.join(map(re.escape, wanted.split()))"): (
         "[{'wanted': 'one two two'}, {'wanted': 'a a a b'}]"
     ),
-    ("bot/memory/bus/compression/notation.py", "f'[^{re.escape(stops)}]*' if stops else '.*'"): (
-        "[{'stops': ''}, {'stops': ':}'}, {'stops': ';}'}]"
-    ),
+    (
+        "bot/memory/records/compression/notation.py",
+        "f'[^{re.escape(stops)}]*' if stops else '.*'",
+    ): ("[{'stops': ''}, {'stops': ':}'}, {'stops': ';}'}]"),
     (
         "bot/language/parsed_claim.py",
         "f'(?<!\\w){re.escape(form)}(?!\\w)'",

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.memory.bus import compression
-from bot.memory.bus.compartment_records import (
+from bot.memory.records import compression
+from bot.memory.records.compartment_records import (
     EpisodeEntry,
     EpisodeType,
     PatternType,

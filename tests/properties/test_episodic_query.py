@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.clock import format_time
-from bot.memory.bus.episodic_trace import EpisodicTraceStore
+from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

@@ -25,12 +25,12 @@ from waiting import until
 
 from bot.bus import Sender
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.context_window import WindowFold
-from bot.memory.fold_loader import load_fold, load_resumed_entries
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone import MemoryZone
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.testing.fake_channel import FakeChannel

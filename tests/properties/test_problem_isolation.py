@@ -33,9 +33,9 @@ from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome
 from bot.agent.views.registry import context_builder
 from bot.llm.base import ModelReply, ModelRequest
 from bot.llm.embeddings.base import Embedder, Vector
-from bot.memory.bus.compartment_records import EpisodeEntry
-from bot.memory.conversation_entries import switched_problem
-from bot.memory.vector_index import VectorIndex
+from bot.memory.records.compartment_records import EpisodeEntry
+from bot.memory.records.conversation_entries import switched_problem
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.stores.file import FileTapeStore
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import OutgoingFile
-from bot.memory.archive_summary import ArchiveSummary
+from bot.memory.session.archive_summary import ArchiveSummary
 
 _KILOBYTE, _MEGABYTE = 1024, 1024 * 1024
 

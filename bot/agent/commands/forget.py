@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
-from bot.memory.forgetting.erasure_candidates import ErasurePreview
-from bot.memory.forgetting.erasure_messages import (
+from bot.memory.erasure.erasure_candidates import ErasurePreview
+from bot.memory.erasure.erasure_messages import (
     NOTHING_FOUND_TEXT,
     confirmation_buttons,
     confirmation_instructions,
     confirmation_text,
 )
-from bot.memory.forgetting.erasure_query import ErasureQuery, parse_query
-from bot.memory.forgetting.erasure_requests import (
+from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
+from bot.memory.erasure.erasure_requests import (
     PendingErasure,
     find_erasure_result,
     find_pending_erasure,
     request_event,
 )
-from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 
 _USAGE = (

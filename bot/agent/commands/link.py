@@ -17,9 +17,14 @@ from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Address, Answer, BusError, Button
 from bot.bus.access.access_list import shown_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
-from bot.memory.facts.proposals import BatchOutcome
-from bot.memory.identities import LinkClaim, LinkParty, channel_of, identity_at
-from bot.memory.identity_linker import IdentityLinker, LinkRefusal
+from bot.memory.records.proposals import BatchOutcome
+from bot.memory.session.linking.identity_linker import IdentityLinker, LinkRefusal
+from bot.memory.session.scope.identities import (
+    LinkClaim,
+    LinkParty,
+    channel_of,
+    identity_at,
+)
 
 logger = logging.getLogger(__name__)
 

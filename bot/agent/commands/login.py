@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
-from bot.memory.identities import channel_of
+from bot.memory.session.scope.identities import channel_of
 
 _PRIVATE = "Ask me that in our private chat: whoever sees the code can read what is yours."
 _NONE = "I cannot log you in from this chat. Send me `/login` in a private chat on another channel."

@@ -21,12 +21,12 @@ from bot.agent.commands.pagination import paginate, split_page_number, usable_bu
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Button
 from bot.core.clock import format_time
-from bot.memory.bus.compartment_records import SharedReference
-from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.reference_values import check_key, check_value, parse_value
-from bot.memory.bus.shared_reference import SharedReferenceStore, current_references
-from bot.memory.bus.write_result import WriteResult
-from bot.memory.transcript import format_timestamp
+from bot.memory.gate.reference_values import check_key, check_value, parse_value
+from bot.memory.gate.write_result import WriteResult
+from bot.memory.records.compartment_records import SharedReference
+from bot.memory.records.episodes import episode_id
+from bot.memory.records.transcript import format_timestamp
+from bot.memory.session.bus.shared_reference import SharedReferenceStore, current_references
 
 _CHANGES = frozenset({"set", "rollback", "remove", "share", "unshare"})
 _LISTED = 120

@@ -15,14 +15,14 @@ from typing import Protocol
 
 from bot.agent.commands.parser import ParsedCommand, closest_name
 from bot.bus import Button, OutgoingFile, Role
-from bot.memory.archive_summary import ArchiveSummary
-from bot.memory.forgetting.erasure_candidates import ErasurePreview
-from bot.memory.forgetting.erasure_messages import ErasureResult
-from bot.memory.forgetting.erasure_query import ErasureQuery
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone import MemoryZone, ZoneEdit
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.erasure.erasure_candidates import ErasurePreview
+from bot.memory.erasure.erasure_messages import ErasureResult
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone, ZoneEdit
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bot.core.errors import ModelError
 from bot.llm.base import Model, ModelReply, ModelRequest, ToolSpec, Usage
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Judgement, Ruling
-from bot.memory.transcript import format_timestamp
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Judgement, Ruling
+from bot.memory.records.transcript import format_timestamp
 
 logger = logging.getLogger(__name__)
 

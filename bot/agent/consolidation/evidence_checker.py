@@ -18,15 +18,6 @@ from itertools import product
 from bot.agent.consolidation.claim_judge import ClaimQuestion
 from bot.agent.consolidation.prompts import Citation, FactOperation
 from bot.language.clauses import is_retraction, split_sentences
-from bot.memory.facts.evidence import (
-    cite,
-    cite_third_party,
-    may_learn_from,
-    sender_text,
-    third_party_texts,
-)
-from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Fact
-from bot.memory.facts.proposals import Judgement, Proposal
 from bot.memory.gate.claim_support import (
     is_statement,
     is_verbatim,
@@ -35,9 +26,18 @@ from bot.memory.gate.claim_support import (
     unsupported_reason,
     word_overlap,
 )
-from bot.memory.gate.ending import retraction_refusal
+from bot.memory.gate.current_facts import retraction_refusal
 from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.transcript import is_owner, sent_date, speaker_label
+from bot.memory.records.evidence import (
+    cite,
+    cite_third_party,
+    may_learn_from,
+    sender_text,
+    third_party_texts,
+)
+from bot.memory.records.fact import LONGEST_QUOTE, Evidence, Fact
+from bot.memory.records.proposals import Judgement, Proposal
+from bot.memory.records.transcript import is_owner, sent_date, speaker_label
 from bot.tape.entries import TapeEntry
 
 _SHORT = 8

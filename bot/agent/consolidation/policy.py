@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.memory.context_window import WindowFold
-from bot.memory.conversation_entries import (
+from bot.memory.records.conversation_entries import (
     entry_tokens,
     joined_message_ids,
     starts_turn,
     switched_problem,
 )
-from bot.memory.session_fold import SessionFold
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 
 _FEW = 8

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.llm.base import ChatMessage, ToolSpec
-from bot.memory.facts.fact import Fact
-from bot.memory.prompt_escaping import escape_message
-from bot.memory.stemming import stemmed_words
+from bot.memory.records.fact import Fact
+from bot.memory.records.prompt_escaping import escape_message
+from bot.memory.records.stemming import stemmed_words
 
 SAVE_MEMORY_TOOL_NAME = "save_memory"
 

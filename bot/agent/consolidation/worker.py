@@ -29,20 +29,25 @@ from bot.agent.consolidation.prompts import (
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.language.clauses import split_sentences
 from bot.llm.base import Model, ModelReply, ModelRequest, Usage
-from bot.memory.context_window import WindowFold, visible_entries
-from bot.memory.conversation_entries import (
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
     entry_tokens,
     starts_turn,
     switched_problem,
 )
-from bot.memory.facts.evidence import MEMORY_PAUSED
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.transcript import format_entry_time, message_lines, recorded_at
-from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.evidence import MEMORY_PAUSED
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.transcript import format_entry_time, message_lines, recorded_at
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.context_window import WindowFold, visible_entries
+from bot.memory.session.view.zone_snapshot import (
+    MemorySnapshot,
+)
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, anchor, event
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 

@@ -13,9 +13,9 @@ from typing import Any, cast
 from bot.agent.tools.registry import ToolContext
 from bot.agent.tools.save import MemoryChange
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.compartment_records import PatternType, SynthesizedPattern
-from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.write_result import WriteResult
+from bot.memory.gate.write_result import WriteResult
+from bot.memory.records.compartment_records import PatternType, SynthesizedPattern
+from bot.memory.records.episodes import episode_id
 from bot.tape.search import problem_of
 
 _CONFIDENCE = 0.7

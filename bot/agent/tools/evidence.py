@@ -16,16 +16,6 @@ from datetime import tzinfo
 
 from bot.agent.tools.registry import ToolContext
 from bot.language.clauses import parse_clauses, split_sentences
-from bot.memory.facts.evidence import (
-    cite,
-    cite_third_party,
-    may_learn_from,
-    sender_text,
-    third_party_texts,
-)
-from bot.memory.facts.fact import Evidence, Fact, merge_evidence
-from bot.memory.facts.proposals import Proposal, ProposalOperation
-from bot.memory.facts.remember_proposal import INSTRUCTION_REFUSED
 from bot.memory.gate.claim_support import (
     best_supporting_sentences,
     is_statement,
@@ -34,10 +24,20 @@ from bot.memory.gate.claim_support import (
     unsupported_reason,
     word_overlap,
 )
-from bot.memory.gate.ending import retraction_refusal
+from bot.memory.gate.current_facts import retraction_refusal
 from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.stemming import stemmed_words
-from bot.memory.transcript import is_owner, sent_date, speaker_label
+from bot.memory.gate.remember_proposal import INSTRUCTION_REFUSED
+from bot.memory.records.evidence import (
+    cite,
+    cite_third_party,
+    may_learn_from,
+    sender_text,
+    third_party_texts,
+)
+from bot.memory.records.fact import Evidence, Fact, merge_evidence
+from bot.memory.records.proposals import Proposal, ProposalOperation
+from bot.memory.records.stemming import stemmed_words
+from bot.memory.records.transcript import is_owner, sent_date, speaker_label
 from bot.tape.entries import TapeEntry
 
 _LOOKED_AT = 60

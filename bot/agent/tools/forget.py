@@ -8,18 +8,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, question_results, trim_schema
 from bot.core.errors import MemoryRefused
-from bot.memory.conversation_entries import inbound_ids
-from bot.memory.forgetting.entry_matcher import ErasureRights
-from bot.memory.forgetting.erasure_candidates import CandidateCollector
-from bot.memory.forgetting.erasure_messages import (
+from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.erasure_candidates import CandidateCollector
+from bot.memory.erasure.erasure_messages import (
     confirmation_buttons,
     confirmation_instructions,
     confirmation_text,
 )
-from bot.memory.forgetting.erasure_query import parse_query
-from bot.memory.forgetting.erasure_requests import FORGET_TOOL_NAME, request_event
-from bot.memory.identities import identity_at
-from bot.memory.transcript import is_owner, sender_id
+from bot.memory.erasure.erasure_query import parse_query
+from bot.memory.erasure.erasure_requests import FORGET_TOOL_NAME, request_event
+from bot.memory.records.conversation_entries import inbound_ids
+from bot.memory.records.transcript import is_owner, sender_id
+from bot.memory.session.scope.identities import identity_at
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 

@@ -21,11 +21,15 @@ from bot.agent.tools.save import (
     outcome_text,
 )
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.memory_clear import clear_bus
-from bot.memory.facts.fact import Fact
-from bot.memory.memory_validation import check_note_date
-from bot.memory.transcript import format_timestamp_day
-from bot.memory.zone_snapshot import MemorySnapshot, check_note_size, numbered_fact_line
+from bot.memory.gate.memory_validation import check_note_date
+from bot.memory.records.fact import Fact
+from bot.memory.records.transcript import format_timestamp_day
+from bot.memory.session.bus.memory_clear import clear_bus
+from bot.memory.session.view.zone_snapshot import (
+    MemorySnapshot,
+    check_note_size,
+    numbered_fact_line,
+)
 
 
 class _Arguments(BaseModel):

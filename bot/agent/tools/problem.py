@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.compartment_records import Problem, WorkingSet
-from bot.memory.bus.compression import render_problems
-from bot.memory.bus.problem_lookup import match_problem
-from bot.memory.bus.problem_notes import NoteKind, with_note, without_text
-from bot.memory.bus.working_set import problem_summary
-from bot.memory.bus.write_support import check_instructions
 from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.gate.write_support import check_instructions
+from bot.memory.records.compartment_records import Problem, WorkingSet
+from bot.memory.records.compression import render_problems
+from bot.memory.records.problem_lookup import match_problem
+from bot.memory.records.problem_notes import NoteKind, with_note, without_text
+from bot.memory.session.bus.working_set import problem_summary
 from bot.tape.search import GENERAL_PROBLEM
 
 _SUMMARY = 300

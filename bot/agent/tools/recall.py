@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.agent.tools.tape import find_anchors, render_anchors, render_hits, search_tape_entries
 from bot.core.errors import MemoryRefused
-from bot.memory.recall import recall_passages, recallable_facts, render_passages
+from bot.memory.session.recall import recall_passages, recallable_facts, render_passages
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 
 RunTask = Callable[[str, ToolContext], Awaitable[ToolOutcome]]

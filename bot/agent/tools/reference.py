@@ -9,17 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.reference_values import (
+from bot.memory.gate.reference_values import (
     check_key,
     check_no_secret,
     check_value,
     parse_value,
     texts_in_value,
 )
-from bot.memory.bus.write_result import WriteResult
-from bot.memory.stemming import stemmed_words
-from bot.memory.transcript import message_content
+from bot.memory.gate.write_result import WriteResult
+from bot.memory.records.episodes import episode_id
+from bot.memory.records.stemming import stemmed_words
+from bot.memory.records.transcript import message_content
 
 _FEW_KEYS = 40
 

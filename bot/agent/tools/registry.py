@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.core.errors import MemoryRefused, TapebotError
 from bot.llm.base import ToolCall, ToolSpec, Usage
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.vector_index import VectorIndex
-from bot.memory.zone import MemoryZone, ZoneEdit
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.vector_index import VectorIndex
+from bot.memory.session.view.zone import MemoryZone, ZoneEdit
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService

@@ -30,18 +30,18 @@ from bot.agent.tools.evidence import (
 )
 from bot.agent.tools.registry import ToolContext, trim_schema
 from bot.core.errors import MemoryRefused
-from bot.memory.facts.fact import MAX_FACT_TEXT, Fact
-from bot.memory.facts.proposals import (
+from bot.memory.gate.claim_support import missing_detail, word_overlap
+from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.records.fact import MAX_FACT_TEXT, Fact
+from bot.memory.records.proposals import (
     BatchOutcome,
     Proposal,
     ProposalBatch,
     ProposalDecision,
     ProposalOperation,
 )
-from bot.memory.gate.claim_support import missing_detail, word_overlap
-from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.memory_validation import memory_lines
-from bot.memory.stemming import stemmed_words
+from bot.memory.records.stemming import stemmed_words
 
 CONCLUSION_OPS = ("conclusion", "heuristic", "policy")
 

@@ -12,11 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused, TapeError
-from bot.memory.bus.write_support import check_instructions
 from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.recall import RecalledPassage
-from bot.memory.transcript import format_timestamp, sent_time, speaker_label
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.gate.write_support import check_instructions
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.transcript import format_timestamp, sent_time, speaker_label
+from bot.memory.session.recall import RecalledPassage
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry, anchor
 from bot.tape.search import MAX_HITS, Hit, SearchQuery, problem_of
 from bot.tape.service import TapeInfo, TapeService

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field, replace
 
 from bot.core.clock import Clock
 from bot.llm.base import estimate_tokens
-from bot.memory.conversation_entries import replaced_entry_id
-from bot.memory.memory_validation import memory_lines
-from bot.memory.recall import RecallableFact, RecalledPassage, recall_passages
-from bot.memory.session_fold import SessionFold
-from bot.memory.stemming import stemmed_words
-from bot.memory.vector_index import VectorIndex
-from bot.memory.zone import MemoryZone
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.conversation_entries import replaced_entry_id
+from bot.memory.records.stemming import stemmed_words
+from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
+from bot.memory.session.vector_index import VectorIndex
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 

@@ -24,12 +24,12 @@ from bot.agent.context import (
     render_call,
 )
 from bot.llm.base import ChatMessage
-from bot.memory.attachments import describe_attachments
-from bot.memory.context_window import WindowFold
-from bot.memory.forgetting.tombstones import ERASED_MESSAGE_TEXT, is_erased
-from bot.memory.prompt_escaping import escape_tags, replace_lone_surrogates
-from bot.memory.session_fold import SessionFold
-from bot.memory.transcript import message_content, quoted_block
+from bot.memory.records.attachments import describe_attachments
+from bot.memory.records.prompt_escaping import escape_tags, replace_lone_surrogates
+from bot.memory.records.tombstones import ERASED_MESSAGE_TEXT, is_erased
+from bot.memory.records.transcript import message_content, quoted_block
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

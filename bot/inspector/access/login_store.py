@@ -31,8 +31,8 @@ from bot.inspector.access.login_fold import (
     OneTimeLogin,
     login_entry,
 )
-from bot.memory.identities import LOGINS_TAPE
-from bot.memory.optimistic_writes import append_with_retry, catch_up
+from bot.memory.session.scope.identities import LOGINS_TAPE
+from bot.memory.session.scope.optimistic_writes import append_with_retry, catch_up
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

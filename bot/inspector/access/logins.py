@@ -25,8 +25,8 @@ from bot.inspector.access.login_fold import OneTimeLogin
 from bot.inspector.access.login_store import LoginStore, sha256_hex
 from bot.inspector.access.origin import SiteOrigin, csrf_token
 from bot.inspector.access.rate_limits import WrongCodes
-from bot.memory.identities import LinkClaim, LinkParty
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.identities import LinkClaim, LinkParty
 from bot.tape.store import TapeStore
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
 from bot.inspector.reading.sessions import is_conversation
 from bot.inspector.rendering import render_markdown
 from bot.inspector.transcript import TapeTranscript
-from bot.memory.conversation_entries import is_remote_command
+from bot.memory.records.conversation_entries import is_remote_command
 from bot.tape.store import TapeStore
 
 router = APIRouter(prefix=API, tags=["commands"])

@@ -25,7 +25,7 @@ from bot.inspector.reading.facts import (
     filter_facts,
     load_memory,
 )
-from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.tape.service import TapeService
 
 router = APIRouter(prefix=API, tags=["memory"])

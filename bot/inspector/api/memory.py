@@ -11,8 +11,8 @@ from bot.inspector.api import API
 from bot.inspector.api.parameters import TapeName
 from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading.facts import LoadedMemory, filter_facts, last_change, load_memory
-from bot.memory.scope_memory import ScopeKind
-from bot.memory.session_fold import SessionFold
+from bot.memory.session.scope.scope_memory import ScopeKind
+from bot.memory.session.view.session_fold import SessionFold
 
 router = APIRouter(prefix=API, tags=["memory"])
 

@@ -18,7 +18,7 @@ from bot.inspector.reading.decisions import (
     rejected_decisions,
 )
 from bot.inspector.reading.facts import FactView, LoadedMemory, load_memory
-from bot.memory.facts.fact import Fact
+from bot.memory.records.fact import Fact
 
 router = APIRouter(prefix=API, tags=["memory"])
 

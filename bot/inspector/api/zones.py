@@ -14,7 +14,7 @@ from bot.inspector.api.parameters import LARGEST_VERSION, BeforeVersion, TapeNam
 from bot.inspector.dependencies import Owner, WebContext, WebContextDep
 from bot.inspector.reading.diffs import ZonePartDiff, zone_part_diffs
 from bot.inspector.reading.zones import ZoneLocation, ZoneView, places, zone_in, zone_view
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 
 router = APIRouter(prefix=API, tags=["zones"])
 

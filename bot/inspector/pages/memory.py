@@ -24,7 +24,7 @@ from bot.inspector.api.quarantine import quarantine
 from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.facts import FactView, load_memory
 from bot.inspector.rendering import render_markdown, render_page
-from bot.memory.scope_registry import PERSON_SCOPE_PREFIX
+from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
 
 router = APIRouter(include_in_schema=False)
 

@@ -16,7 +16,7 @@ from bot.inspector.reading.diffs import DiffLine, ZonePartDiff
 from bot.inspector.reading.facts import last_change, load_memory
 from bot.inspector.reading.zones import places
 from bot.inspector.rendering import render_page
-from bot.memory.scope_registry import is_shared_scope
+from bot.memory.session.linking.scope_registry import is_shared_scope
 
 router = APIRouter(include_in_schema=False)
 

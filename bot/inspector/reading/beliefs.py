@@ -14,13 +14,17 @@ from bot.core.errors import TapeNotFound
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.decisions import Signal, signals
 from bot.inspector.reading.facts import LoadedMemory, load_memory
-from bot.memory.bus.belief_reader import BeliefReader
-from bot.memory.bus.belief_updates import sort_by_confidence
-from bot.memory.bus.compartment_records import EpisodeEntry, PatternType, SynthesizedPattern
-from bot.memory.bus.episodic_trace import EpisodicTraceStore
-from bot.memory.bus.provenance import entry_of, parse_episode_id
-from bot.memory.facts.evidence import cite
-from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
+from bot.memory.gate.belief_updates import sort_by_confidence
+from bot.memory.records.compartment_records import (
+    EpisodeEntry,
+    PatternType,
+    SynthesizedPattern,
+)
+from bot.memory.records.episodes import entry_of, parse_episode_id
+from bot.memory.records.evidence import cite
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased
+from bot.memory.session.bus.belief_reader import BeliefReader
+from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 

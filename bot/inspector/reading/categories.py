@@ -5,19 +5,26 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from bot.agent.subtask import TASK_RUN
-from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.facts.fact_fold import FACTS_EVENT, PAUSED_EVENT
-from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.transcript import sender_name, speaker_label
-from bot.memory.turn_fold import COMMAND, DELIVERY, REPLY, TURN_RESUME
-from bot.memory.zone_snapshot import (
-    DAILY_EVENT,
+from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.event_names import (
+    COMMAND,
     HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
+from bot.memory.records.transcript import sender_name, speaker_label
+from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
+from bot.memory.session.view.turn_fold import (
+    DELIVERY,
+    TURN_RESUME,
+)
+from bot.memory.session.view.zone_snapshot import (
+    DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,
 )
-from bot.memory.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 
 Category = Literal[

@@ -12,12 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.agent.commands.memory.fact_text import AUTHOR_NAMES
 from bot.agent.commands.message_links import message_url
 from bot.core.errors import TapeNotFound
-from bot.memory.facts.fact import Evidence, EvidenceOrigin, Fact
-from bot.memory.facts.fact_fold import FACTS_EVENT
-from bot.memory.facts.fact_undo import undone_batch_id
-from bot.memory.facts.proposals import ProposalDecision, ProposalOperation, ProposalVerdict
-from bot.memory.facts.recorded import parse_outcome
-from bot.memory.forgetting.tombstones import is_erased
+from bot.memory.records.fact import Evidence, EvidenceOrigin, Fact
+from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.memory.records.fact_undo import undone_batch_id
+from bot.memory.records.proposals import (
+    ProposalDecision,
+    ProposalOperation,
+    ProposalVerdict,
+    parse_outcome,
+)
+from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]", re.UNICODE)
 _SAID = re.compile(r"\w+", re.UNICODE)

@@ -16,11 +16,11 @@ from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.categories import Category, author_name, category, turn_id
 from bot.inspector.reading.entry_text import entry_line, entry_time
 from bot.inspector.reading.facts import load_session_fold
-from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.facts.fact import Fact
-from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.scope_memory import ScopeMemory
-from bot.memory.scope_registry import is_shared_scope
+from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.fact import Fact
+from bot.memory.records.tombstones import is_erased
+from bot.memory.session.linking.scope_registry import is_shared_scope
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

@@ -18,7 +18,7 @@ import anyio.lowlevel
 from bot.core.errors import InvalidSearch
 from bot.inspector.reading.categories import INDEXED, Category
 from bot.inspector.reading.entries import EntrySummary, summarize_entry
-from bot.memory.transcript import sender_id, sender_name, sent_time
+from bot.memory.records.transcript import sender_id, sender_name, sent_time
 from bot.tape.entries import EntryKind, TapeEntry
 from bot.tape.search import MAX_HITS, SearchQuery
 from bot.tape.store import TapeStore

@@ -13,28 +13,36 @@ from typing import Any
 from bot.agent.subtask import TASK_RUN
 from bot.core.clock import format_time
 from bot.inspector.reading.categories import category
-from bot.memory.attachments import attachments_in
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.bus.entries import EPISODE_EVENT
-from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.facts.fact_fold import FACTS_EVENT, PAUSED_EVENT
-from bot.memory.forgetting.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
-from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.session_fold import (
+from bot.memory.erasure.erasure_plan import FORGET_REQUESTED_EVENT, FORGOTTEN_EVENT
+from bot.memory.records.attachments import attachments_in
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.episodes import EPISODE_EVENT
+from bot.memory.records.event_names import (
+    COMMAND,
+    HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.fact_fold import FACTS_EVENT, PAUSED_EVENT
+from bot.memory.records.tombstones import is_erased
+from bot.memory.records.transcript import message_content, sent_time
+from bot.memory.session.view.session_fold import (
     CONSOLIDATION_FAILED_EVENT,
     SCOPE_EVENT,
     SESSION_MARK_EVENT,
 )
-from bot.memory.transcript import message_content, sent_time
-from bot.memory.turn_fold import COMMAND, DELIVERY, REPLY, TURN_RESUME, parse_usage
-from bot.memory.zone_snapshot import (
+from bot.memory.session.view.turn_fold import (
+    DELIVERY,
+    TURN_RESUME,
+    parse_usage,
+)
+from bot.memory.session.view.zone_snapshot import (
     DAILY_EVENT,
-    HISTORY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,
 )
-from bot.memory.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
     MEMORY_CONSOLIDATED,

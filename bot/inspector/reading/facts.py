@@ -19,13 +19,17 @@ from bot.bus import WebUser
 from bot.core.errors import TapeNotFound
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.sessions import is_conversation
-from bot.memory import long_term_memory as longterm
-from bot.memory.facts.fact import EvidenceOrigin, Fact, FactStatus
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.fold_loader import load_fold
-from bot.memory.scope_memory import ScopeKind, ScopeMemory
-from bot.memory.scope_registry import PERSON_SCOPE_PREFIX, WORKSPACE_SCOPE, is_shared_scope
-from bot.memory.session_fold import SessionFold
+from bot.memory.records.fact import EvidenceOrigin, Fact, FactStatus
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.session import long_term_memory as longterm
+from bot.memory.session.linking.scope_registry import (
+    PERSON_SCOPE_PREFIX,
+    WORKSPACE_SCOPE,
+    is_shared_scope,
+)
+from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 FactFilter = Literal["active", "pending", "superseded", "retired", "dropped", "ended", "all"]

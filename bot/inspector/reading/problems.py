@@ -19,17 +19,17 @@ from bot.core.errors import HttpError
 from bot.inspector.dependencies import WebContext
 from bot.inspector.reading.decisions import reason_of
 from bot.inspector.reading.facts import LoadedMemory, load_memory
-from bot.memory.bus.compartment_records import (
+from bot.memory.records.compartment_records import (
     Problem,
     ProblemState,
     WorkingSet,
     parse_utc_time,
 )
-from bot.memory.bus.entries import EPISODE_EVENT
-from bot.memory.bus.problem_registry import ProblemRegistry
-from bot.memory.bus.working_set import WorkingSetStore, problem_summary
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.session_fold import SessionFold
+from bot.memory.records.episodes import EPISODE_EVENT
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.session.bus.problem_registry import ProblemRegistry
+from bot.memory.session.bus.working_set import WorkingSetStore, problem_summary
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.service import TapeService
 
 _BACK = 60

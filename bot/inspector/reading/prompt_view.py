@@ -23,7 +23,7 @@ from bot.agent.tools.registry import Availability
 from bot.agent.turn_history import ModelCall, PastTurn
 from bot.core.errors import SettingsError
 from bot.llm.base import ChatMessage, estimate_tokens
-from bot.memory.attachments import IMAGE_TOKENS
+from bot.memory.records.attachments import IMAGE_TOKENS
 from bot.tape.service import TapeService
 
 _BLOCKS = ("file", "skills", "memory", "records", "handoff")

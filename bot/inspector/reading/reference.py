@@ -20,13 +20,13 @@ from bot.inspector.reading.beliefs import SupportingEntry, supporting_entry
 from bot.inspector.reading.decisions import Signal, signals
 from bot.inspector.reading.diffs import DiffLine, diff_lines
 from bot.inspector.reading.facts import load_memory
-from bot.memory.bus.compartment_records import SharedReference
-from bot.memory.bus.shared_reference import (
+from bot.memory.records.compartment_records import SharedReference
+from bot.memory.session.bus.shared_reference import (
     SharedReferenceStore,
     citation,
     current_references,
 )
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.session.scope.scope_memory import ScopeMemory
 
 
 class ReferenceValue(BaseModel):

@@ -18,12 +18,16 @@ from starlette.requests import HTTPConnection
 from bot.core.clock import format_time
 from bot.core.errors import TapeError, TapeNotFound
 from bot.llm.base import Usage
-from bot.memory.facts.fact_fold import fold_entries
-from bot.memory.fold_loader import load_fold
-from bot.memory.scope_memory import load_fact_entries
-from bot.memory.scope_registry import PERSON_SCOPE_PREFIX, WORKSPACE_SCOPE, ScopeRegistry
-from bot.memory.session_fold import SessionFold
-from bot.memory.transcript import sender_name
+from bot.memory.records.fact_fold import fold_entries
+from bot.memory.records.transcript import sender_name
+from bot.memory.session.linking.scope_registry import (
+    PERSON_SCOPE_PREFIX,
+    WORKSPACE_SCOPE,
+    ScopeRegistry,
+)
+from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService

@@ -25,7 +25,7 @@ from bot.inspector.reading.tape_statistics import (
     TapeTotals,
     day_of,
 )
-from bot.memory.fold_loader import fold_at
+from bot.memory.session.view.fold_loader import fold_at
 from bot.tape.batches import read_batches
 from bot.tape.entries import SESSION_FORK
 from bot.tape.service import TapeService

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from bot.agent.turn_history import PastTurn, ScanPosition, past_turns, turn_id_of
-from bot.memory.conversation_entries import TURN_START
+from bot.memory.records.conversation_entries import TURN_START
 from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
 

@@ -13,11 +13,17 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.session_fold import SCOPE_EVENT
-from bot.memory.turn_fold import COMMAND
-from bot.memory.zone_snapshot import HISTORY_EVENT, MemorySnapshot, ZoneFold
-from bot.memory.zone_versions import MEMORY_UNDONE_EVENT
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.event_names import (
+    COMMAND,
+    HISTORY_EVENT,
+)
+from bot.memory.session.view.session_fold import SCOPE_EVENT
+from bot.memory.session.view.zone_snapshot import (
+    MemorySnapshot,
+    ZoneFold,
+)
+from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED, MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.store import Anchor, TapeStore
 

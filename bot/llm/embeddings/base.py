@@ -1,7 +1,7 @@
 """The embedding port: what recall by meaning requires of an embedding model.
 
 Adapters are named after what they wrap. They map provider errors to ``bot.core.errors`` and never
-retry: ``bot.memory.vector_index`` does, and recall goes by words in the meantime. numpy is loaded
+retry: ``bot.memory.session.vector_index`` does, and recall goes by words in the meantime. numpy is loaded
 with the adapters.
 """
 

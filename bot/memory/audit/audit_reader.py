@@ -9,17 +9,17 @@ from bot.core.clock import Clock, format_time
 from bot.core.errors import TapeNotFound
 from bot.memory.audit.fact_replay import FactReplay
 from bot.memory.audit.findings import AuditedScope, AuditedSession, parse_timestamp
-from bot.memory.bus.provenance import parse_episode_id
-from bot.memory.bus.shared_reference import current_references
-from bot.memory.facts.fact_fold import FactFold, fold_entries
-from bot.memory.fold_loader import load_fold
-from bot.memory.forgetting.tombstones import ERASED_TEXT
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_memory import load_fact_entries
-from bot.memory.scope_registry import ScopeRegistry, is_shared_scope
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone import MemoryZone
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.records.episodes import parse_episode_id
+from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.records.tombstones import ERASED_TEXT
+from bot.memory.session.bus.shared_reference import current_references
+from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.batches import read_batches
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_text
-from bot.memory.bus.compartment_records import SynthesizedPattern
-from bot.memory.bus.provenance import parse_episode_id
-from bot.memory.bus.shared_reference import current_references
-from bot.memory.forgetting.tombstones import is_erased
-from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.episodes import parse_episode_id
+from bot.memory.records.tombstones import is_erased
+from bot.memory.session.bus.shared_reference import current_references
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 
 _LISTED = 10

@@ -14,8 +14,8 @@ from bot.memory.audit.findings import (
     parse_timestamp,
     redacted_fact_text,
 )
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_fold import FactFold
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import FactFold
 
 _WAITS = timedelta(days=30)
 _ENDS = 2

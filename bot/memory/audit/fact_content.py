@@ -26,7 +26,6 @@ from bot.memory.audit.findings import (
     parse_timestamp,
     redacted_fact_text,
 )
-from bot.memory.facts.fact import Evidence, Fact
 from bot.memory.gate.fact_similarity import (
     fact_comparison_key,
     is_contradiction,
@@ -34,8 +33,9 @@ from bot.memory.gate.fact_similarity import (
 )
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.scope_registry import WORKSPACE_SCOPE
-from bot.memory.transcript import is_owner
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.transcript import is_owner
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.tape.entries import TapeEntry
 
 _LONG = timedelta(days=365)

@@ -13,22 +13,24 @@ from dataclasses import dataclass
 from datetime import date, tzinfo
 
 from bot.memory.audit.findings import AuditedScope, AuditFinding, redacted_fact_text
-from bot.memory.facts.evidence import sender_text, third_party_texts
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import FACTS_EVENT
-from bot.memory.forgetting.tombstones import is_erased
 from bot.memory.gate.claim_support import (
     sentences_with_quote,
     unsupported_reason,
     word_overlap,
 )
 from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.gate.memory_validation import memory_lines
 from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.memory_validation import memory_lines
-from bot.memory.transcript import sent_date, speaker_label
-from bot.memory.zone_snapshot import (
-    DAILY_EVENT,
+from bot.memory.records.event_names import (
     HISTORY_EVENT,
+)
+from bot.memory.records.evidence import sender_text, third_party_texts
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.memory.records.tombstones import is_erased
+from bot.memory.records.transcript import sent_date, speaker_label
+from bot.memory.session.view.zone_snapshot import (
+    DAILY_EVENT,
     LONG_TERM_EVENT,
     REFERENCE_EVENT,
     SHARED_EVENT,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bot.memory.facts.fact import Fact, fact_from_json
-from bot.memory.facts.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.records.fact import Fact, fact_from_json
+from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT, FactFold
 from bot.tape.entries import TapeEntry
 
 _AUTHORS = {

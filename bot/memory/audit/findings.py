@@ -12,11 +12,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, get_args
 
 from bot.memory.audit.fact_replay import FactReplay
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import FactFold
 from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.scope_registry import WORKSPACE_SCOPE
-from bot.memory.zone_snapshot import DailyNote
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.view.zone_snapshot import DailyNote
 from bot.tape.entries import TapeEntry
 
 AuditFindingKind = Literal[

@@ -17,14 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.language.lexicon import TermSet, content_terms, fold_text
-from bot.memory.bus.compartments import Compartments
-from bot.memory.stemming import stemmed_words
-
-NORTH_STARS_KEY = "north_stars"
-PRIORITIES_KEY = "priorities"
-
-GOAL_KEYS = (NORTH_STARS_KEY, PRIORITIES_KEY)
-"""Keys in shared reference that hold goals, each a list of texts."""
+from bot.memory.records.compartment_records import GOAL_KEYS
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.stemming import stemmed_words
 
 _MOST = 4
 """Content words of a goal that a text must name for the full score."""

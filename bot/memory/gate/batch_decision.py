@@ -22,7 +22,13 @@ from bot.core.errors import MemoryRefused
 from bot.language.clauses import parse_clauses
 from bot.language.parsed_facts import parse_fact
 from bot.language.topics import topic_of
-from bot.memory.facts.fact import (
+from bot.memory.gate.claim_support import word_overlap
+from bot.memory.gate.current_facts import CurrentFacts
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.gate.memory_validation import is_placeholder
+from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteGate, WriteRequest, WriteSignals
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.records.fact import (
     LONGEST_SUBJECT,
     MAX_FACT_TEXT,
     ORIGIN_TRUST,
@@ -31,22 +37,16 @@ from bot.memory.facts.fact import (
     merge_evidence,
     weakest_origin,
 )
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.facts.fact_slot import normalize_slot
-from bot.memory.facts.proposals import (
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.fact_slot import normalize_slot
+from bot.memory.records.proposals import (
     BatchOutcome,
     Proposal,
     ProposalBatch,
     ProposalDecision,
     ProposalVerdict,
 )
-from bot.memory.gate.claim_support import word_overlap
-from bot.memory.gate.current_facts import CurrentFacts
-from bot.memory.gate.fact_similarity import fact_comparison_key
-from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteGate, WriteRequest, WriteSignals
-from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.memory_validation import is_placeholder
-from bot.memory.stemming import stemmed_words
+from bot.memory.records.stemming import stemmed_words
 
 MOST_FACTS = 2_000
 """Active facts that one scope may hold."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_slot import same_slot
-from bot.memory.facts.proposals import Proposal, ProposalBatch
+import re
+from datetime import date
+
+from bot.language.clauses import parse_clauses
+from bot.language.lexicon import fold_text
+from bot.memory.gate.claim_support import unsupported_reason, word_overlap
 from bot.memory.gate.fact_similarity import (
     fact_comparison_key,
     is_contradiction,
     is_same_fact,
 )
-from bot.memory.stemming import stemmed_words
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_slot import same_slot
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.stemming import stemmed_words
 
 _KEPT_WORDS = 0.3
 _STEM = 4
@@ -149,3 +155,27 @@ def _akin(mine: set[str], theirs: set[str]) -> bool:
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
     """Return the sender ids of evidence from others; empty if all is the user about themselves."""
     return {one.sender for one in evidence if one.origin != "person"}
+
+
+_FORGET = re.compile(
+    r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"
+    r"|olvid\w*|borra\w*|elimin\w*|dimentica\w*|cancella\w*|esquec\w*|apag\w*|забуд\w*|удали\w*)\b"
+    r"|忘|删|刪|削除|消して|잊|지워"
+)
+
+
+def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | None:
+    """Return why a person's words do not end a fact; None if they do.
+
+    Args:
+        fact: Text of the fact.
+        said: The person's words.
+        when: Date of the words.
+    """
+    asks_to_forget = _FORGET.search(fold_text(said)) is not None
+    told = [one.text for one in parse_clauses(said) if asks_to_forget or not one.mood]
+    if word_overlap(fact, ", ".join(told)) == 0:
+        return "the words say nothing of it"
+    if not asks_to_forget and unsupported_reason(fact, said, when=when) is None:
+        return "the words say that it holds"
+    return None

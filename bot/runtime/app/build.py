@@ -50,8 +50,8 @@ from bot.llm.embeddings.base import Embedder
 from bot.llm.embeddings.registry import build_embedder
 from bot.llm.transcription import Transcriber
 from bot.memory.gate.policy import GateThresholds, WriteGate
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.vector_index import VectorIndex
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store

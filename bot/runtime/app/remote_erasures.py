@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bot.core.errors import TapebotError
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.vector_index import VectorIndex
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.vector_index import VectorIndex
 from bot.transfer.memory_folder import MemoryFolder
 
 if TYPE_CHECKING:

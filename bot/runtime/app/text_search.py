@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from bot.core.text import normalize_unicode
-from bot.memory.forgetting.text_matcher import MAX_ESCAPE_DEPTH, unescape_json
+from bot.memory.erasure.text_matcher import MAX_ESCAPE_DEPTH, unescape_json
 
 _MOST_PACKED = 4
 """How deep archives may be nested."""

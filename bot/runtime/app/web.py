@@ -15,7 +15,7 @@ from bot.agent.commands.registry import Command
 from bot.bus import AccessDecision, AccessRequest
 from bot.core.clock import Clock
 from bot.core.errors import TapebotError
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
 

@@ -9,7 +9,7 @@ from bot.agent.commands.registry import CommandRegistry, CommandReply
 from bot.bus import Button, Delivery
 from bot.core.errors import TapebotError
 from bot.core.ids import new_id
-from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.context import SessionContext
 from bot.runtime.sessions.delivery_tracker import DeliveryTracker
 from bot.runtime.sessions.entries import (

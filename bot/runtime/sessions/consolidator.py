@@ -34,9 +34,9 @@ from bot.core.telemetry.metrics import (
 )
 from bot.core.telemetry.tracing import span
 from bot.llm.base import Model
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.transcript import recorded_at
+from bot.memory.records.transcript import recorded_at
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
 
 logger = logging.getLogger(__name__)
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry
 from bot.agent.request_builder import RequestBuilder
-from bot.memory.archive_summary import ArchiveSummary
-from bot.memory.forgetting.entry_matcher import ErasureRights
-from bot.memory.forgetting.erasure_candidates import CandidateCollector, ErasurePreview
-from bot.memory.forgetting.erasure_messages import ErasureResult
-from bot.memory.forgetting.erasure_query import ErasureQuery
-from bot.memory.identities import identity_at
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.session_fold import SessionFold
-from bot.memory.transcript import format_entry_time, recorded_at
-from bot.memory.zone import MemoryZone
+from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
+from bot.memory.erasure.erasure_messages import ErasureResult
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.records.transcript import format_entry_time, recorded_at
+from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.identities import identity_at
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
 from bot.runtime.sessions.consolidator import Consolidator
 from bot.runtime.sessions.erasure import Eraser
 from bot.runtime.sessions.services import SessionServices

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bot.bus import Address, Answer, Bus, Button, Delivery, DeliveryReport, OutgoingFile
 from bot.core.errors import InvalidInbound
-from bot.memory.conversation_entries import TURN_END, needs_answer
-from bot.memory.session_fold import SessionFold
-from bot.memory.transcript import recorded_at
-from bot.memory.turn_fold import string_items
+from bot.memory.records.conversation_entries import TURN_END, needs_answer
+from bot.memory.records.transcript import recorded_at
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.turn_fold import string_items
 from bot.runtime.sessions.entries import delivery_entry
 from bot.tape.service import TapeService
 

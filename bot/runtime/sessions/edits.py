@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.bus import Inbound
-from bot.memory.conversation_entries import is_overheard, replaced_entry_id
-from bot.memory.session_fold import SessionFold
-from bot.memory.turn_fold import COMMAND
+from bot.memory.records.conversation_entries import is_overheard, replaced_entry_id
+from bot.memory.records.event_names import (
+    COMMAND,
+)
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService

@@ -11,10 +11,16 @@ from bot.agent.commands.registry import CommandAuthor
 from bot.bus import Button, DeliveryReport, Inbound, OutgoingFile
 from bot.core.clock import format_time
 from bot.llm.base import Usage
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.facts.evidence import MEMORY_PAUSED
-from bot.memory.session_fold import SessionFold
-from bot.memory.turn_fold import COMMAND, DELIVERY, REPLY
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.event_names import (
+    COMMAND,
+    REPLY,
+)
+from bot.memory.records.evidence import MEMORY_PAUSED
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.turn_fold import (
+    DELIVERY,
+)
 from bot.tape.entries import TapeEntry, event, message
 
 

@@ -24,20 +24,20 @@ from bot.core.errors import (
     TapeNotFound,
     TapeWriteError,
 )
-from bot.memory.attachments import attachments_in
-from bot.memory.fold_loader import load_fold
-from bot.memory.forgetting.erasure_candidates import (
+from bot.memory.erasure.erasure_candidates import (
     CandidateCollector,
     ErasurePreview,
     visit_entries,
 )
-from bot.memory.forgetting.erasure_messages import ErasureResult
-from bot.memory.forgetting.erasure_plan import ErasurePhase, ErasurePlan, SourceTape
-from bot.memory.forgetting.erasure_query import ErasureQuery
-from bot.memory.forgetting.erasure_requests import find_erasure_result, result_event
-from bot.memory.scope_registry import ScopeRegistry, is_shared_scope
-from bot.memory.session_fold import SessionFold
-from bot.memory.vector_index import VectorIndex
+from bot.memory.erasure.erasure_messages import ErasureResult
+from bot.memory.erasure.erasure_plan import ErasurePhase, ErasurePlan, SourceTape
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.erasure.erasure_requests import find_erasure_result, result_event
+from bot.memory.records.attachments import attachments_in
+from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
+from bot.memory.session.vector_index import VectorIndex
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.runtime.sessions.consolidator import Consolidator
 from bot.runtime.sessions.fact_verifier import FactVerifier
 from bot.tape.entries import TapeEntry

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.memory.conversation_entries import replaced_entry_id
-from bot.memory.facts.evidence import MEMORY_PAUSED
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Proposal, ProposalBatch, ProposalDecision
-from bot.memory.facts.remember_proposal import propose_remembered_line
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.remember_requests import find_explicit_memory
+from bot.memory.gate.remember_proposal import propose_remembered_line
+from bot.memory.gate.remember_requests import find_explicit_memory
+from bot.memory.records.conversation_entries import replaced_entry_id
+from bot.memory.records.evidence import MEMORY_PAUSED
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import Proposal, ProposalBatch, ProposalDecision
+from bot.memory.session.long_term_memory import LongTermMemory
 from bot.tape.entries import TapeEntry
 
 

@@ -20,11 +20,11 @@ from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.evidence_checker import EvidenceChecker
 from bot.core.clock import Clock
 from bot.llm.base import Model, Usage
-from bot.memory.facts.fact import LONGEST_QUOTE, Evidence, Fact
-from bot.memory.facts.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.gate.claim_support import is_statement
 from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.long_term_memory import LongTermMemory
+from bot.memory.records.fact import LONGEST_QUOTE, Evidence, Fact
+from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
+from bot.memory.session.long_term_memory import LongTermMemory
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.bus import Delivery, Inbound
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.session_fold import SessionFold, session_mark_entry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.session_fold import SessionFold, session_mark_entry
 from bot.runtime.sessions.delivery_tracker import DeliveryTracker
 from bot.runtime.sessions.edits import is_unanswered
 from bot.runtime.sessions.entries import message_entry

@@ -13,10 +13,15 @@ from typing import Any
 from bot.agent.commands.parser import ParsedCommand
 from bot.bus import Inbound
 from bot.core.clock import format_time
-from bot.memory.session_fold import SessionFold
-from bot.memory.transcript import render_transcript
-from bot.memory.zone import MemoryZone
-from bot.memory.zone_snapshot import HISTORY_EVENT, zone_entries
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.transcript import render_transcript
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.view.zone_snapshot import (
+    zone_entries,
+)
 from bot.runtime.sessions.entries import command_end_entries, command_entry
 from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
 from bot.tape.search import problem_of

@@ -11,8 +11,8 @@ from bot.agent.agent import Agent
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.bus import Bus
-from bot.memory.archive_summary import ArchiveSummary
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.session.archive_summary import ArchiveSummary
+from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.runtime.sessions.erasure import DerivedFiles, EraseResidualFiles, erase_no_files
 from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.tape.store import TapeStore

@@ -35,13 +35,13 @@ from bot.bus import (
 from bot.core.errors import ConsolidationFailed, ModelError
 from bot.core.ids import new_id
 from bot.core.telemetry.active_work import track_work
-from bot.memory.bus.entries import with_problem
-from bot.memory.conversation_entries import inbound_ids
-from bot.memory.fold_loader import load_fold
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.transcript import speaker_label
-from bot.memory.turn_fold import OpenTurn
-from bot.memory.zone import MemoryZone
+from bot.memory.records.conversation_entries import inbound_ids
+from bot.memory.records.episodes import with_problem
+from bot.memory.records.transcript import speaker_label
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.turn_fold import OpenTurn
+from bot.memory.session.view.zone import MemoryZone
 from bot.runtime.sessions import new_session as archiver
 from bot.runtime.sessions.command_runner import GAVE_UP, CommandRunner, retry_button
 from bot.runtime.sessions.consolidator import (

@@ -24,9 +24,9 @@ from bot.agent.views.registry import BUILDER_ENTRY_POINT_GROUP, context_builder
 from bot.cli.tape import show_turn
 from bot.core.errors import ContextOverflow, SettingsError
 from bot.llm.base import CapabilityProfile, ChatMessage, estimate_tokens
-from bot.memory.context_window import WindowFold
-from bot.memory.conversation_entries import TURN_START
-from bot.memory.session_fold import SessionFold
+from bot.memory.records.conversation_entries import TURN_START
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.runtime.app.build import open_app
 from bot.runtime.settings import load_settings
 from bot.tape.entries import TapeEntry, anchor, message, tool_call, tool_result

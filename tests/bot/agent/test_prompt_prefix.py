@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bot.agent.views.registry import context_builder
 from bot.core.errors import TransientModelError
 from bot.llm.base import ChatMessage, ModelRequest
-from bot.memory.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     PausedStep,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.agent.views.exact import anchors_in_view
-from bot.memory.bus.compartments import Compartments
-from bot.memory.context_window import WindowFold
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.session_fold import SessionFold
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SessionFold
 from bot.tape.entries import anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.service import TapeService

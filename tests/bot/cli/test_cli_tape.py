@@ -9,7 +9,7 @@ import pytest
 from bot.cli.main import main
 from bot.cli.tape import list_tapes, printable, show_tape, show_turn
 from bot.core.errors import TapeNotFound
-from bot.memory.conversation_entries import TURN_START
+from bot.memory.records.conversation_entries import TURN_START
 from bot.runtime.app.tape_stores import build_tape_store
 from bot.runtime.control_socket import serve_control
 from bot.runtime.settings import load_settings

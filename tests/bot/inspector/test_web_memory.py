@@ -9,10 +9,10 @@ from web_rig import Rig, open_web
 
 from bot.bus.messages import Sender
 from bot.inspector.reading.decisions import reasons_of, rejected_decisions
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import FACTS_EVENT
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.identities import LinkParty
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.scope.identities import LinkParty
 from bot.tape.entries import event
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore

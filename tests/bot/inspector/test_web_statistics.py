@@ -13,7 +13,7 @@ from web_rig import Rig, open_web
 from bot.inspector.plots import Plot, Series, ceiling
 from bot.inspector.reading.statistics import StatisticsCache
 from bot.inspector.reading.tape_statistics import UNKNOWN
-from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
+from bot.memory.session.view.zone_snapshot import MemorySnapshot, zone_entries
 from bot.tape.entries import TapeEntry, anchor, event, message
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.host import HostLimits, session_host

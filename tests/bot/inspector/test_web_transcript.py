@@ -10,7 +10,7 @@ from waiting import until
 
 from bot.bus import Address, Attachment, Button, Sender, TranscriptMessage
 from bot.inspector.transcript import TapeTranscript
-from bot.memory.forgetting.tombstones import ERASED_TEXT, tombstone
+from bot.memory.records.tombstones import ERASED_TEXT, tombstone
 from bot.tape.entries import event, message
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import PausedStep, ScriptedModel, text_reply, tool_call_reply

@@ -19,7 +19,7 @@ from bot.core.errors import ContextOverflow
 from bot.inspector.reading import turns as pages
 from bot.llm.base import CapabilityProfile, ModelRequest
 from bot.llm.litellm import LiteLLMModel
-from bot.memory.forgetting.tombstones import tombstone
+from bot.memory.records.tombstones import tombstone
 from bot.tape.entries import event
 from bot.tape.entries import message as said
 from bot.tape.service import TapeService

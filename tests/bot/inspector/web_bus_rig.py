@@ -5,13 +5,13 @@ from __future__ import annotations
 from web_rig import Rig
 
 from bot.bus import Sender
-from bot.memory.bus.compartment_records import SynthesizedPattern
-from bot.memory.bus.memory_bus import MemoryBus
-from bot.memory.bus.provenance import episode_id
-from bot.memory.fold_loader import load_fold
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.zone import MemoryZone
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.episodes import episode_id
+from bot.memory.session.bus.memory_bus import MemoryBus
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.zone import MemoryZone
 from bot.tape.service import TapeService
 
 DAY = 86_400

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.attachments import (
+from bot.memory.records.attachments import (
     IMAGE_TOKENS,
     attachment_tokens,
     attachments_in,
     describe_attachments,
 )
-from bot.memory.recall import _from_others
-from bot.memory.transcript import render_transcript
+from bot.memory.records.transcript import render_transcript
+from bot.memory.session.recall import _from_others
 from bot.tape.entries import message
 
 IMAGE = {"kind": "image", "name": "photo.jpg", "mime": "image/jpeg", "blob": "a" * 64, "size": 9}

@@ -16,12 +16,12 @@ from bot.core.clock import format_time
 from bot.memory.audit.audit_reader import AuditReader
 from bot.memory.audit.findings import AuditedSession
 from bot.memory.audit.rules import audit_scope, audit_session
-from bot.memory.facts.evidence import cite
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import FACTS_EVENT, FactFold
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scope_registry import WORKSPACE_SCOPE
-from bot.memory.zone_snapshot import (
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FACTS_EVENT, FactFold
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.view.zone_snapshot import (
     LONG_TERM_EVENT,
     DailyNote,
     MemorySnapshot,

@@ -13,16 +13,16 @@ from bot.bus.messages import Sender
 from bot.cli.memory_audit import audit_memory
 from bot.memory.audit.audit_reader import AuditReader
 from bot.memory.audit.rules import audit_scope, audit_session
-from bot.memory.bus.compartment_records import (
+from bot.memory.records.compartment_records import (
     Problem,
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
 )
-from bot.memory.bus.provenance import episode_id
-from bot.memory.facts.fact_fold import PAUSED_EVENT, FactFold, bus_entry
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scope_registry import scope_entry
+from bot.memory.records.episodes import episode_id
+from bot.memory.records.fact_fold import PAUSED_EVENT, FactFold, bus_entry
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.linking.scope_registry import scope_entry
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event, message
 from bot.tape.stores.memory import MemoryTapeStore

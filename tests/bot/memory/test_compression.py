@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from bot.core.clock import format_time
-from bot.memory.bus.compartment_records import (
+from bot.memory.records.compartment_records import (
     EpisodeEntry,
     Problem,
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
 )
-from bot.memory.bus.compression import (
+from bot.memory.records.compression import (
     decode_episodes,
     decode_patterns,
     decode_problems,

@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from bot.memory.recall import recall_passages
-from bot.memory.relative_dates import resolve_relative_dates
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.session.recall import recall_passages
+from bot.memory.session.relative_dates import resolve_relative_dates
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

@@ -11,9 +11,9 @@ from sampling import examples
 from test_scope_facts import learn, said, scope_on
 
 from bot.core.errors import MemoryRefused
-from bot.memory.facts.fact_slot import normalize_slot, same_slot
-from bot.memory.facts.proposals import Judgement, Proposal, ProposalBatch
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.fact_slot import normalize_slot, same_slot
+from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.stores.memory import MemoryTapeStore
 
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import anyio.from_thread
 import pytest
 
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Proposal, ProposalBatch
 from bot.memory.gate import batch_decision as deciding
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
@@ -156,7 +156,7 @@ async def test_many_facts_are_decided_the_same_whatever_comes_in_between(scope):
 
     raced: list[int] = []
     monkey = pytest.MonkeyPatch()
-    monkey.setattr("bot.memory.scope_memory.BatchDecider", Prepared)
+    monkey.setattr("bot.memory.session.scope.scope_memory.BatchDecider", Prepared)
     try:
         decided = await learn(scope, "The user lives in Rome.", said("Rome", 2))
     finally:

@@ -17,25 +17,31 @@ from bot.agent.consolidation.worker import ConsolidationResult, _portion, record
 from bot.agent.context import default_context
 from bot.core.clock import format_time
 from bot.llm.base import Usage
-from bot.memory.bus.entries import with_problem
-from bot.memory.context_window import WindowFold, visible_entries
-from bot.memory.conversation_entries import (
+from bot.memory.records.conversation_entries import (
     LOOP_STEP,
     TURN_END,
     TURN_START,
     entry_tokens,
     replaced_entry_id,
 )
-from bot.memory.facts.evidence import cite
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.fold_loader import load_fold, load_resumed_entries
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT, SessionFold
-from bot.memory.transcript import render_transcript
-from bot.memory.turn_fold import DELIVERY, REPLY, TURN_RESUME
-from bot.memory.zone import MemoryZone
-from bot.memory.zone_snapshot import zone_entries
+from bot.memory.records.episodes import with_problem
+from bot.memory.records.event_names import (
+    REPLY,
+)
+from bot.memory.records.evidence import cite
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.transcript import render_transcript
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.context_window import WindowFold, visible_entries
+from bot.memory.session.view.fold_loader import load_fold, load_resumed_entries
+from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT, SessionFold
+from bot.memory.session.view.turn_fold import (
+    DELIVERY,
+    TURN_RESUME,
+)
+from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.view.zone_snapshot import zone_entries
 from bot.tape.entries import (
     CONTEXT_OVERFLOW,
     ENTRY_KINDS,

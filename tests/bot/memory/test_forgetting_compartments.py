@@ -9,21 +9,18 @@ from typing import Any
 import pytest
 
 from bot.core.clock import format_time
-from bot.memory.bus.compartment_records import SynthesizedPattern
-from bot.memory.bus.compartments import BUS_EVENT, Compartments
-from bot.memory.bus.entries import episode_entry
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_fold import PAUSED_EVENT, FactFold, bus_entry, fold_entries
-from bot.memory.forgetting.affected_records import (
-    AffectedRecordCounts,
-    find_affected_records,
-)
-from bot.memory.forgetting.bus_scrubber import BusScrubber, find_baseless_beliefs
-from bot.memory.forgetting.erasure_query import parse_query
-from bot.memory.forgetting.record_scrubber import RecordScrubber
-from bot.memory.forgetting.scrubber import Scrubber
-from bot.memory.forgetting.text_matcher import TextMatcher
-from bot.memory.forgetting.tombstones import is_erased, tombstone
+from bot.memory.erasure.affected_records import AffectedRecordCounts, find_affected_records
+from bot.memory.erasure.bus_scrubber import BusScrubber, find_baseless_beliefs
+from bot.memory.erasure.erasure_query import parse_query
+from bot.memory.erasure.record_scrubber import RecordScrubber
+from bot.memory.erasure.scrubber import Scrubber
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.compartments import BUS_EVENT, Compartments
+from bot.memory.records.episodes import episode_entry
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import PAUSED_EVENT, FactFold, bus_entry, fold_entries
+from bot.memory.records.tombstones import is_erased, tombstone
 from bot.tape.entries import TapeEntry, anchor, event, message
 
 WORD = "zqxmiau"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.forgetting.erasure_query import parse_query
-from bot.memory.forgetting.message_redaction import MessageRedactor
-from bot.memory.forgetting.tombstones import ERASED_TEXT
+from bot.memory.erasure.erasure_query import parse_query
+from bot.memory.erasure.message_redaction import MessageRedactor
+from bot.memory.records.tombstones import ERASED_TEXT
 
 TOWN, OLA = "The user lives in Warsaw.", "The user's sister Ola is a nurse."
 

@@ -16,20 +16,28 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.agent.context import default_context
-from bot.memory.bus.compartment_records import (
+from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.erasure_candidates import CandidateCollector
+from bot.memory.erasure.erasure_items import items_to_keep, list_items
+from bot.memory.erasure.erasure_messages import ErasureResult
+from bot.memory.erasure.erasure_query import ErasureQuery, parse_query
+from bot.memory.records.compartment_records import (
     Problem,
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
 )
-from bot.memory.bus.compartments import BUS_EVENT, Compartments
-from bot.memory.bus.entries import episode_entry
-from bot.memory.bus.provenance import episode_id
-from bot.memory.context_window import WindowFold
-from bot.memory.conversation_entries import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.facts.evidence import cite
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import (
+from bot.memory.records.compartments import BUS_EVENT, Compartments
+from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
+from bot.memory.records.episodes import episode_entry, episode_id
+from bot.memory.records.event_names import (
+    COMMAND,
+    HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import (
     CHAIN_EVENTS,
     FACTS_EVENT,
     FactFold,
@@ -37,25 +45,19 @@ from bot.memory.facts.fact_fold import (
     bus_entry,
     fold_entries,
 )
-from bot.memory.facts.proposals import BatchOutcome, Proposal, ProposalDecision
-from bot.memory.fold_loader import load_fold
-from bot.memory.forgetting.entry_matcher import ErasureRights
-from bot.memory.forgetting.erasure_candidates import CandidateCollector
-from bot.memory.forgetting.erasure_items import items_to_keep, list_items
-from bot.memory.forgetting.erasure_messages import ErasureResult
-from bot.memory.forgetting.erasure_query import ErasureQuery, parse_query
-from bot.memory.forgetting.tombstones import ERASED_TEXT, is_erased
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import (
+from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalDecision
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased
+from bot.memory.session.linking.scope_registry import (
     WORKSPACE_SCOPE,
     ScopeRegistry,
     person_scope,
     scope_entry,
 )
-from bot.memory.session_fold import SessionFold
-from bot.memory.turn_fold import COMMAND, REPLY
-from bot.memory.zone import MemoryZone
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
 from bot.runtime.sessions.erasure import Eraser, erase_no_files, replace_state
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,

@@ -7,16 +7,23 @@ from typing import Any
 
 import pytest
 
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import FACTS_EVENT, fold_entries
-from bot.memory.forgetting.erasure_query import ErasureQuery
-from bot.memory.forgetting.record_scrubber import RecordScrubber
-from bot.memory.forgetting.scrubber import Scrubber
-from bot.memory.forgetting.text_matcher import TextMatcher
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.turn_fold import COMMAND, REPLY
-from bot.memory.zone_snapshot import DAILY_EVENT, HISTORY_EVENT, LONG_TERM_EVENT
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.erasure.record_scrubber import RecordScrubber
+from bot.memory.erasure.scrubber import Scrubber
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.event_names import (
+    COMMAND,
+    HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FACTS_EVENT, fold_entries
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.view.zone_snapshot import (
+    DAILY_EVENT,
+    LONG_TERM_EVENT,
+)
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 from bot.tape.store import header_entry
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from bot.memory.facts.fact import Fact
-from bot.memory.forgetting.dependent_facts import dependent_fact_ids, repeats_fact
-from bot.memory.forgetting.erasure_query import parse_query
-from bot.memory.forgetting.text_matcher import TextMatcher, distinctive_words
+from bot.memory.erasure.dependent_facts import dependent_fact_ids, repeats_fact
+from bot.memory.erasure.erasure_query import parse_query
+from bot.memory.erasure.text_matcher import TextMatcher, distinctive_words
+from bot.memory.records.fact import Fact
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.memory.gate.claim_support import unsupported_reason
-from bot.memory.gate.ending import retraction_refusal
+from bot.memory.gate.current_facts import retraction_refusal
 
 UNSAID = [
     ("I had a nice day at the lake.", "The user is vegetarian."),

@@ -8,10 +8,12 @@ import anyio
 
 from bot.bus import Sender
 from bot.llm.base import ModelRequest, estimate_tokens
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_fold import fold_entries
-from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import fold_entries
+from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.tape.entries import MEMORY_CONSOLIDATED
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.memory.remember_requests import find_explicit_memory, to_memory_line
+from bot.memory.gate.remember_requests import find_explicit_memory, to_memory_line
 
 ASKED = [
     ("Remember that my locker code is 4711", "My locker code is 4711"),

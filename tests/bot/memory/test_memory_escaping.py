@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bot.agent.context import default_context
-from bot.memory.context_window import WindowFold
-from bot.memory.prompt_escaping import escape_message, escape_tags
-from bot.memory.recall import RecalledPassage
-from bot.memory.transcript import render_transcript
+from bot.memory.records.prompt_escaping import escape_message, escape_tags
+from bot.memory.records.transcript import render_transcript
+from bot.memory.session.recall import RecalledPassage
+from bot.memory.session.view.context_window import WindowFold
 from bot.tape.entries import message
 
 META = {"ts": "2026-02-10T10:00:00+00:00", "private": False}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.pasted_text import own_words, pasted_parts, split_pasted
+from bot.memory.records.pasted_text import own_words, pasted_parts, split_pasted
 
 MAIL = "From: Eva Brandt <eva@brandt.example>\nSubject: Vacation\n\nHi Jonas,\nI am moving to Madrid.\nBest,\nEva"
 FOREIGN = {

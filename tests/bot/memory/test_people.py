@@ -7,7 +7,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.identities import (
+from bot.memory.session.scope.identities import (
     CODE_LIFETIME,
     LINK_EVENT,
     MAX_FAILED_CLAIMS,

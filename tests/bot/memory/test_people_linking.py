@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import anyio
 
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.identities import IDENTITIES_TAPE, LinkClaim, LinkParty
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.identities import IDENTITIES_TAPE, LinkClaim, LinkParty
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from bot.memory.bus.compartment_records import SynthesizedPattern
-from bot.memory.bus.semantic_synthesis import render_prompt_beliefs
-from bot.memory.bus.shared_reference import SharedReferenceStore, current_references
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.fact_fold import bus_entry
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.identities import LinkClaim, LinkParty, ScopeMove
-from bot.memory.identity_linker import IdentityLinker
-from bot.memory.scope_registry import ScopeRegistry
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.fact import Evidence
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.bus.semantic_synthesis import render_prompt_beliefs
+from bot.memory.session.bus.shared_reference import SharedReferenceStore, current_references
+from bot.memory.session.linking.identity_linker import IdentityLinker
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.scope.identities import LinkClaim, LinkParty, ScopeMove
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock

@@ -11,10 +11,16 @@ import pytest
 
 from bot.core.errors import TapeRefused, TransientModelError
 from bot.llm.embeddings.local import LocalEmbedder
-from bot.memory import vector_index as vectors_module
-from bot.memory.recall import RecallableFact, RecalledPassage, recall_passages
-from bot.memory.vector_index import VectorIndex
-from bot.memory.zone_snapshot import HISTORY_EVENT, DailyNote, MemorySnapshot
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.session import vector_index as vectors_module
+from bot.memory.session.recall import RecallableFact, RecalledPassage, recall_passages
+from bot.memory.session.vector_index import VectorIndex
+from bot.memory.session.view.zone_snapshot import (
+    DailyNote,
+    MemorySnapshot,
+)
 from bot.tape.entries import TapeEntry, event, message, tool_result
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.fact_fold import FactFold
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.scope_memory import ScopeMemory, load_fact_entries
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.scope.scope_memory import ScopeMemory, load_fact_entries
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore

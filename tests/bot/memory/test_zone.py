@@ -14,9 +14,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
-from bot.memory.memory_validation import is_placeholder
-from bot.memory.zone import MemoryZone
-from bot.memory.zone_snapshot import DailyNote, MemorySnapshot, ZoneFold, zone_entries
+from bot.memory.gate.memory_validation import is_placeholder
+from bot.memory.session.view.zone import MemoryZone
+from bot.memory.session.view.zone_snapshot import (
+    DailyNote,
+    MemorySnapshot,
+    ZoneFold,
+    zone_entries,
+)
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.llm.base import ModelRequest
-from bot.memory.zone_snapshot import REMOVED_PREFIX, MemorySnapshot, render_memory_block
+from bot.memory.session.view.zone_snapshot import (
+    REMOVED_PREFIX,
+    MemorySnapshot,
+    render_memory_block,
+)
 from bot.offline.prompt import parse_prompt
 
 TODAY = date(2026, 2, 10)

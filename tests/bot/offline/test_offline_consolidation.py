@@ -14,7 +14,7 @@ from sampling import examples
 from bot.language.parsed_facts import parse_fact
 from bot.language.statements import extract_facts
 from bot.language.topics import topic_of
-from bot.memory.stemming import stemmed_words
+from bot.memory.records.stemming import stemmed_words
 from bot.offline import OfflineModel
 from bot.offline.consolidation import consolidate
 from bot.offline.consolidation_input import parse_consolidation_input

@@ -9,7 +9,7 @@ from offline_harness import consolidation
 
 from bot.agent.context import _render_message
 from bot.llm.base import ModelRequest
-from bot.memory.transcript import render_transcript
+from bot.memory.records.transcript import render_transcript
 from bot.offline.consolidation import consolidate
 from bot.offline.model import OfflineModel
 from bot.offline.prompt import parse_user_message

@@ -18,8 +18,8 @@ import pytest
 from index_talk import opened
 
 from bot.core.errors import TapeError
-from bot.memory.recall import recall_passages
-from bot.memory.zone_snapshot import MemorySnapshot
+from bot.memory.session.recall import recall_passages
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.runtime.app.control_commands import _search
 from bot.runtime.control_socket import call_control, serve_control
 from bot.tape.entries import TapeEntry, event, message, tool_call

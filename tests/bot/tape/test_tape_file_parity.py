@@ -18,7 +18,7 @@ from sampling import many
 from tape_files import LOCATOR, flip, opened, pack_all, protected_bytes, says, spoil
 
 from bot.cli.main import main
-from bot.memory.forgetting.tombstones import tombstone
+from bot.memory.records.tombstones import tombstone
 from bot.tape.entries import TapeEntry
 from bot.tape.stores.folder_repair import repair_folder
 from bot.tape.stores.folder_verification import verify_folder

@@ -13,9 +13,9 @@ import pytest
 from tape_files import opened, says
 
 from bot.core.errors import TapeError, TapeExists, TapeNotFound, VersionConflict
-from bot.memory.fold_loader import load_fold
-from bot.memory.session_fold import SessionFold, session_mark_entry
-from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold, session_mark_entry
+from bot.memory.session.view.zone_snapshot import MemorySnapshot, zone_entries
 from bot.tape.codec import decode_line
 from bot.tape.entries import (
     MEMORY_OPEN,

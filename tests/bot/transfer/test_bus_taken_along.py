@@ -13,10 +13,10 @@ from exchange_files import UTC, export, settings, tapes, write_lines
 from bot.cli.imports import import_bub, import_jsonl
 from bot.cli.memory_audit import audit_memory
 from bot.core.clock import SystemClock
-from bot.memory.bus.compartment_records import SharedReference, SynthesizedPattern
-from bot.memory.bus.compartments import Compartments
-from bot.memory.facts.fact_fold import FactFold, bus_entry, fold_entries
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.compartment_records import SharedReference, SynthesizedPattern
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.fact_fold import FactFold, bus_entry, fold_entries
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.service import TapeService
 from bot.testing.host import session_host
 from bot.testing.manual_clock import ManualClock

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sampling import examples
 
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
 from bot.tape.entries import (
     NON_BOUNDARY_ANCHORS,
     TapeEntry,

@@ -17,11 +17,16 @@ from bot.agent.consolidation.policy import EntryRange
 from bot.bus import Sender
 from bot.cli.imports import import_nanobot
 from bot.core.errors import SettingsError, TapeLocked, TapeNotFound
-from bot.memory.fold_loader import load_fold
-from bot.memory.memory_validation import MAX_MEMORY_BYTES
-from bot.memory.recall import recall_passages
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone_snapshot import HISTORY_EVENT, MAX_NOTE_BYTES
+from bot.memory.gate.memory_validation import MAX_MEMORY_BYTES
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.session.recall import recall_passages
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone_snapshot import (
+    MAX_NOTE_BYTES,
+)
 from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, message
 from bot.tape.service import TapeService
 from bot.testing.host import session_host

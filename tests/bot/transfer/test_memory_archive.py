@@ -22,11 +22,22 @@ from bot.cli.main import main
 from bot.cli.memory_export import export_memory, write_memory_files
 from bot.core.clock import SystemClock
 from bot.core.errors import TapeNotFound, TapeWriteError
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.scope_memory import ScopeMemory
-from bot.memory.scope_registry import WORKSPACE_SCOPE, person_scope, scope_entry
-from bot.memory.zone_snapshot import HISTORY_EVENT, DailyNote, MemorySnapshot, zone_entries
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.linking.scope_registry import (
+    WORKSPACE_SCOPE,
+    person_scope,
+    scope_entry,
+)
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.view.zone_snapshot import (
+    DailyNote,
+    MemorySnapshot,
+    zone_entries,
+)
 from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService

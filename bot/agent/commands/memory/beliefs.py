@@ -22,11 +22,11 @@ from bot.agent.commands.memory.why import evidence_line, why_fact
 from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.core.clock import format_time
-from bot.memory.bus.belief_updates import is_current
-from bot.memory.bus.compartment_records import EpisodeEntry, SynthesizedPattern
-from bot.memory.bus.provenance import entry_of
-from bot.memory.facts.evidence import cite
-from bot.memory.transcript import format_timestamp
+from bot.memory.gate.belief_updates import is_current
+from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
+from bot.memory.records.episodes import entry_of
+from bot.memory.records.evidence import cite
+from bot.memory.records.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
 _NOTHING = "Nothing has been concluded yet."

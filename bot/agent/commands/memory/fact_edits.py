@@ -16,10 +16,15 @@ from bot.agent.commands.memory.fact_text import fact_line, shorten
 from bot.agent.commands.memory.fact_text import fact_line as shown
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT, is_other_person, may_edit
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.memory.facts.fact import MAX_FACT_TEXT, Fact
-from bot.memory.facts.proposals import BatchOutcome, Proposal, ProposalBatch, ProposalDecision
-from bot.memory.facts.remember_proposal import propose_remembered_line
-from bot.memory.remember_requests import to_memory_line
+from bot.memory.gate.remember_proposal import propose_remembered_line
+from bot.memory.gate.remember_requests import to_memory_line
+from bot.memory.records.fact import MAX_FACT_TEXT, Fact
+from bot.memory.records.proposals import (
+    BatchOutcome,
+    Proposal,
+    ProposalBatch,
+    ProposalDecision,
+)
 
 _EXAMPLE = "For example: `/memory add I prefer tea`."
 _EDIT_EXAMPLE = "For example: `/memory edit 3 I prefer coffee`. `/memory` lists the numbers."

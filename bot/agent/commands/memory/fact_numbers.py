@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from bot.agent.commands.registry import CommandContext
-from bot.memory.facts.fact import Fact
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.fact import Fact
+from bot.memory.session.scope.scope_memory import ScopeMemory
 
 _BELIEF = re.compile(r"#?(p\d{1,9})\.?", re.IGNORECASE | re.ASCII)
 _NUMBER = re.compile(r"#?(w?)(\d{1,9})\.?", re.IGNORECASE | re.ASCII)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, tzinfo
 from typing import Any
 
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import ProposalDecision
-from bot.memory.transcript import format_timestamp
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import ProposalDecision
+from bot.memory.records.transcript import format_timestamp
 
 _SURE = ((0.9, "certain"), (0.7, "fairly certain"), (0.5, "not certain"), (0.0, "doubtful"))
 _UNITS = ((14, 1, "day"), (63, 7, "week"), (730, 30, "month"))

@@ -14,9 +14,11 @@ from bot.agent.commands.memory.fact_text import (
 from bot.agent.commands.pagination import paginate
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.fact_markdown import group_by_subject
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact import Fact
+from bot.memory.session.view.fact_markdown import group_by_subject
 from bot.tape.entries import TapeEntry
 
 _SCANNED = 20_000

@@ -12,9 +12,14 @@ from bot.agent.commands.memory.fact_text import bullet_list, fact_line
 from bot.agent.commands.memory.overview import parse_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Proposal, ProposalBatch, ProposalDecision, ProposalOperation
-from bot.memory.facts.recorded import find_fact_decision
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import (
+    Proposal,
+    ProposalBatch,
+    ProposalDecision,
+    ProposalOperation,
+    find_fact_decision,
+)
 
 _A_PAGE = 4
 _ORIGINS = {

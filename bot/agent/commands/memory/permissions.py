@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.agent.commands.registry import CommandAuthor, CommandContext
-from bot.memory.facts.fact import Fact
+from bot.memory.records.fact import Fact
 
 _OWNERS = frozenset(
     ("accept", "drop", "pause", "resume", "undo", "clear", "share", "unshare", "export")

@@ -9,9 +9,9 @@ from bot.agent.commands.pagination import paginate, split_page_number, usable_bu
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.agent.tools.tape import render_hits, search_tape_entries
-from bot.memory.facts.fact import Fact
-from bot.memory.memory_validation import memory_lines
-from bot.memory.stemming import stemmed_words
+from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.fact import Fact
+from bot.memory.records.stemming import stemmed_words
 from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 
 _SAID = 20

@@ -11,12 +11,12 @@ from bot.agent.commands.memory.fact_numbers import idempotency_key
 from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
-from bot.memory.bus.memory_clear import ClearPreview, clear_bus, preview_clear
-from bot.memory.facts.fact_undo import undone_batch_id
-from bot.memory.facts.proposals import BatchOutcome, ProposalBatch, ProposalDecision
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.zone_snapshot import DailyNote, MemorySnapshot
-from bot.memory.zone_versions import (
+from bot.memory.records.fact_undo import undone_batch_id
+from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
+from bot.memory.session.bus.memory_clear import ClearPreview, clear_bus, preview_clear
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot
+from bot.memory.session.view.zone_versions import (
     MEMORY_UNDONE_EVENT,
     notes_before_clearing,
     read_zone_versions,

@@ -24,10 +24,10 @@ from bot.agent.commands.memory.permissions import is_other_person
 from bot.agent.commands.message_links import message_url
 from bot.agent.commands.pagination import paginate, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.memory.facts.fact import Evidence, Fact
-from bot.memory.facts.recorded import find_fact_decision
 from bot.memory.gate.fact_similarity import fact_comparison_key
-from bot.memory.transcript import format_timestamp
+from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.proposals import find_fact_decision
+from bot.memory.records.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
 _USAGE = "Which one? For example: `/memory why 3`. `/memory` lists the numbers."

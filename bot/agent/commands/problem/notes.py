@@ -5,15 +5,15 @@ from __future__ import annotations
 from bot.agent.commands.memory.fact_text import escape_markdown, shorten
 from bot.agent.commands.problem.transitions import change_key, find_recorded_change, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply
-from bot.memory.bus.compartment_records import WorkingSet, working_set_from_json
-from bot.memory.bus.problem_notes import (
+from bot.memory.records.compartment_records import WorkingSet, working_set_from_json
+from bot.memory.records.problem_notes import (
     NOTE_KINDS,
     NoteKind,
     note_lines,
     with_note,
     without_note,
 )
-from bot.memory.bus.working_set import WorkingSetEdit
+from bot.memory.session.bus.working_set import WorkingSetEdit
 
 _SURE = 0.8
 """Confidence of an assumption that a person states."""

@@ -11,8 +11,8 @@ from bot.agent.commands.problem.transitions import find_problem, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
 from bot.core.clock import format_time
-from bot.memory.bus.compartment_records import Problem
-from bot.memory.bus.problem_notes import NOTE_KINDS, note_lines
+from bot.memory.records.compartment_records import Problem
+from bot.memory.records.problem_notes import NOTE_KINDS, note_lines
 from bot.tape.search import GENERAL_PROBLEM
 
 _A_PAGE = 8

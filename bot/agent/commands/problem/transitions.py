@@ -14,14 +14,14 @@ from bot.agent.commands.memory.fact_text import escape_markdown, shorten
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.compartment_records import (
+from bot.memory.records.compartment_records import (
     Problem,
     problem_from_json,
     working_set_from_json,
 )
-from bot.memory.bus.problem_lookup import match_problem
-from bot.memory.bus.problem_registry import ProblemRegistry
-from bot.memory.bus.working_set import problem_summary
+from bot.memory.records.problem_lookup import match_problem
+from bot.memory.session.bus.problem_registry import ProblemRegistry
+from bot.memory.session.bus.working_set import problem_summary
 from bot.tape.entries import TapeEntry
 from bot.tape.search import GENERAL_PROBLEM
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from bot.bus.messages import Sender
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.facts.fact_fold import fold_entries
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact_fold import fold_entries
+from bot.memory.records.tombstones import tombstone
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (
     ScriptedModel,

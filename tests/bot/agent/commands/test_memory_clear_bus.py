@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from bot.core.clock import format_time
-from bot.memory.bus.compartment_records import (
+from bot.memory.records.compartment_records import (
     SharedReference,
     SynthesizedPattern,
     WorkingSet,
 )
-from bot.memory.bus.compartments import Compartments
-from bot.memory.facts.fact_fold import bus_entry, fold_entries
-from bot.memory.scope_memory import ScopeMemory
-from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.fact_fold import bus_entry, fold_entries
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService
 from bot.testing.host import Host, session_host

@@ -13,7 +13,7 @@ import pytest
 from bot.bus import Answer, Sender
 from bot.cli.imports import import_nanobot
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
 from bot.runtime.settings import load_settings
 from bot.tape.entries import event
 from bot.testing.host import Host, session_host

@@ -7,7 +7,7 @@ import pytest
 from bot.agent.commands.memory.permissions import may_edit
 from bot.agent.commands.registry import CommandAuthor
 from bot.bus.messages import Sender
-from bot.memory.facts.fact import Evidence, Fact
+from bot.memory.records.fact import Evidence, Fact
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 

@@ -19,7 +19,7 @@ from bot.agent.commands.memory.fact_text import (
     shorten,
     signals_text,
 )
-from bot.memory.facts.fact import Fact
+from bot.memory.records.fact import Fact
 from channels.telegram.render import render
 
 TODAY = date(2026, 2, 10)

@@ -13,13 +13,13 @@ from bot.agent.consolidation.worker import ConsolidationResult, consolidate, rec
 from bot.core.clock import format_time
 from bot.core.errors import ConsolidationFailed
 from bot.llm.base import Usage
-from bot.memory.facts.evidence import cite
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Proposal
-from bot.memory.fold_loader import load_fold
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import ScopeRegistry, scope_entry
-from bot.memory.zone import MemoryZone
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Proposal
+from bot.memory.session.linking.scope_registry import ScopeRegistry, scope_entry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.zone import MemoryZone
 from bot.tape.entries import event, message
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore

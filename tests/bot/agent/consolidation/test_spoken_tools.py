@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.memory.transcript import render_transcript
+from bot.memory.records.transcript import render_transcript
 from bot.tape.entries import TapeEntry, message
 
 

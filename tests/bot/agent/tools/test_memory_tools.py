@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.agent.tools.registry import MAX_RESULT
-from bot.memory.zone_snapshot import MemorySnapshot, zone_entries
+from bot.memory.session.view.zone_snapshot import MemorySnapshot, zone_entries
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.manual_clock import ManualClock
 from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_reply

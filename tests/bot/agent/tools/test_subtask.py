@@ -10,7 +10,7 @@ import pytest
 from bot.agent.subtask import LONGEST_RESULT, TASK_RUN
 from bot.core.errors import TransientModelError
 from bot.llm.base import CapabilityProfile, ModelRequest, Usage
-from bot.memory.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import USAGE, PausedStep, ScriptedModel, text_reply, tool_call_reply
 

@@ -27,8 +27,10 @@ from bot.core.telemetry import instruments, metrics
 from bot.core.telemetry.instruments import MetricSample, SampledMetric
 from bot.core.telemetry.monitoring import MonitoringServer
 from bot.llm.instrumented import instrumented
-from bot.memory.session_fold import CONSOLIDATION_FAILED_EVENT
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
 from bot.testing.fake_channel import FakeChannel
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (

@@ -11,7 +11,7 @@ from embedding_rig import said, vector_of
 
 from bot.core.errors import ModelAuthError, ModelRejected, TransientModelError
 from bot.llm.embeddings.litellm import LiteLLMEmbedder
-from bot.memory.vector_index import VectorIndex
+from bot.memory.session.vector_index import VectorIndex
 from bot.tape.stores.memory import MemoryTapeStore
 from testkit.openai_server import Disconnect, Failure, ScriptedOpenAI
 

@@ -12,8 +12,8 @@ import pytest
 from embedding_rig import HashedWords, said, vector_of
 
 from bot.core.errors import TransientModelError
-from bot.memory import vector_index as vectors_module
-from bot.memory.vector_index import VectorIndex, text_checksum
+from bot.memory.session import vector_index as vectors_module
+from bot.memory.session.vector_index import VectorIndex, text_checksum
 from bot.tape.entries import TapeEntry, event, tool_result
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.testing.manual_clock import ManualClock

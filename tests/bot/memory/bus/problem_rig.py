@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-from bot.memory.bus.entries import with_problem
-from bot.memory.bus.memory_bus import MemoryBus
-from bot.memory.conversation_entries import TURN_END, TURN_START
-from bot.memory.fold_loader import load_fold
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.session_fold import SessionFold
-from bot.memory.zone import MemoryZone
+from bot.memory.records.conversation_entries import TURN_END, TURN_START
+from bot.memory.records.episodes import with_problem
+from bot.memory.session.bus.memory_bus import MemoryBus
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
 from bot.tape.entries import TapeEntry, event, message
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore

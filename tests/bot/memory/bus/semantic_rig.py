@@ -5,15 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from bot.memory.bus.compartment_records import EpisodeEntry, PatternType, SynthesizedPattern
-from bot.memory.bus.episodic_trace import EpisodicTraceStore
-from bot.memory.bus.provenance import episode_id
-from bot.memory.bus.semantic_synthesis import SemanticSynthesisStore
-from bot.memory.facts.evidence import cite
-from bot.memory.facts.fact import Fact
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scope_memory import ScopeKind, ScopeMemory
+from bot.memory.records.compartment_records import (
+    EpisodeEntry,
+    PatternType,
+    SynthesizedPattern,
+)
+from bot.memory.records.episodes import episode_id
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
+from bot.memory.session.bus.semantic_synthesis import SemanticSynthesisStore
+from bot.memory.session.scope.scope_memory import ScopeKind, ScopeMemory
 from bot.tape.entries import TapeEntry, message
 from bot.tape.service import TapeService
 from bot.tape.stores.memory import MemoryTapeStore

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.memory.bus.compartment_records import reference_from_json
-from bot.memory.bus.compartments import Compartments
 from bot.memory.gate.alignment import alignment_score, collect_goals
+from bot.memory.records.compartment_records import reference_from_json
+from bot.memory.records.compartments import Compartments
 
 GOALS = ["family", "financial independence", "finish the patent application before summer"]
 

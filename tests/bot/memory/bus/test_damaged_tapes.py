@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from problem_rig import Talk
 from sampling import examples
 
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.conversation_entries import PROBLEM_ANCHOR_PREFIX
-from bot.memory.facts.fact_fold import (
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.conversation_entries import PROBLEM_ANCHOR_PREFIX
+from bot.memory.records.fact_fold import (
     FACTS_EVENT,
     PAUSED_EVENT,
     FactFold,
     bus_entry,
     pause_entry,
 )
-from bot.memory.scope_memory import load_fact_entries
+from bot.memory.session.scope.scope_memory import load_fact_entries
 from bot.tape.entries import TapeEntry, anchor, event
 from bot.tape.search import GENERAL_PROBLEM
 from bot.tape.service import TapeService

@@ -9,14 +9,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.core.errors import InvalidSearch, MemoryRefused
-from bot.memory.bus import episodic_trace as episodic
-from bot.memory.bus.compartment_records import EpisodeEntry
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.bus.episodes import ERASED_CONTENT, episode_from_entry
-from bot.memory.bus.episodic_trace import LONGEST_CONTENT, EpisodicTraceStore
-from bot.memory.facts.fact_fold import FACTS_EVENT
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.compartment_records import EpisodeEntry
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.episodes import ERASED_CONTENT, episode_from_entry
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact_fold import FACTS_EVENT
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.bus import episodic_trace as episodic
+from bot.memory.session.bus.episodic_trace import LONGEST_CONTENT, EpisodicTraceStore
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_call, tool_result
 from bot.tape.search import MAX_HITS
 from bot.tape.service import TapeService

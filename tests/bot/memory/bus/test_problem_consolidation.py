@@ -13,8 +13,10 @@ from problem_rig import Talk
 from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
 from bot.agent.consolidation.worker import consolidate, record_result
 from bot.llm.base import ModelRequest
-from bot.memory.conversation_entries import TURN_START
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.conversation_entries import TURN_START
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
 from bot.tape.entries import event, message
 from bot.tape.search import GENERAL_PROBLEM, problem_of
 from bot.testing.scripted_model import ScriptedModel, consolidation_reply

@@ -12,7 +12,7 @@ from sampling import examples
 from semantic_rig import DAY, Rig, drawn
 
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.provenance import parse_episode_id
+from bot.memory.records.episodes import parse_episode_id
 
 TEXTS = (
     "Ada plans her weeks.",
@@ -106,7 +106,7 @@ class _Played:
 def test_all_beliefs_link_to_evidence_none_is_lost_and_the_tape_tells_the_same(steps):
     with pytest.MonkeyPatch.context() as patch:
         # Whole states are written every few changes, so that reopening reads some.
-        patch.setattr("bot.memory.facts.fact_fold._SNAPSHOT_EVERY", 4)
+        patch.setattr("bot.memory.records.fact_fold._SNAPSHOT_EVERY", 4)
         anyio.run(_run, steps)
 
 

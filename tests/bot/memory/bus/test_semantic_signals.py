@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from semantic_rig import DAY, SESSION, Rig
 
-from bot.memory.bus.write_signals import compute_signals
-from bot.memory.facts.fact_fold import bus_entry
 from bot.memory.gate.claim_support import missing_detail
 from bot.memory.gate.policy import WriteSignals
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.session.bus.write_signals import compute_signals
 from bot.tape.entries import tool_result
 
 
@@ -212,7 +212,7 @@ async def test_many_facts_are_compared_beside_the_event_loop_with_the_same_resul
     await rig.fact("The user lives in Bonn.", await rig.says("I live in Bonn."))
     other = await rig.says("I live in Graz.", sender={"id": "9", "name": "E"}, private=False)
     before = await signals(rig, "The user lives in Graz.", other)
-    monkeypatch.setattr("bot.memory.bus.write_signals._MANY", 0)
+    monkeypatch.setattr("bot.memory.session.bus.write_signals._MANY", 0)
     assert await signals(rig, "The user lives in Graz.", other) == before
 
 

@@ -6,13 +6,15 @@ import pytest
 from semantic_rig import DAY, SESSION, Rig, drawn
 
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.belief_updates import current_ranks
-from bot.memory.bus.compartment_records import SynthesizedPattern
-from bot.memory.bus.compartments import BUS_EVENT
-from bot.memory.bus.semantic_synthesis import render_prompt_beliefs
-from bot.memory.facts.fact_fold import bus_entry
-from bot.memory.facts.fact_markdown import select_facts
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.gate.belief_updates import current_ranks
+from bot.memory.records.compartment_records import SynthesizedPattern
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.session.bus.semantic_synthesis import render_prompt_beliefs
+from bot.memory.session.view.fact_markdown import select_facts
 from bot.tape.entries import event, tool_result
 
 
@@ -346,7 +348,7 @@ async def test_a_shared_value_whose_source_was_superseded_is_stale(rig):
 
 
 async def test_more_episodes_than_one_search_gives_are_all_looked_through(rig, monkeypatch):
-    monkeypatch.setattr("bot.memory.bus.evidence_status.MAX_HITS", 3)
+    monkeypatch.setattr("bot.memory.gate.evidence_status.MAX_HITS", 3)
     said = [await rig.says(f"Plan number {number} is made.") for number in range(12)]
     names = [await rig.believes(f"Ada made plan {at}.", one) for at, one in enumerate(said)]
     for one in said:

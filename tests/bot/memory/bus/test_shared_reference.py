@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.compartment_records import SharedReference
-from bot.memory.bus.compartments import Compartments
-from bot.memory.bus.rendering import readable_references, render_prompt_references
-from bot.memory.bus.shared_reference import MAX_REFERENCES, SharedReferenceStore
-from bot.memory.forgetting.scrubber import Scrubber
-from bot.memory.forgetting.text_matcher import TextMatcher
-from bot.memory.forgetting.tombstones import tombstone
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.erasure.scrubber import Scrubber
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.compartment_records import SharedReference
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.tombstones import tombstone
+from bot.memory.session.bus.shared_reference import (
+    MAX_REFERENCES,
+    SharedReferenceStore,
+    readable_references,
+    render_prompt_references,
+)
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import event
 from bot.tape.index.documents import documents_of
 from bot.tape.service import TapeService

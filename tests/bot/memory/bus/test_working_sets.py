@@ -8,21 +8,21 @@ import pytest
 from problem_rig import HOUR, Talk
 
 from bot.core.errors import MemoryRefused
-from bot.memory.bus.entries import EPISODE_EVENT
-from bot.memory.bus.problem_notes import (
+from bot.memory.records.episodes import EPISODE_EVENT
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.problem_notes import (
     NOTE_KINDS,
     note_lines,
     with_note,
     without_note,
     without_text,
 )
-from bot.memory.bus.working_set import (
+from bot.memory.session.bus.working_set import (
     MAX_LIFETIME_HOURS,
     MAX_WORKING_SET_BYTES,
     expiring_assumption,
 )
-from bot.memory.facts.fact_fold import bus_entry
-from bot.memory.fold_loader import load_fold
+from bot.memory.session.view.fold_loader import load_fold
 from bot.tape.search import GENERAL_PROBLEM
 
 

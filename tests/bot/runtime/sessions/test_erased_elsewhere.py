@@ -13,10 +13,10 @@ from databases import drop, fresh_database
 from waiting import until
 
 from bot.core.errors import TapebotError
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.vector_files import VectorFiles
-from bot.memory.vector_index import embeddable_text, text_checksum
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.vector_files import VectorFiles
+from bot.memory.session.vector_index import embeddable_text, text_checksum
 from bot.runtime.app.build import open_app
 from bot.runtime.app.serve import make_remote_erasures
 from bot.runtime.settings import load_settings

@@ -16,7 +16,7 @@ from bot.core.errors import (
     TapeWriteError,
     TransientModelError,
 )
-from bot.memory.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import TURN_END
 from bot.tape.entries import CONTEXT_OVERFLOW
 from bot.testing.host import HostLimits, session_host
 from bot.testing.scripted_model import (

@@ -11,12 +11,12 @@ import pytest
 from sampling import some
 
 from bot.bus import Address, Inbound, Sender
-from bot.memory.fold_loader import load_fold
-from bot.memory.identities import LinkClaim, LinkParty, ScopeMove
-from bot.memory.long_term_memory import LongTermMemory
-from bot.memory.scope_registry import ScopeRegistry
-from bot.memory.session_fold import SCOPE_EVENT, SessionFold
-from bot.memory.zone import MemoryZone
+from bot.memory.session.linking.scope_registry import ScopeRegistry
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.scope.identities import LinkClaim, LinkParty, ScopeMove
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SCOPE_EVENT, SessionFold
+from bot.memory.session.view.zone import MemoryZone
 from bot.runtime.sessions.entries import message_entry
 from bot.runtime.sessions.fact_scope import update_fact_scope
 from bot.tape.service import TapeService

@@ -7,9 +7,9 @@ from waiting import until
 
 from bot.bus import Sender
 from bot.core.clock import format_time
-from bot.memory.facts.fact import Evidence
-from bot.memory.facts.proposals import Proposal, ProposalBatch
-from bot.memory.scope_memory import ScopeMemory
+from bot.memory.records.fact import Evidence
+from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import message
 from bot.tape.service import TapeService
 from bot.tape.stores.file import FileTapeStore

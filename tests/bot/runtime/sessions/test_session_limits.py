@@ -6,7 +6,7 @@ import re
 
 from bot.core.errors import ContextOverflow
 from bot.llm.base import ModelRequest, estimate_tokens
-from bot.memory.conversation_entries import LOOP_STEP
+from bot.memory.records.conversation_entries import LOOP_STEP
 from bot.tape.entries import TapeEntry
 from bot.testing.host import session_host
 from bot.testing.scripted_model import (

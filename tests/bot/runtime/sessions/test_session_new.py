@@ -9,7 +9,9 @@ import pytest
 
 from bot.core.errors import TransientModelError
 from bot.llm.base import ModelReply, ModelRequest
-from bot.memory.zone_snapshot import HISTORY_EVENT
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
 from bot.tape.entries import MEMORY_CONSOLIDATED, SESSION_NEW
 from bot.testing.host import Host, HostLimits, session_host
 from bot.testing.scripted_model import (

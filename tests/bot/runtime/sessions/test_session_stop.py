@@ -11,7 +11,7 @@ from bot.agent.commands.builtin import NEW_COMMAND, STATUS_COMMAND, STOP_COMMAND
 from bot.agent.commands.registry import Command, CommandRegistry, CommandReply
 from bot.agent.context import INTERRUPTED
 from bot.agent.tools.registry import Tool, ToolOutcome
-from bot.memory.conversation_entries import TURN_END
+from bot.memory.records.conversation_entries import TURN_END
 from bot.testing.host import Host, session_host
 from bot.testing.scripted_model import (
     PausedStep,

@@ -9,11 +9,14 @@ import pytest
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.bus import Address, Answer, Sender
-from bot.memory.conversation_entries import TURN_END
-from bot.memory.fold_loader import load_fold
-from bot.memory.identities import LinkParty
-from bot.memory.session_fold import SCOPE_EVENT
-from bot.memory.turn_fold import COMMAND, REPLY
+from bot.memory.records.conversation_entries import TURN_END
+from bot.memory.records.event_names import (
+    COMMAND,
+    REPLY,
+)
+from bot.memory.session.scope.identities import LinkParty
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SCOPE_EVENT
 from bot.runtime.sessions.command_runner import ONLY_COMMANDS
 from bot.tape.entries import SESSION_NEW
 from bot.tape.service import TapeService

@@ -1,0 +1,415 @@
+"""Match tape entries, facts and compartment records against an erasure query. Pure.
+
+Rule 1: erasing a fact erases the facts it replaced, its successors that repeat it, and the messages that
+    are its evidence.
+Rule 2: erasing a person's message erases its edits and the turns that answered it: tool calls, results
+    and replies.
+Rule 3: a query by words matches every fact, every message of a person and every record of the memory bus
+    that holds all of them.
+Rule 4: entries are passed in the order of their tape; if a late match affects earlier entries, the
+    caller makes another pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bot.memory.erasure.affected_records import AffectedRecordKey, find_affected_records
+from bot.memory.erasure.bus_scrubber import BusScrubber
+from bot.memory.erasure.dependent_facts import dependent_fact_ids
+from bot.memory.erasure.erasure_query import ErasureQuery, KeptContent
+from bot.memory.erasure.message_redaction import MessageRedactor
+from bot.memory.erasure.scrubber import Scrubber, entry_texts
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.gate.reference_values import texts_in_value
+from bot.memory.records.attachments import attachments_in
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.conversation_entries import (
+    LOOP_STEP,
+    TURN_END,
+    TURN_START,
+    replaced_entry_id,
+)
+from bot.memory.records.event_names import (
+    COMMAND,
+)
+from bot.memory.records.fact import Evidence, Fact, evidence_list_from_json, fact_from_json
+from bot.memory.records.fact_fold import CHAIN_EVENTS, FACTS_EVENT
+from bot.memory.records.tombstones import ERASED_TEXT, is_erased
+from bot.memory.records.transcript import sender_id
+from bot.memory.session.linking.scope_registry import WORKSPACE_SCOPE
+from bot.memory.session.scope.identities import identity_at
+from bot.tape.entries import TapeEntry
+
+EntryLocation = tuple[str, int]
+"""Tape name and entry id."""
+
+_TURNS = frozenset({TURN_START, TURN_END, LOOP_STEP})
+_SHOWN = 5
+_SHORTEST_LINE, _LONGEST_LINE = 12, 300
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureRights:
+    """What a person may erase from a tape.
+
+    Attributes:
+        everything: The person asks in their own chat or owns the bot.
+        identities: The person's identities, such as ``telegram:42``; empty if several people ask.
+    """
+
+    everything: bool
+    identities: frozenset[str] = frozenset()
+
+    def may_erase_fact(self, fact: Fact) -> bool:
+        """Return whether the person may erase a fact: all its evidence is their own messages."""
+        own = [identity_at(one.tape, one.sender) in self.identities for one in fact.evidence]
+        return self.everything or (bool(own) and all(own))
+
+    def may_erase_message(self, tape: str, entry: TapeEntry) -> bool:
+        """Return whether the person may erase a message on a tape."""
+        return self.everything or identity_at(tape, sender_id(entry)) in self.identities
+
+
+@dataclass(slots=True)
+class ErasureMatcher:
+    """Collect what a query erases, entry by entry and tape by tape.
+
+    Attributes:
+        query: What to erase and what to keep of it.
+        rights: What the person who asks may erase.
+        home: Tape of the scope whose fact numbers the query uses.
+        facts: Facts to erase, by scope tape and number.
+        evidence: Entries to erase as evidence of erased facts, or as messages that an edit replaced.
+        messages: Entries to erase: people's messages and commands, and what answers them.
+        inbound: Platform ids of the erased messages, by tape.
+        turns: Turns that answered the erased messages, by tape.
+        uncounted: Erased messages that made the request or were erased before.
+        blobs: Files attached to the erased messages.
+        matcher: Words and passages of the erased facts and messages.
+        lines: Lines of these texts as written, without short ones.
+        listed_messages: The first erased messages, for display.
+        affected_records: Records of the memory bus that hold all the words of the query.
+        repeated: Other entries that hold all the words of the query.
+        not_permitted: Matching facts and messages that the person may not erase.
+        redactions: Messages that lose only some words, with the text that remains.
+        unredactable: Messages that should lose only some words but are erased whole: no word separates
+            what to erase from what to keep.
+        keeps_something: The person keeps something that holds all the words of the query.
+        kept_fact_texts: Texts of facts that stay and cite the same messages as erased ones.
+        needs_another_pass: A match may affect entries that were passed before.
+        request_message_ids: Platform ids of the messages that made the request, on its tape.
+        request_location: The entry that made the request: a command or a tool call.
+        request_turn: The turn of that entry.
+    """
+
+    query: ErasureQuery
+    rights: ErasureRights
+    home: str
+    facts: dict[EntryLocation, Fact] = field(default_factory=dict)
+    evidence: set[EntryLocation] = field(default_factory=set)
+    messages: set[EntryLocation] = field(default_factory=set)
+    inbound: dict[str, set[str]] = field(default_factory=dict)
+    turns: dict[str, set[str]] = field(default_factory=dict)
+    uncounted: set[EntryLocation] = field(default_factory=set)
+    blobs: set[str] = field(default_factory=set)
+    matcher: TextMatcher = field(default_factory=TextMatcher)
+    lines: set[str] = field(default_factory=set)
+    listed_messages: dict[EntryLocation, TapeEntry] = field(default_factory=dict)
+    affected_records: set[AffectedRecordKey] = field(default_factory=set)
+    repeated: set[EntryLocation] = field(default_factory=set)
+    not_permitted: set[EntryLocation] = field(default_factory=set)
+    redactions: dict[EntryLocation, str] = field(default_factory=dict)
+    unredactable: set[EntryLocation] = field(default_factory=set)
+    keeps_something: bool = False
+    kept_fact_texts: tuple[str, ...] = ()
+    needs_another_pass: bool = False
+    request_message_ids: set[str] = field(default_factory=set)
+    request_location: EntryLocation = ("", 0)
+    request_turn: str = ""
+    _after: str = field(default="", repr=False)
+    _bus: BusScrubber = field(init=False, repr=False)
+    _cutter: MessageRedactor | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Build the scrubber that finds compartment records with the words of the query."""
+        wanted = (
+            self.query if self.rights.everything and not self.kept.keeps_records else ErasureQuery()
+        )
+        self.keeps_something = self.kept.keeps_records
+        self._bus = BusScrubber(Scrubber(TextMatcher(), wanted))
+
+    @property
+    def kept(self) -> KeptContent:
+        """What the person keeps of the matches."""
+        return self.query.kept
+
+    @property
+    def redactor(self) -> MessageRedactor:
+        """Redactor of messages that stay in part; first read after all facts are chosen."""
+        if self._cutter is None:
+            gone = tuple(fact.text for fact in self.facts.values() if fact.text)
+            self._cutter = MessageRedactor(gone, self.kept_fact_texts, self.query.text_matcher())
+        return self._cutter
+
+    @property
+    def message_count(self) -> int:
+        """Number of entries to erase, without ``uncounted``."""
+        return len(self.messages - self.uncounted)
+
+    def loses_command(self, entry: TapeEntry) -> bool:
+        """Return whether a command holds all the words of the query, and so is scrubbed."""
+        return self.rights.everything and self.query.matches(entry_texts(entry))
+
+    def choose_facts(self, scope: str, facts: Mapping[int, Fact]) -> None:
+        """Choose the facts of a scope that the query erases.
+
+        Args:
+            scope: Tape of the scope.
+            facts: All facts the scope ever had, by number.
+        """
+        chosen: set[int] = set()
+        if scope == self.home:
+            for number in self.query.facts:
+                if number in facts:
+                    chosen |= dependent_fact_ids(facts[number], facts)
+        if self.query.searches_words:
+            said = ((one, [one.text, *(e.quote for e in one.evidence)]) for one in facts.values())
+            chosen |= {one.id for one, texts in said if self.query.matches(texts)}
+        if scope == self.home:
+            chosen |= self.query.confirmed_facts & facts.keys()
+            alone = [facts[one] for one in self.query.ended_facts - chosen if one in facts]
+            alone = [one for one in alone if one.id not in self.kept.facts]
+            self.facts |= {(scope, one.id): one for one in alone if self.rights.may_erase_fact(one)}
+            kept, chosen = chosen & self.kept.facts, chosen - self.kept.facts
+            self._keep(kept, chosen, facts)
+        for number in chosen:
+            fact = facts[number]
+            if self.rights.may_erase_fact(fact):
+                self.add_fact(scope, fact)
+            else:
+                self.not_permitted.add((scope, number))
+
+    def _keep(self, kept: set[int], going: set[int], facts: Mapping[int, Fact]) -> None:
+        """Keep facts of the home scope; collect the texts that stay and cite the same messages."""
+        self.keeps_something = self.keeps_something or any(
+            self.query.matches([facts[one].text]) for one in kept
+        )
+        places = {(e.tape, e.entry) for number in going for e in facts[number].evidence}
+        self.kept_fact_texts = tuple(
+            one.text
+            for one in facts.values()
+            if one.text
+            and one.id not in going
+            and (one.id in kept or one.status in ("active", "pending"))
+            and any((e.tape, e.entry) in places for e in one.evidence)
+        )
+
+    def add_fact(self, scope: str, fact: Fact) -> None:
+        """Erase a fact together with its evidence."""
+        self.facts[scope, fact.id] = fact
+        for text in (fact.text, *(one.quote for one in fact.evidence)):
+            self.matcher.add_text(text, passage=True)
+            self._keep_lines(text)
+        self._rests_on(fact.evidence)
+
+    def match_entry(self, tape: str, entry: TapeEntry, origins: Sequence[str] = ()) -> None:
+        """Match one entry and record whether it is erased.
+
+        Args:
+            tape: The tape that holds the entry.
+            entry: The entry.
+            origins: The tapes that the entry was copied from, if the tape is a fork.
+        """
+        if entry.kind == "event" and entry.name == FACTS_EVENT:
+            self._record(tape, entry)
+        elif entry.kind == "event" and entry.name in CHAIN_EVENTS:
+            self._hold(tape, entry, origins)
+        elif entry.kind == "event" and entry.name in _TURNS:
+            self._turn(tape, entry)
+        elif self._follows(tape, entry):
+            self.messages.add((tape, entry.id))
+        elif self._repeats(tape, entry):
+            self.repeated.add((tape, entry.id))
+        if self._goes(tape, entry, origins):
+            if is_persons_entry(entry) and not self.rights.may_erase_message(tape, entry):
+                self.not_permitted.add((tape, entry.id))
+            elif not self._is_kept(tape, entry, origins):
+                self._take(tape, entry)
+
+    def _follows(self, tape: str, entry: TapeEntry) -> bool:
+        """Return whether an entry answers an erased one on a tape that records no turns."""
+        if is_persons_entry(entry):
+            self._after = ""
+        answers = entry.kind in ("message", "tool_call", "tool_result")
+        return answers and self._after == tape and "turn" not in entry.meta
+
+    def _repeats(self, tape: str, entry: TapeEntry) -> bool:
+        """Return whether an entry other than a person's message holds all the words of the query."""
+        if (
+            not self.query.searches_words
+            or (tape, entry.id) == self.request_location
+            or is_erased(entry)
+        ):
+            return False
+        if entry.kind == "message" and is_persons_entry(entry):
+            return False
+        turn = entry.meta.get("turn", entry.data.get("turn"))
+        asking = tape == self.request_location[0] and turn == self.request_turn != ""
+        return not asking and self.query.matches(entry_texts(entry))
+
+    def _goes(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        places = {(one, entry.id) for one in (tape, *origins)}
+        if not (places.isdisjoint(self.evidence) and places.isdisjoint(self.kept.erased_messages)):
+            return entry.kind != "anchor"
+        if not is_persons_entry(entry):
+            return False
+        inbound = self.inbound.get(tape, ())
+        if entry.meta.get("inbound") in inbound or entry.meta.get("edits") in inbound:
+            return True
+        if (tape, replaced_entry_id(entry) or 0) in self.messages:
+            return True
+        return entry.kind == "message" and self.query.matches(message_texts(entry))
+
+    def _is_kept(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        """Return whether a message stays, redacted if it is evidence of an erased fact."""
+        place = (tape, entry.id)
+        asking = (
+            tape == self.request_location[0]
+            and entry.meta.get("inbound") in self.request_message_ids
+        )
+        message = entry.kind == "message" and is_persons_entry(entry) and not is_erased(entry)
+        if asking or not message or not self._is_spared(tape, entry, origins):
+            return False
+        if not any((one, entry.id) in self.evidence for one in (tape, *origins)):
+            self.keeps_something = True
+            return True
+        content = str(entry.payload.get("content") or "")
+        left = self.redactor.redact(content)
+        plain = not attachments_in(entry.meta) and "quote" not in entry.meta
+        if not plain or left is None or (left == content and ERASED_TEXT not in content):
+            self.unredactable.add(place)
+            return False
+        if place not in self.redactions and left != content:
+            self.matcher.add_text(content)
+            self._keep_lines(content)
+        self.redactions[place] = left
+        return True
+
+    def _is_spared(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> bool:
+        """Return whether a message is not erased whole: the person kept it or did not pick it."""
+        places = {(one, entry.id) for one in (tape, *origins)}
+        if not places.isdisjoint(self.kept.erased_messages):
+            return False
+        if not places.isdisjoint(self.kept.messages):
+            return True
+        # An edit is erased with the message that it edits.
+        inbound = self.inbound.get(tape, ())
+        chained = entry.meta.get("inbound") in inbound or entry.meta.get("edits") in inbound
+        chained = chained or (tape, replaced_entry_id(entry) or 0) in self.messages
+        return self.kept.keeps_unlisted_messages and not chained
+
+    def _take(self, tape: str, entry: TapeEntry) -> None:
+        new = (tape, entry.id) not in self.messages
+        self.messages.add((tape, entry.id))
+        if is_persons_entry(entry) and "inbound" not in entry.meta:
+            self._after = tape
+        if not new:
+            return
+        if is_erased(entry):
+            self.uncounted.add((tape, entry.id))
+        self.blobs |= {one.blob for one in attachments_in(entry.meta) if one.blob is not None}
+        if is_persons_entry(entry):
+            self._take_said(tape, entry)
+        elif isinstance(turn := entry.meta.get("turn"), str):
+            self.turns.setdefault(tape, set()).add(turn)
+
+    def _take_said(self, tape: str, entry: TapeEntry) -> None:
+        if (
+            tape == self.request_location[0]
+            and entry.meta.get("inbound") in self.request_message_ids
+        ):
+            self.uncounted.add((tape, entry.id))
+        elif not is_erased(entry) and len(self.listed_messages) < _SHOWN:
+            self.listed_messages[tape, entry.id] = entry
+        if (tape, entry.id) != self.request_location:
+            for text in message_texts(entry):
+                self.matcher.add_text(text)
+                self._keep_lines(text)
+        inbound = self.inbound.setdefault(tape, set())
+        if isinstance(sent := entry.meta.get("inbound"), str):
+            inbound.add(sent)
+        if isinstance(edited := entry.meta.get("edits"), str) and edited not in inbound:
+            inbound.add(edited)
+            self.needs_another_pass = True
+        if (old := replaced_entry_id(entry)) is not None and (tape, old) not in self.evidence:
+            self.evidence.add((tape, old))
+            self.needs_another_pass = True
+
+    def _keep_lines(self, text: str) -> None:
+        told = (line.strip()[:_LONGEST_LINE] for line in text.splitlines())
+        self.lines |= {line for line in told if len(line) >= _SHORTEST_LINE}
+
+    def _turn(self, tape: str, entry: TapeEntry) -> None:
+        listed, turn = entry.data.get("inbound"), entry.data.get("turn")
+        if isinstance(listed, list) and isinstance(turn, str):
+            ours = self.inbound.setdefault(tape, set())
+            if tape == self.request_location[0] and turn == self.request_turn:
+                sent = {one for one in listed if isinstance(one, str)}
+                self.request_message_ids |= sent
+                self.needs_another_pass = self.needs_another_pass or not sent <= ours
+                ours |= sent
+            if any(isinstance(one, str) and one in ours for one in listed):
+                self.turns.setdefault(tape, set()).add(turn)
+
+    def _record(self, tape: str, entry: TapeEntry) -> None:
+        """Add the evidence of erased facts, also evidence that their later versions dropped."""
+        for operation in entry.data.get("ops", ()):
+            if not isinstance(operation, dict):
+                continue
+            for place in ("fact", "closed"):
+                fact = fact_from_json(operation.get(place))
+                if fact is not None and (tape, fact.id) in self.facts:
+                    self._rests_on(fact.evidence)
+                    if place == "fact":
+                        self._rests_on(evidence_list_from_json(operation.get("cites")))
+
+    def _hold(self, tape: str, entry: TapeEntry, origins: Sequence[str]) -> None:
+        """Add the matching compartment records; skip copies on a fork."""
+        if entry.name != BUS_EVENT or origins or not self.query.searches_words:
+            return
+        for record, data in find_affected_records(tape, entry.data, self._bus):
+            self.affected_records.add(record)
+            if tape == WORKSPACE_SCOPE:
+                # Every session's prompt showed it: on other tapes only its text identifies it.
+                key = [one for one in (str(data.get("key")),) if self.query.matches([one])]
+                for text in (*key, *texts_in_value(data.get("value", data.get("content")))):
+                    self.matcher.add_text(text, passage=True)
+
+    def _rests_on(self, evidence: Iterable[Evidence]) -> None:
+        places = {(one.tape, one.entry) for one in evidence}
+        if not places <= self.evidence:
+            self.evidence |= places
+            self.needs_another_pass = True
+
+
+def is_persons_entry(entry: TapeEntry) -> bool:
+    """Return whether an entry holds a person's own words: a user message or a command."""
+    if entry.kind == "message":
+        return entry.payload.get("role") == "user"
+    return entry.kind == "event" and entry.name == COMMAND
+
+
+def message_texts(entry: TapeEntry) -> list[str]:
+    """Return the texts of a message or command, with its quotation and its attachments."""
+    if is_erased(entry):
+        return []
+    # A command's first word is the subcommand, not the person's own text.
+    command = str(entry.data.get("arguments") or "").partition(" ")[2]
+    found = [str(entry.payload.get("content") or command)]
+    if isinstance(quote := entry.meta.get("quote"), str):
+        found.append(quote)
+    for one in attachments_in(entry.meta):
+        found += [one.name, *((one.text,) if one.text else ()), *((one.note,) if one.note else ())]
+    return found

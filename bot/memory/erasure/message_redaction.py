@@ -1,0 +1,98 @@
+"""Redact the clauses of a message that repeat an erased fact, and keep the rest as evidence. Pure.
+
+Rule 1: a clause about an erased fact is replaced whole; one that is also about a kept fact loses single
+    words.
+Rule 2: nothing is redacted on a guess: if no word separates the two, the text stays as it is.
+Rule 3: redaction is idempotent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.tombstones import ERASED_TEXT
+
+_AND = r"(?:and|but|or|while|und|aber|oder|et|mais|ou|y|pero|e|ma|mas|oraz|ale|и|но)\s+"
+# The lookbehind lets a run of white space match only at its start, which keeps the search linear.
+_BETWEEN = re.compile(rf"([.!?…;:\n]+\s*|,\s+(?:{_AND})?|[。！？；，、]|(?<!\s)\s+{_AND})")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRedactor:
+    """Replace the words of a message that are about erased facts.
+
+    Attributes:
+        erased_texts: Texts of the erased facts.
+        kept_texts: Texts of the facts that stay and cite the same messages.
+        requested_words: Words and phrases of the query.
+    """
+
+    erased_texts: tuple[str, ...]
+    kept_texts: tuple[str, ...] = ()
+    requested_words: TextMatcher = field(default_factory=TextMatcher)
+    _going: TextMatcher = field(init=False, repr=False)
+    _staying: TextMatcher = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Build the matchers of words that occur on one side only."""
+        object.__setattr__(
+            self, "_going", _told(self.erased_texts, self.kept_texts, self.requested_words)
+        )
+        asked = self.requested_words.all_texts()
+        object.__setattr__(
+            self, "_staying", _told(self.kept_texts, (*self.erased_texts, *asked), TextMatcher())
+        )
+
+    def redact(self, text: str) -> str | None:
+        """Return the redacted text; None if no word remains."""
+        pieces = self._pieces(text)
+        told = "".join(pieces)
+        return told if any(map(str.isalnum, told.replace(ERASED_TEXT, ""))) else None
+
+    def redact_quote(self, text: str) -> str:
+        """Return the longest unredacted run of a quotation, which still occurs in its redacted message."""
+        runs: list[list[str]] = [[]]
+        for place, piece in enumerate(self._pieces(text)):
+            if ERASED_TEXT in piece:
+                runs.append([])
+            # A separator belongs to a run only if the run continues behind it.
+            elif place % 2 == 0 or runs[-1]:
+                runs[-1].append(piece)
+        told = ["".join(run[: len(run) - (len(run) % 2 == 0)]).strip() for run in runs]
+        return max(told, key=len)
+
+    def _pieces(self, text: str) -> list[str]:
+        """Return clauses and separators in turn; one mark replaces consecutive redacted clauses."""
+        found = [
+            self._clause(piece) if place % 2 == 0 else piece
+            for place, piece in enumerate(_BETWEEN.split(text))
+        ]
+        pieces = found[:1]
+        for between, clause in zip(found[1::2], found[2::2], strict=True):
+            if not (clause == ERASED_TEXT and pieces[-1] == ERASED_TEXT):
+                pieces += [between, clause]
+        return pieces
+
+    def _clause(self, clause: str) -> str:
+        if not self._going.matches(clause):
+            return clause
+        if self._staying.matches(clause):
+            told = _WORD.sub(
+                lambda hit: ERASED_TEXT if self._going.matches(hit[0]) else hit[0], clause
+            )
+            if not self._going.matches(told.replace(ERASED_TEXT, " ")):
+                return told
+        return ERASED_TEXT
+
+
+def _told(texts: Iterable[str], others: Iterable[str], more: TextMatcher) -> TextMatcher:
+    found = more.copy()
+    for text in texts:
+        found.add_text(text)
+    for text in others:
+        found.remove_text(text)
+    return found

@@ -1,0 +1,138 @@
+"""Remove erased text from the fact and memory bus records on a scope's tape. Pure.
+
+Rule 1: an erased fact keeps its number, its dates and the ids of its evidence, and ends.
+Rule 2: a fact that stays keeps its text, but loses its quotes of erased messages.
+Rule 3: folding the scrubbed records gives the other facts unchanged.
+Rule 4: each record is scrubbed by its own content alone; so an entry agrees with the snapshots after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.memory.erasure.bus_scrubber import BusScrubber
+from bot.memory.erasure.message_redaction import MessageRedactor
+from bot.memory.erasure.scrubber import Scrubber
+from bot.memory.erasure.text_matcher import TextMatcher
+from bot.memory.records.compartments import BUS_EVENT
+from bot.memory.records.fact import fact_from_json
+from bot.memory.records.tombstones import ERASED_META_KEY
+from bot.tape.entries import TapeEntry
+
+_NO_WORDS = TextMatcher()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordScrubber:
+    """Scrub the entries of one scope's chain: ``memory.facts``, ``memory.paused``, ``memory.bus``.
+
+    Attributes:
+        scrubber: Finds and replaces the erased text.
+        facts: Numbers of erased facts.
+        entries: Tapes and ids of erased entries.
+        bus: Scrubber of the compartments; by default built from the three fields above.
+        cuts: Tapes and ids of entries that lose only some words.
+        cutter: Redacts quotations of these entries.
+    """
+
+    scrubber: Scrubber
+    facts: Collection[int]
+    entries: Collection[tuple[str, int]]
+    bus: BusScrubber | None = None
+    cuts: Collection[tuple[str, int]] = ()
+    cutter: MessageRedactor | None = None
+    _bus: BusScrubber = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Build the default scrubber of the compartments."""
+        bus = self.bus or BusScrubber(self.scrubber, self.facts, self.entries)
+        object.__setattr__(self, "_bus", bus)
+
+    def scrub_entry(self, entry: TapeEntry) -> TapeEntry:
+        """Return an entry without erased text; the entry itself if nothing changes."""
+        data, meta = dict(entry.data), dict(entry.meta)
+        if entry.name == BUS_EVENT:
+            data = self._bus.scrub_change(data)
+            if _says_nothing(data) and not _says_nothing(entry.data):
+                meta[ERASED_META_KEY] = True
+        if isinstance(ops := data.get("ops"), list):
+            data["ops"] = [self._operation(one) for one in ops]
+        if isinstance(state := data.get("state"), dict):
+            data["state"] = self._state(state)
+        if data == entry.data and meta == entry.meta:
+            return entry
+        return replace(entry, payload={**entry.payload, "data": data}, meta=meta)
+
+    def _state(self, state: dict[str, Any]) -> dict[str, Any]:
+        fresh = {**state}
+        if isinstance(facts := state.get("facts"), list):
+            fresh["facts"] = [self._fact(one) for one in facts]
+        if isinstance(held := state.get("compartments"), dict):
+            fresh["compartments"] = self._bus.scrub_state(held)
+        return fresh
+
+    def _operation(self, operation: Any) -> Any:
+        if not isinstance(operation, dict):
+            wording = self.scrubber.scrub_texts([operation]) if isinstance(operation, str) else None
+            return operation if wording is None else self.scrubber.scrub_value(operation, wording)
+        fresh = {**operation}
+        for place in ("fact", "closed"):
+            if place in operation:
+                fresh[place] = self._fact(operation[place])
+        went_by = operation.get("signals")
+        judged = went_by.get("judge") if isinstance(went_by, dict) else None
+        words = (operation.get("text"), operation.get("reason"), judged)
+        told = [one for one in words if isinstance(one, str)]
+        wording = self.scrubber.scrub_texts(told) or _NO_WORDS
+        made = fact_from_json(operation.get("fact"))
+        if made is not None and made.id in self.facts:
+            fresh["text"] = ""
+        elif made is None or operation.get("text") != made.text:
+            fresh["text"] = self.scrubber.scrub_value(operation.get("text", ""), wording)
+        for key in ("reason", "signals"):
+            if key in operation:
+                fresh[key] = self.scrubber.scrub_value(operation[key], wording)
+        return fresh
+
+    def _fact(self, record: Any) -> Any:
+        if not isinstance(record, dict):
+            return record
+        known = fact_from_json(record)
+        erased = known is not None and known.id in self.facts
+        fresh, wording = {**record}, _NO_WORDS
+        if erased:
+            fresh |= {"text": "", "subject": ""}
+            fresh.pop("slot", None)
+            if record.get("status") in ("active", "pending"):
+                fresh["status"] = "retired"
+        elif known is not None:
+            told = [known.text, known.subject, known.slot, *(one.quote for one in known.evidence)]
+            wording = self.scrubber.scrub_texts(told) or _NO_WORDS
+            if wording.matches(known.subject):
+                fresh["subject"] = ""
+            if wording.matches(known.slot):
+                fresh.pop("slot", None)
+        if isinstance(evidence := record.get("evidence"), list):
+            fresh["evidence"] = [self._evidence(one, wording, erased=erased) for one in evidence]
+        return fresh
+
+    def _evidence(self, record: Any, wording: TextMatcher, *, erased: bool) -> Any:
+        if not isinstance(record, Mapping):
+            return record
+        place = (record.get("tape"), record.get("entry"))
+        gone = erased or place in self.entries
+        quote = record.get("quote", "")
+        if not gone and self.cutter is not None and place in self.cuts:
+            return {**record, "quote": self.cutter.redact_quote(str(quote))}
+        return {**record, "quote": "" if gone else self.scrubber.scrub_value(quote, wording)}
+
+
+def _says_nothing(data: dict[str, Any]) -> bool:
+    """Return whether a change holds only shared values, all of them erased."""
+    values = data.get("references")
+    if not isinstance(values, list) or not values:
+        return False
+    alone = not any(data.get(name) for name in ("problems", "working", "patterns"))
+    return alone and all(isinstance(one, dict) and one.get("erased") is True for one in values)

@@ -1,0 +1,324 @@
+"""Remove from an entry the text that repeats erased words. Pure.
+
+Rule 1: a line or sentence with erased words is replaced whole; all others stay to the letter.
+Rule 2: structure stays: keys, numbers, ids, pointers; so every fold works as before.
+Rule 3: a person's own message stays; only its quotation of others and other metadata are scrubbed.
+Rule 4: lines of the memory zone are removed without a mark, since the zone shows present memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.erasure.text_matcher import TextMatcher, normalize_for_match, pad_words
+from bot.memory.records.conversation_entries import (
+    LOOP_STEP,
+    PROBLEM_ANCHOR_PREFIX,
+    TURN_END,
+    TURN_START,
+    switched_problem,
+)
+from bot.memory.records.episodes import EPISODE_EVENT
+from bot.memory.records.event_names import (
+    COMMAND,
+    HISTORY_EVENT,
+    REPLY,
+)
+from bot.memory.records.tombstones import ERASED_TEXT, kept_meta
+from bot.memory.session.view.session_fold import (
+    CONSOLIDATION_FAILED_EVENT,
+    SCOPE_EVENT,
+    SESSION_MARK_EVENT,
+)
+from bot.memory.session.view.turn_fold import (
+    DELIVERY,
+    TURN_RESUME,
+)
+from bot.memory.session.view.zone_snapshot import (
+    DAILY_EVENT,
+    LONG_TERM_EVENT,
+    REFERENCE_EVENT,
+    SHARED_EVENT,
+)
+from bot.memory.session.view.zone_versions import MEMORY_UNDONE_EVENT
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL_PROBLEM
+from bot.tape.store import HEADER_EVENT, REPAIR_EVENT
+
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_LISTED = re.compile(r"^[\s>*•\-]*(?:\d+[.)]\s+)?")
+
+_KNOWN = frozenset(
+    {
+        TURN_START,
+        TURN_END,
+        TURN_RESUME,
+        LOOP_STEP,
+        DELIVERY,
+        REPLY,
+        COMMAND,
+        LONG_TERM_EVENT,
+        DAILY_EVENT,
+        SHARED_EVENT,
+        REFERENCE_EVENT,
+    }
+    | {
+        HISTORY_EVENT,
+        MEMORY_UNDONE_EVENT,
+        SCOPE_EVENT,
+        SESSION_MARK_EVENT,
+        CONSOLIDATION_FAILED_EVENT,
+        HEADER_EVENT,
+        REPAIR_EVENT,
+        "task.run",
+    }
+)
+"""Events whose ids and links have known keys; in all other events every text is scrubbed."""
+
+_LINKS = frozenset(
+    {"turn", "inbound", "joined", "reply_to", "builder", "bounds", "prefix", "status", "model"}
+    | {"platform_ids", "pointers", "replaces", "session", "home", "previous", "parent", "date"}
+    | {"updated_at", "range", "from", "to", "usage", "spent", "name", "files", "via"}
+)
+_ANCHOR_LINKS = frozenset({"owner", "parent", "reason", "source"})
+_OWN_ANCHORS = ("session/", "auto_handoff/", "memory/")
+_ZONE = frozenset({LONG_TERM_EVENT, DAILY_EVENT, SHARED_EVENT, REFERENCE_EVENT})
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubber:
+    """Replace erased text in entries and JSON values.
+
+    Attributes:
+        matcher: Matches text that repeats what is erased.
+        query: The words of the request; an entry that holds all of them loses each.
+        kept: Texts of facts that stay; a line equal to one of them is left as it is.
+    """
+
+    matcher: TextMatcher
+    query: ErasureQuery = field(default_factory=ErasureQuery)
+    kept: Collection[str] = ()
+    _kept: frozenset[str] = field(init=False, default=frozenset())
+    _asked: TextMatcher = field(init=False, default_factory=TextMatcher)
+
+    def __post_init__(self) -> None:
+        """Normalize the kept texts, and join the matcher with the words of the query."""
+        object.__setattr__(
+            self, "_kept", frozenset(pad_words(normalize_for_match(one)) for one in self.kept)
+        )
+        asked = self.query.text_matcher()
+        asked.words |= self.matcher.words
+        asked.pairs |= self.matcher.pairs
+        asked.passages |= self.matcher.passages
+        object.__setattr__(self, "_asked", TextMatcher(asked.words, asked.pairs, asked.passages))
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether no entry can match."""
+        return self.matcher.empty and not self.query.searches_words
+
+    def scrub_entry(self, entry: TapeEntry) -> TapeEntry:
+        """Return an entry without erased text; the entry itself if nothing changes."""
+        if self.is_noop:
+            return entry
+        wording = self.scrub_texts(entry_texts(entry))
+        if wording is None:
+            return entry
+        scrub = _Scrub(wording, self._kept)
+        changed = replace(entry, payload=scrub.payload(entry), meta=scrub.meta(entry, entry.meta))
+        return entry if changed == entry else changed
+
+    def scrub_texts(self, texts: Collection[str]) -> TextMatcher | None:
+        """Return the matcher to apply to texts that belong together; None if none of them matches."""
+        if self.query.matches(texts):
+            return self._asked
+        return self.matcher if any(map(self.matcher.matches, texts)) else None
+
+    def scrub_value(self, value: Any, wording: TextMatcher) -> Any:
+        """Return a JSON value without the text that ``wording`` matches."""
+        return _Scrub(wording, self._kept).value(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scrub:
+    """Scrub the parts of one entry with one matcher."""
+
+    wording: TextMatcher
+    kept: frozenset[str]
+    keys: bool = False
+
+    def payload(self, entry: TapeEntry) -> dict[str, Any]:
+        payload = entry.payload
+        if entry.kind == "message" and payload.get("role") == "user":
+            return payload
+        if entry.kind in ("message", "system", "tool_result"):
+            return {**payload, "content": self.value(payload.get("content", ""))}
+        if entry.kind == "tool_call":
+            return {
+                **payload,
+                "content": self.value(payload.get("content", "")),
+                "calls": [self.call(one) for one in payload.get("calls") or []],
+            }
+        if entry.kind == "anchor":
+            return self.anchor(entry)
+        return self.event(entry)
+
+    def meta(self, entry: TapeEntry, meta: Mapping[str, Any]) -> dict[str, Any]:
+        own = entry.kind == "message" and entry.payload.get("role") == "user"
+        left = {"attachments"} if own else set()
+        fixed = kept_meta(dict(meta))
+        return {
+            key: value if key in fixed or key in left else self.label(key, value)
+            for key, value in meta.items()
+            if key != "layer" or not self.wording.matches(str(value))
+        }
+
+    def label(self, key: str, value: Any) -> Any:
+        if key == "tags" and isinstance(value, list):
+            return [one for one in value if not self.wording.matches(str(one))]
+        return self.value(value)
+
+    def call(self, call: Any) -> Any:
+        if not isinstance(call, dict):
+            return self.value(call)
+        return {**call, "arguments": self.arguments(call.get("arguments"))}
+
+    def arguments(self, text: Any) -> Any:
+        """Return a call's scrubbed arguments, which remain valid JSON."""
+        if not isinstance(text, str) or not self.wording.matches(text):
+            return text
+        try:
+            told = json.dumps(self.value(json.loads(text)), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return "{}"
+        return "{}" if self.wording.matches(told) else told
+
+    def anchor(self, entry: TapeEntry) -> dict[str, Any]:
+        name = entry.name or ""
+        problem = switched_problem(entry)
+        if problem is not None and name == f"{PROBLEM_ANCHOR_PREFIX}{problem}":
+            return {**entry.payload, "state": self.problem(entry.data)}
+        own = name.startswith(_OWN_ANCHORS)
+        before, slash, _ = name.rpartition("/")
+        if not own and self.wording.matches(name):
+            kept = before and not self.wording.matches(before)
+            name = (
+                f"{before if kept else ERASED_TEXT}{slash}{ERASED_TEXT}" if slash else ERASED_TEXT
+            )
+        state = self.data(entry.data, _ANCHOR_LINKS if own else None)
+        return {**entry.payload, "name": name, "state": state}
+
+    def problem(self, state: dict[str, Any]) -> dict[str, Any]:
+        fresh = self.data(state, _ANCHOR_LINKS | {"problem", "name"})
+        if self.wording.matches(str(state.get("name"))) and state["problem"] != GENERAL_PROBLEM:
+            fresh["name"] = f"{ERASED_TEXT} {state['problem']}"
+        return fresh
+
+    def event(self, entry: TapeEntry) -> dict[str, Any]:
+        data = entry.data
+        if entry.name == HEADER_EVENT:
+            # Of a header, only the title may change.
+            fresh = {key: value for key, value in data.items() if key != "title"}
+            if "title" in data:
+                fresh["title"] = self.value(data["title"])
+        elif entry.name in _ZONE:
+            fresh = {**data, "content": self.zone(data.get("content"), entry.name)}
+            if "facts" in data:
+                fresh["facts"] = self._numbers(data) if fresh["content"] else []
+        elif entry.name == EPISODE_EVENT:
+            fresh = {**data, "content": replace(self, keys=True).value(data.get("content"))}
+        else:
+            links = _LINKS - {"name"} if entry.name == COMMAND else _LINKS
+            fresh = self.data(data, links if entry.name in _KNOWN else None)
+            if fresh.get("buttons") != data.get("buttons"):
+                fresh.pop("buttons", None)
+        return {**entry.payload, "data": fresh}
+
+    def zone(self, content: Any, name: str) -> Any:
+        if not isinstance(content, str):
+            return self.value(content)
+        lines = [line for line in content.splitlines() if not self.goes(line)]
+        left = "\n".join(lines).strip()
+        if left and self.wording.matches(self.unkept(left)):
+            left = ""
+        return left or (ERASED_TEXT if name == DAILY_EVENT else "")
+
+    def _numbers(self, data: dict[str, Any]) -> Any:
+        """Return the ``facts`` records of the lines that stay."""
+        content, facts = data.get("content"), data["facts"]
+        lines = content.splitlines() if isinstance(content, str) else []
+        if not isinstance(facts, list) or len(facts) != len(lines):
+            return facts
+        return [fact for line, fact in zip(lines, facts, strict=True) if not self.goes(line)]
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(one) for one in value]
+        if isinstance(value, dict):
+            return {
+                self.text(str(key)) if self.keys else key: self.value(one)
+                for key, one in value.items()
+            }
+        return value
+
+    def data(self, data: dict[str, Any], links: frozenset[str] | None) -> dict[str, Any]:
+        """Return scrubbed data except under the keys in ``links``; with None, scrub keys, too."""
+        if links is None:
+            found: dict[str, Any] = replace(self, keys=True).value(data)
+            return found
+        return {key: value if key in links else self.value(value) for key, value in data.items()}
+
+    def text(self, text: str) -> str:
+        if not self.wording.matches(text):
+            return text
+        lines = text.split("\n")
+        told = "\n".join(self.line(line) if self.goes(line) else line for line in lines)
+        # A match that spans several lines, or escapes across them, is found in no single line.
+        return ERASED_TEXT if self.wording.matches(self.unkept(told)) else told
+
+    def line(self, line: str) -> str:
+        parts = [part for part in _SENTENCES.split(line) if part]
+        told = " ".join(ERASED_TEXT if self.wording.matches(part) else part for part in parts)
+        return ERASED_TEXT if len(parts) == 1 or self.wording.matches(told) else told
+
+    def goes(self, line: str) -> bool:
+        return self.wording.matches(line) and not self.is_kept(line)
+
+    def is_kept(self, line: str) -> bool:
+        return pad_words(normalize_for_match(_LISTED.sub("", line))) in self.kept
+
+    def unkept(self, text: str) -> str:
+        return "\n".join(line for line in text.split("\n") if not self.is_kept(line))
+
+
+def entry_texts(entry: TapeEntry) -> list[str]:
+    """Return all texts of an entry, keys included, except metadata that is never erased."""
+    found: list[str] = []
+    if entry.kind in ("anchor", "event"):
+        if entry.kind == "anchor":
+            found.append(entry.name or "")
+        _gather(entry.data, found)
+    else:
+        _gather(entry.payload, found)
+    kept = kept_meta(entry.meta)
+    _gather({key: value for key, value in entry.meta.items() if key not in kept}, found)
+    return found
+
+
+def _gather(value: Any, found: list[str]) -> None:
+    if isinstance(value, str):
+        found.append(value)
+    elif isinstance(value, list):
+        for one in value:
+            _gather(one, found)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            found.append(str(key))
+            _gather(one, found)

@@ -1,1 +1,0 @@
-"""Long-term memory as facts with evidence: types, fold, Markdown, proposals and undo."""

@@ -1,0 +1,297 @@
+"""Compute changes to beliefs, and their confidence over time. Pure.
+
+Rule 1: time lowers a rank, but ends no belief.
+Rule 2: only new evidence or a person makes a belief more certain; reading or recall does not.
+Rule 3: evidence that becomes invalid costs a belief confidence. If too little is left, the belief
+    is stale: shown as such, and kept out of the prompt, until a person confirms it.
+Rule 4: a belief that ended stays on record, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from bot.core.clock import format_time
+from bot.memory.gate.fact_similarity import is_contradiction, is_same_fact
+from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
+from bot.memory.records.episodes import episode_id, parse_episode_id
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.stemming import stemmed_words
+from bot.memory.records.tombstones import ERASED_TEXT
+from bot.tape.entries import TapeEntry
+
+FACT_DECAY = 0.005
+"""Share of its rank that a fact loses per day without confirmation."""
+
+PROTECTED_CONFIDENCE = 0.95
+"""From this confidence on, which a person's request gives, a fact's rank does not decay."""
+
+MOST_EVIDENCE = 24
+"""Pieces of evidence that a belief keeps: the first one and the newest ones."""
+
+STEP, SUREST, LESS, LEAST = 0.05, 0.95, 0.2, 0.05
+"""Confidence: gain by new evidence, upper limit, loss by doubt, lower limit."""
+
+MIN_RANK_CHANGE = 0.01
+"""Smallest change of a rank that is recorded."""
+
+INVALID_REASON = "revalidated: no longer valid"
+CONFIRMED_REASON = "revalidated: still valid"
+
+_ENOUGH = 2
+_SUMMARY = 0.7
+_MOST_REASONS = 40
+_LONGEST_REASON = 200
+_DAY = timedelta(days=1)
+
+
+def belief_from_fact(fact: Fact) -> SynthesizedPattern:
+    """Return a fact as a belief, with the fact's number as id."""
+    active = fact.status == "active"
+    return SynthesizedPattern(
+        str(fact.id),
+        "fact",
+        {"text": fact.text} | ({"subject": fact.subject} if fact.subject else {}),
+        [episode_id(one.tape, one.entry) for one in fact.evidence],
+        fact.confidence,
+        _moment(fact.valid_from),
+        confirmed_at(fact),
+        FACT_DECAY,
+        fact.confidence >= PROTECTED_CONFIDENCE,
+        "active" if active else "retired",
+        "" if active else fact.status,
+    )
+
+
+def confirmed_at(fact: Fact) -> datetime:
+    """Return when a fact was last confirmed: the time of its newest evidence."""
+    said = max((one.when for one in fact.evidence), default="")
+    return _moment(said or fact.changed or fact.valid_from)
+
+
+def belief_from_summary(tape: str, entry: TapeEntry) -> SynthesizedPattern | None:
+    """Return a consolidation's summary as the belief ``h<entry>``; None if it has no text.
+
+    Its evidence is the first and last entry of the range that it covers.
+    """
+    text, covered = entry.data.get("entry"), entry.data.get("range")
+    if not isinstance(text, str) or not text or not isinstance(covered, list):
+        return None
+    if len(covered) != 2 or not all(type(one) is int for one in covered):
+        return None
+    when = _moment(entry.meta.get("ts"))
+    ends = [episode_id(tape, place) for place in dict.fromkeys(covered)]
+    return SynthesizedPattern(f"h{entry.id}", "summary", {"text": text}, ends, _SUMMARY, when, when)
+
+
+def is_summary(pattern_id: str) -> bool:
+    """Say whether a belief id is that of a summary."""
+    return pattern_id[:1] == "h" and pattern_id[1:].isascii() and pattern_id[1:].isdecimal()
+
+
+def sort_by_confidence(
+    patterns: Iterable[SynthesizedPattern], now: datetime
+) -> list[SynthesizedPattern]:
+    """Sort beliefs by their confidence at a time, highest first."""
+    return sorted(patterns, key=lambda one: (-one.confidence_at(now), one.id))
+
+
+def is_current(pattern: SynthesizedPattern) -> bool:
+    """Say whether a belief is active or stale, and not erased."""
+    return pattern.status != "retired" and pattern.text not in ("", ERASED_TEXT)
+
+
+def contains_words(pattern: SynthesizedPattern, text: str) -> bool:
+    """Say whether a belief contains all the words of a text."""
+    return set(stemmed_words(text)) <= set(
+        stemmed_words(" ".join(map(str, pattern.content.values())))
+    )
+
+
+# Ranks of facts.
+
+
+def current_ranks(fold: FactFold) -> dict[int, float]:
+    """Return the recorded ranks of active facts that did not change since."""
+    held = fold.compartments
+    stamp = format_time(held.decayed_at) if held.decayed_at is not None else ""
+    return {
+        number: rank
+        for number, rank in held.ranks.items()
+        if (fact := fold.get(number)) is not None
+        and fact.status == "active"
+        and fact.changed <= stamp
+    }
+
+
+def decay_ranks(
+    fold: FactFold, now: datetime, *, asked: bool = False
+) -> tuple[dict[int, float], int]:
+    """Return the current ranks, and how many facts and beliefs moved.
+
+    Args:
+        fold: The scope's state.
+        now: The current time.
+        asked: Also compute if the last decay was less than a day ago.
+
+    Returns:
+        The ranks by fact number, and how many facts and beliefs moved by at least 0.01.
+    """
+    ranks = current_ranks(fold)
+    last = fold.compartments.decayed_at
+    if last is not None and not asked and now - last < _DAY:
+        return ranks, 0
+    moved = 0
+    for fact in fold.active():
+        left = round(belief_from_fact(fact).confidence_at(now), 4)
+        if abs(left - ranks.get(fact.id, fact.confidence)) >= MIN_RANK_CHANGE:
+            ranks[fact.id] = left
+            moved += 1
+    return ranks, moved + _sunk(fold, now)
+
+
+def _sunk(fold: FactFold, now: datetime) -> int:
+    """Return how many beliefs lost confidence since the last decay."""
+    last = fold.compartments.decayed_at
+    shown = [one for one in fold.compartments.patterns.values() if is_current(one)]
+    return sum(
+        one.confidence_at(max(last, one.last_validated) if last else one.last_validated)
+        - one.confidence_at(now)
+        >= MIN_RANK_CHANGE
+        for one in shown
+    )
+
+
+# Changes.
+
+
+def strengthen_belief(
+    pattern: SynthesizedPattern, evidence: Sequence[str], now: datetime
+) -> SynthesizedPattern:
+    """Return a belief with more evidence; its confidence grows by one step, whatever the amount."""
+    known = [*pattern.evidence_ids, *evidence]
+    kept = known if len(known) <= MOST_EVIDENCE else [known[0], *known[1 - MOST_EVIDENCE :]]
+    surer = max(pattern.confidence, min(SUREST, pattern.confidence + STEP))
+    return replace(pattern, evidence_ids=kept, confidence=surer, last_validated=now)
+
+
+def weaken_belief(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
+    """Return a belief with less confidence and the reason for doubt."""
+    less = min(pattern.confidence, max(LEAST, pattern.confidence - LESS))
+    return replace(pattern, confidence=less, reason=_with(pattern.reason, why))
+
+
+def revalidate_belief(
+    pattern: SynthesizedPattern, now: datetime, *, still_valid: bool
+) -> SynthesizedPattern:
+    """Return a belief as a person judged it; earlier faults do not count against it again."""
+    return replace(
+        pattern,
+        last_validated=now,
+        status="active" if still_valid else "retired",
+        reason=_with(pattern.reason, CONFIRMED_REASON if still_valid else INVALID_REASON),
+    )
+
+
+def mark_stale(pattern: SynthesizedPattern, why: str) -> SynthesizedPattern:
+    """Return a belief as stale, with the reason."""
+    return replace(pattern, status="stale", reason=_with(pattern.reason, why))
+
+
+def apply_evidence_faults(
+    pattern: SynthesizedPattern, faults: Mapping[str, str]
+) -> SynthesizedPattern | None:
+    """Return a belief after some of its evidence became invalid; None if nothing new was found.
+
+    It loses confidence if at least two pieces, and at least half of all, are valid; else it is
+    stale.
+
+    Args:
+        pattern: A belief that is not retired.
+        faults: Why evidence is invalid, by its id.
+    """
+    noted = pattern.reason.split("; ")
+    new = [
+        f"{one} {faults[one]}"
+        for one in pattern.evidence_ids
+        if one in faults and not any(told.startswith(f"{one} ") for told in noted)
+    ]
+    if not new:
+        return None
+    good = sum(one not in faults for one in pattern.evidence_ids)
+    if good >= _ENOUGH and 2 * good >= len(pattern.evidence_ids) and pattern.status == "active":
+        doubted = weaken_belief(pattern, new[0])
+        return replace(doubted, reason=_with(doubted.reason, *new[1:]))
+    return replace(pattern, status="stale", reason=_with(pattern.reason, *new))
+
+
+def belief_faults(
+    pattern: SynthesizedPattern,
+    believed: Mapping[str, SynthesizedPattern],
+    fold: FactFold,
+    found: Mapping[str, str],
+) -> dict[str, str]:
+    """Return why evidence of a belief is invalid, by its id.
+
+    Args:
+        pattern: The belief.
+        believed: All current beliefs of the scope, by id.
+        fold: The scope's facts.
+        found: Why episodes are invalid, by id.
+    """
+    faults = {one: found[one] for one in pattern.evidence_ids if one in found}
+    for one in pattern.evidence_ids:
+        if one.isascii() and one.isdecimal():
+            fact = fold.facts.get(int(one))
+            if fact is None or not fact.text:
+                faults[one] = "was erased" if fact is not None else "is missing"
+            elif fact.status != "active":
+                faults[one] = (
+                    "waits for a person" if fact.status == "pending" else f"was {fact.status}"
+                )
+        elif parse_episode_id(one) is None:
+            other = believed.get(one)
+            if other is None or other.status != "active":
+                faults[one] = "is missing" if other is None else f"is {other.status}"
+    return faults
+
+
+def find_same_belief(
+    pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
+) -> SynthesizedPattern | None:
+    """Return a belief of the same type that says the same, preferring one that is not retired."""
+    twins = [
+        one
+        for one in patterns
+        if one.pattern_type == pattern.pattern_type and is_same_fact(pattern.text, one.text)
+    ]
+    return min(twins, key=lambda one: one.status == "retired", default=None)
+
+
+def retire_contradicted_beliefs(
+    pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
+) -> list[SynthesizedPattern]:
+    """Return the active beliefs that a new one contradicts, marked as stale."""
+    return [
+        mark_stale(one, f"{pattern.id} says otherwise")
+        for one in patterns
+        if one.status == "active" and is_contradiction(pattern.text, one.text)
+    ]
+
+
+def belief_number(pattern: SynthesizedPattern) -> int:
+    """Return the number in a belief's id, which follows the order of addition."""
+    digits = pattern.id.lstrip("ph")
+    return int(digits) if digits.isascii() and digits.isdecimal() else 0
+
+
+def _with(reasons: str, *more: str) -> str:
+    told = [one.replace("; ", ", ")[:_LONGEST_REASON] for one in more if one]
+    return "; ".join([*filter(None, reasons.split("; ")), *told][-_MOST_REASONS:])
+
+
+def _moment(stamp: object) -> datetime:
+    return parse_utc_time(stamp) or datetime.fromtimestamp(0, UTC)

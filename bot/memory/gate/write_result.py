@@ -1,0 +1,86 @@
+"""What became of a write beyond the working set. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bot.memory.gate.policy import Compartment, WriteDecision, WriteSignals
+from bot.memory.records.compartment_records import parse_utc_time
+from bot.memory.records.episodes import episode_id
+from bot.tape.entries import TapeEntry
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What became of a write.
+
+    Attributes:
+        decision: The gate's.
+        id: The new version, the pattern's id, or the id of the episode that logs it; empty where
+            nothing was written.
+        requested: Where it was to go.
+    """
+
+    decision: WriteDecision
+    id: str
+    requested: Compartment
+
+    def __bool__(self) -> bool:
+        """Say whether it was written where it was to go."""
+        return bool(self.id) and self.decision.target_compartment == self.requested
+
+    @property
+    def is_assumption(self) -> bool:
+        """Whether it waits as an assumption of the problem at hand."""
+        return self.decision.target_compartment == "working"
+
+    @property
+    def explanation(self) -> str:
+        """Why it is not where it was to go, in sentences for a model."""
+        noted = (
+            " It is noted as an assumption of the problem at hand." if self.is_assumption else ""
+        )
+        return f"{self.decision.reason}.{noted}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedWrite:
+    """A write that goes where it was to go.
+
+    Attributes:
+        decision: The gate's.
+        confidence: What the gate compared with its threshold.
+        record: What its entry says of that.
+    """
+
+    decision: WriteDecision
+    confidence: float = 1.0
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+def decision_record(decision: WriteDecision, signals: WriteSignals, by: str) -> dict[str, Any]:
+    """Return as JSON what an entry says of a decision."""
+    expiry = decision.expiry.isoformat() if decision.expiry is not None else None
+    told = {**asdict(decision), "expiry": expiry}
+    return {"decision": told, "signals": asdict(signals), "by": by}
+
+
+def parse_write_result(tape: str, entry: TapeEntry, requested: Compartment) -> WriteResult | None:
+    """Return what a ``memory.bus`` says became of a write; None where it records no decision."""
+    told = entry.data.get("decision")
+    if not isinstance(told, dict):
+        return None
+    threshold = told.get("confidence_threshold")
+    decision = WriteDecision(
+        told.get("approved") is True,
+        told.get("target_compartment"),
+        float(threshold) if isinstance(threshold, (int, float)) else 0.0,
+        parse_utc_time(told.get("expiry")),
+        str(told.get("reason", "")),
+    )
+    for name, key in (("references", "version"), ("patterns", "id")):
+        records = entry.data.get(name)
+        if isinstance(records, list) and records and isinstance(records[0], dict):
+            return WriteResult(decision, str(records[0].get(key, "")), requested)
+    return WriteResult(decision, episode_id(tape, entry.id + 1), requested)

@@ -1,0 +1,216 @@
+"""Fold a tape's ``memory.bus`` entries into its compartments. Pure.
+
+Rule 1: one ``memory.bus`` entry is one change: all of it applies, or none.
+Rule 2: an entry holds each record as it is afterwards, so that the fold decides nothing.
+Rule 3: the entries share one chain with the facts of the tape, whose snapshots include this state.
+Rule 4: a session's tape holds problems and working sets; a scope's tape holds references and
+    patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeGuard
+
+from bot.memory.records.compartment_records import (
+    MAX_WORKING_SET_HOURS,
+    Problem,
+    SharedReference,
+    SynthesizedPattern,
+    WorkingSet,
+    parse_utc_time,
+    pattern_from_json,
+    problem_from_json,
+    reference_from_json,
+    working_set_from_json,
+)
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL_PROBLEM
+
+BUS_EVENT = "memory.bus"
+
+_MOST_DIGITS = 15
+
+_GENERAL = problem_from_json({"id": GENERAL_PROBLEM, "name": GENERAL_PROBLEM, "state": "active"})
+"""The general problem, which every session has from the start."""
+
+
+@dataclass(slots=True)
+class Compartments:
+    """The state of one tape's compartments.
+
+    Attributes:
+        problems: All problems by id, without their working sets.
+        active_problem: Id of the problem that is worked on.
+        requested_problem: Id of the problem to switch to after the current turn; empty for none.
+        working_sets: Working sets by problem; some may have expired.
+        last_used: When a turn last worked on the active problem.
+        references: The current version of each shared value, by key.
+        versions: By key, the id of the entry that records each version.
+        patterns: Patterns by id, including retired ones.
+        ranks: Confidence of facts after the last decay, by number.
+        decayed_at: Time of the last decay.
+        next_problem: Number of the next problem.
+        next_pattern: Number of the next pattern.
+    """
+
+    problems: dict[str, Problem] = field(default_factory=dict)
+    active_problem: str = GENERAL_PROBLEM
+    requested_problem: str = ""
+    working_sets: dict[str, WorkingSet] = field(default_factory=dict)
+    last_used: datetime | None = None
+    references: dict[str, SharedReference] = field(default_factory=dict)
+    versions: dict[str, dict[int, int]] = field(default_factory=dict)
+    patterns: dict[str, SynthesizedPattern] = field(default_factory=dict)
+    ranks: dict[int, float] = field(default_factory=dict)
+    decayed_at: datetime | None = None
+    next_problem: int = 1
+    next_pattern: int = 1
+
+    def __len__(self) -> int:
+        """Return the number of records, as a measure of a snapshot's size."""
+        kept = (self.problems, self.working_sets, self.versions, self.patterns)
+        return sum(len(one) for one in kept) + len(self.ranks) // 16
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply a ``memory.bus`` entry."""
+        data, moment = entry.data, parse_utc_time(entry.meta.get("ts"))
+        self._take(data, entry.id, moment)
+        for gone in _texts(data.get("expired")):
+            self.working_sets.pop(gone, None)
+        if isinstance(ranks := data.get("ranks"), dict):
+            self.ranks, self.decayed_at = _numbered(ranks), moment
+        if isinstance(wanted := data.get("wanted"), str):
+            self.requested_problem = wanted if self._is_known(wanted) else ""
+        if self._is_known(active := data.get("active")):
+            self.active_problem, self.requested_problem, self.last_used = active, "", moment
+
+    def problem(self, problem_id: str) -> Problem | None:
+        """Return a problem with its last written working set; None if there is none."""
+        found = self.problems.get(problem_id)
+        if found is None and problem_id == GENERAL_PROBLEM:
+            found = _GENERAL
+        working = self.working_sets.get(problem_id)
+        return found if found is None or working is None else replace(found, working_set=working)
+
+    def expiry_of(self, working: WorkingSet) -> datetime:
+        """Return when a working set expires, counting its last use."""
+        if working.problem_id != self.active_problem or self.last_used is None:
+            return working.expires_at
+        return max(working.expires_at, self.last_used + timedelta(hours=working.ttl_hours))
+
+    def working_set(self, problem_id: str, now: datetime) -> WorkingSet | None:
+        """Return a problem's working set; None if it has none, or it expired."""
+        found = self.working_sets.get(problem_id)
+        if found is None or now >= self.expiry_of(found):
+            return None
+        return replace(found, expires_at=self.expiry_of(found))
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as JSON, for a snapshot; empty if nothing ever changed."""
+        state: dict[str, Any] = {
+            "problems": [one.as_json() for one in self.problems.values()],
+            "working": [one.as_json() for one in self.working_sets.values()],
+            "references": [one.as_json() for one in self.references.values()],
+            "versions": {
+                key: list(map(list, found.items())) for key, found in self.versions.items()
+            },
+            "patterns": [one.as_json() for one in self.patterns.values()],
+            "ranks": {str(number): value for number, value in self.ranks.items()},
+            "decayed": self.decayed_at.isoformat() if self.decayed_at else "",
+            "used": self.last_used.isoformat() if self.last_used else "",
+            "active": self.active_problem if self.active_problem != GENERAL_PROBLEM else "",
+            "wanted": self.requested_problem,
+        }
+        state |= {"next_problem": self.next_problem} if self.next_problem > 1 else {}
+        state |= {"next_pattern": self.next_pattern} if self.next_pattern > 1 else {}
+        return {key: value for key, value in state.items() if value}
+
+    @classmethod
+    def from_state(cls, state: object) -> Compartments:
+        """Restore compartments from a snapshot; empty ones if it has none."""
+        made = cls()
+        if not isinstance(state, dict):
+            return made
+        made._take(state)
+        if isinstance(versions := state.get("versions"), dict):
+            made.versions = {key: _versions(pairs) for key, pairs in versions.items()}
+        made.ranks = _numbered(state.get("ranks"))
+        made.decayed_at, made.last_used = (
+            parse_utc_time(state.get("decayed")),
+            parse_utc_time(state.get("used")),
+        )
+        if made._is_known(active := state.get("active")):
+            made.active_problem = active
+        if made._is_known(wanted := state.get("wanted")):
+            made.requested_problem = wanted
+        made.next_problem = max(made.next_problem, _integer(state.get("next_problem")))
+        made.next_pattern = max(made.next_pattern, _integer(state.get("next_pattern")))
+        return made
+
+    def _is_known(self, problem: object) -> TypeGuard[str]:
+        """Say whether a problem exists."""
+        return isinstance(problem, str) and (problem == GENERAL_PROBLEM or problem in self.problems)
+
+    def _take(self, data: dict[str, Any], entry: int = 0, written: datetime | None = None) -> None:
+        """Store the records in a change or snapshot."""
+        for problem in filter(None, map(problem_from_json, _records(data.get("problems")))):
+            self.problems[problem.problem_id] = problem
+            self.next_problem = max(self.next_problem, _number_in(problem.problem_id) + 1)
+        for working in filter(None, map(working_set_from_json, _records(data.get("working")))):
+            # Limits the lifetime in records of imported tapes, too.
+            latest = (
+                written + timedelta(hours=MAX_WORKING_SET_HOURS) if written else working.expires_at
+            )
+            ends = min(working.expires_at, latest)
+            self.working_sets[working.problem_id] = replace(working, expires_at=ends)
+        for record in _records(data.get("references")):
+            if (reference := reference_from_json(record, entry)) is not None:
+                self.references[reference.key] = reference
+                versions = self.versions.setdefault(reference.key, {})
+                versions[reference.version] = reference.entry
+        for pattern in filter(None, map(pattern_from_json, _records(data.get("patterns")))):
+            self.patterns[pattern.id] = pattern
+            self.next_pattern = max(self.next_pattern, _number_in(pattern.id) + 1)
+
+
+def _records(value: object) -> Iterable[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _integer(value: object) -> int:
+    return value if type(value) is int and value < 10**_MOST_DIGITS else 0
+
+
+def _numbered(ranks: object) -> dict[int, float]:
+    """Return ranks by fact number, without malformed items."""
+    return {
+        _digits(key): float(value)
+        for key, value in (ranks.items() if isinstance(ranks, dict) else ())
+        if _digits(key) and isinstance(value, (int, float)) and 0 <= value <= 1
+    }
+
+
+def _versions(pairs: object) -> dict[int, int]:
+    """Return entry ids by version number, without malformed items."""
+    lists = [one for one in pairs if isinstance(one, list)] if isinstance(pairs, list) else []
+    return {
+        one[0]: one[1] for one in lists if len(one) == 2 and all(type(part) is int for part in one)
+    }
+
+
+def _digits(text: str) -> int:
+    """Return the number that a text consists of; 0 if it is not one, or too long."""
+    known = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if known else 0
+
+
+def _number_in(name: str) -> int:
+    """Return the number in an id such as ``p3``; 0 if it has none."""
+    return _digits(name[1:])

@@ -1,0 +1,77 @@
+"""Turn tape entries into evidence, and separate a sender's own words from quotations. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.core.clock import format_time
+from bot.memory.records.attachments import attachments_in, one_line
+from bot.memory.records.fact import LONGEST_QUOTE, Evidence, EvidenceOrigin
+from bot.memory.records.pasted_text import own_words, pasted_parts
+from bot.memory.records.transcript import sender_id, sender_name, sent_time, speaker_label
+from bot.tape.entries import TapeEntry
+
+MEMORY_PAUSED = "paused"
+"""Meta key of a message sent while memory was paused; nothing is learned from it."""
+
+
+def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
+    """Return an entry as evidence.
+
+    Args:
+        tape: Name of the tape that holds the entry.
+        entry: A message, a command or a tool's result.
+        quote: The words to cite; by default all of the sender's own.
+    """
+    moment = sent_time(entry)
+    origin = entry_origin(entry)
+    return Evidence(
+        tape=tape,
+        entry=entry.id,
+        quote=one_line(quote if quote is not None else sender_text(entry), LONGEST_QUOTE),
+        who=speaker_label(entry) if origin in ("person", "member") else origin,
+        when=format_time(moment) if moment is not None else "",
+        origin=origin,
+        sender=sender_id(entry),
+        inbound=str(entry.meta.get("inbound") or ""),
+    )
+
+
+def sender_text(entry: TapeEntry) -> str:
+    """Return the sender's own words in a message, command or tool result, without quotations."""
+    text = str(entry.payload.get("content") or entry.data.get("arguments") or "")
+    return own_words(text, sender_name(entry)) if _is_persons(entry) else text
+
+
+def third_party_texts(entry: TapeEntry) -> list[str]:
+    """Return the texts in a message that are not the sender's: quotes, pastes and files."""
+    quote = entry.meta.get("quote")
+    texts = [quote] if isinstance(quote, str) else []
+    if _is_persons(entry):
+        texts += pasted_parts(str(entry.payload.get("content") or ""), sender_name(entry))
+    return [
+        *texts,
+        *(one.third_party_text for one in attachments_in(entry.meta) if one.third_party_text),
+    ]
+
+
+def cite_third_party(tape: str, entry: TapeEntry, quote: str) -> Evidence:
+    """Return text that came with a message but is not its sender's as evidence."""
+    return replace(cite(tape, entry, quote), origin="quoted", who="quoted text")
+
+
+def entry_origin(entry: TapeEntry) -> EvidenceOrigin:
+    """Return the origin of an entry's text, leaving quotations in it aside."""
+    command = entry.kind == "event" and "sender" in entry.meta
+    if command or _is_persons(entry):
+        return "person" if entry.meta.get("private", True) else "member"
+    return "tool" if entry.kind == "tool_result" else "assistant"
+
+
+def _is_persons(entry: TapeEntry) -> bool:
+    return entry.kind == "message" and entry.payload.get("role") == "user"
+
+
+def may_learn_from(entry: TapeEntry) -> bool:
+    """Say whether memory may learn from an entry: a person's own words, sent while not paused."""
+    return entry_origin(entry) in ("person", "member") and entry.meta.get(MEMORY_PAUSED) is not True

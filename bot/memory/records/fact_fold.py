@@ -1,0 +1,249 @@
+"""Fold a scope's tape into its current facts and compartments, and build the entries. Pure.
+
+Rule 1: one ``memory.facts`` entry is one batch: all its operations apply, or none.
+Rule 2: an entry holds each fact as it is afterwards, so that the fold decides nothing.
+Rule 3: some entries carry a snapshot of the whole state, and each entry names the one before it, so
+    a fold reads only what is newer than the last snapshot.
+Rule 4: a fact whose words were erased keeps its number and is never shown.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.memory.records.compartments import BUS_EVENT, Compartments
+from bot.memory.records.fact import Fact, fact_from_json
+from bot.memory.records.proposals import BatchOutcome
+from bot.tape.entries import TapeEntry, event
+
+FACTS_EVENT = "memory.facts"
+PAUSED_EVENT = "memory.paused"
+CHAIN_EVENTS = frozenset({FACTS_EVENT, PAUSED_EVENT, BUS_EVENT})
+"""Names of the events that make up the fold; each entry names the one before it."""
+
+_SNAPSHOT_EVERY = 50
+_REMEMBERED = 1_000
+"""Batch keys that the fold remembers as decided."""
+
+
+@dataclass(slots=True)
+class FactFold:
+    """The state of one scope's memory.
+
+    Attributes:
+        facts: All facts by number, including ended ones.
+        next_id: The next fact number.
+        last_entry_id: Id of the last entry of the chain; 0 if there is none.
+        since_snapshot: Entries since the last snapshot.
+        decided_keys: Keys of decided batches, oldest first, with the entry that records each.
+        paused: Memory is paused: nothing is learned until it is resumed.
+        cleared_at: Id of the last batch that retired all facts.
+        version: Id of the last entry applied, of any kind.
+        is_partial: The tape is a partial copy: the start of the chain is missing.
+        compartments: The compartments of the memory bus.
+    """
+
+    facts: dict[int, Fact] = field(default_factory=dict)
+    next_id: int = 1
+    last_entry_id: int = 0
+    since_snapshot: int = 0
+    decided_keys: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    paused: bool = False
+    cleared_at: int = 0
+    version: int = 0
+    is_partial: bool = False
+    compartments: Compartments = field(default_factory=Compartments)
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry."""
+        self.version = max(self.version, entry.id)
+        if entry.is_reset:
+            # The next entry of the chain names no entry before it.
+            self._restore({})
+            self.last_entry_id = 0
+        elif is_chain_entry(entry):
+            self._take(entry)
+
+    def _take(self, entry: TapeEntry) -> None:
+        data = entry.data
+        if self.last_entry_id == 0:
+            self.is_partial = data.get("previous") not in (None, 0)
+        self.last_entry_id = entry.id
+        if isinstance(state := data.get("state"), dict):
+            self._restore(state)
+        elif is_chain_start(entry):
+            # A reader that starts at the tape's end stops here, so nothing before it counts.
+            self._restore({})
+            self.since_snapshot = 1
+        else:
+            self.since_snapshot += 1
+        # A snapshot holds the state before its entry.
+        if entry.name == PAUSED_EVENT:
+            self.paused = data.get("paused") is True
+        elif entry.name == FACTS_EVENT:
+            self._apply_batch(entry.id, data)
+        elif entry.name == BUS_EVENT:
+            self.compartments.apply(entry)
+        # Batches without a cause have an empty key, which never counts as decided.
+        if isinstance(key := data.get("key"), str) and key:
+            self.decided_keys[key] = entry.id
+            while len(self.decided_keys) > _REMEMBERED:
+                self.decided_keys.popitem(last=False)
+
+    def active(self) -> list[Fact]:
+        """Return the facts that are believed, by number."""
+        return [one for one in self.facts.values() if one.status == "active" and one.text]
+
+    def pending(self) -> list[Fact]:
+        """Return the facts that wait for a person."""
+        return [one for one in self.facts.values() if one.status == "pending" and one.text]
+
+    def get(self, number: int | None) -> Fact | None:
+        """Return a fact by number, whatever its status; None if unknown or erased."""
+        found = self.facts.get(number) if number is not None else None
+        return found if found is not None and found.text else None
+
+    def history(self, fact: Fact) -> list[Fact]:
+        """Return a fact and its chain of superseded facts, newest first."""
+        found = [fact]
+        while (before := self.get(found[-1].supersedes)) is not None and before not in found:
+            found.append(before)
+        return found
+
+    def predecessors(self, fact: Fact) -> list[Fact]:
+        """Return what a fact replaced: the one it supersedes, and those merged into it."""
+        merged = (one for one in self.facts.values() if one.is_merged_into(fact))
+        named = self.get(fact.supersedes)
+        found = {one.id: one for one in (*([named] if named else []), *merged) if one.text}
+        return list(found.values())
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as JSON, for a snapshot."""
+        return {
+            "facts": [one.as_json() for one in self.facts.values()],
+            "next": self.next_id,
+            "keys": [list(pair) for pair in self.decided_keys.items()],
+            "paused": self.paused,
+            "cleared": self.cleared_at,
+            **({"compartments": found} if (found := self.compartments.state()) else {}),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        known = map(fact_from_json, _listed(state.get("facts")))
+        self.facts = {one.id: one for one in known if one is not None}
+        told = state["next"] if type(state.get("next")) is int else 1
+        self.next_id = max([told, *(number + 1 for number in self.facts)])
+        self.decided_keys = OrderedDict(
+            (str(pair[0]), pair[1]) for pair in _listed(state.get("keys")) if _is_pair(pair)
+        )
+        self.paused = state.get("paused") is True
+        self.cleared_at = state["cleared"] if type(state.get("cleared")) is int else 0
+        self.compartments = Compartments.from_state(state.get("compartments"))
+        self.since_snapshot = 0
+        self.is_partial = False
+
+    def _apply_batch(self, entry: int, data: dict[str, Any]) -> None:
+        for operation in _listed(data.get("ops")):
+            if not isinstance(operation, dict):
+                continue
+            for place in ("fact", "closed"):
+                if (fact := fact_from_json(operation.get(place))) is not None:
+                    self.facts[fact.id] = fact
+                    self.next_id = max(self.next_id, fact.id + 1)
+        if data.get("clears") is True:
+            self.cleared_at = entry
+
+
+def batch_entry(
+    fold: FactFold, outcome: BatchOutcome, *, key: str, author: str, **more: Any
+) -> TapeEntry:
+    """Return the ``memory.facts`` entry that records a batch.
+
+    Args:
+        fold: The state before the batch.
+        outcome: The decisions.
+        key: Key of the batch.
+        author: Author of the proposals.
+        more: Further fields of the entry's data.
+    """
+    data: dict[str, Any] = {"key": key, "author": author, "previous": fold.last_entry_id, **more}
+    data["ops"] = [
+        {
+            "op": one.proposal.op,
+            "text": one.proposal.text,
+            "verdict": one.verdict,
+            "reason": one.reason,
+            "signals": one.signals,
+            "cites": [{"tape": e.tape, "entry": e.entry} for e in one.proposal.evidence],
+            **({"fact": one.fact.as_json()} if one.fact is not None else {}),
+            **({"closed": one.ended.as_json()} if one.ended is not None else {}),
+            **({"was": _standing(one.previous)} if one.previous is not None else {}),
+        }
+        for one in outcome.decisions
+    ]
+    return _with_state(fold, event(FACTS_EVENT, data))
+
+
+def _standing(fact: Fact) -> dict[str, Any]:
+    """Return a fact's state without its words, which would have to be erased here, too."""
+    rests_on = [[one.tape, one.entry] for one in fact.evidence]
+    return {"status": fact.status, "confidence": fact.confidence, "evidence": rests_on}
+
+
+def pause_entry(fold: FactFold, *, paused: bool) -> TapeEntry:
+    """Return the entry that pauses or resumes memory."""
+    made = event(PAUSED_EVENT, {"paused": paused, "previous": fold.last_entry_id})
+    return _with_state(fold, made)
+
+
+def bus_entry(fold: FactFold, data: dict[str, Any], **meta: Any) -> TapeEntry:
+    """Return the entry that records a change to the compartments.
+
+    Args:
+        fold: The state before the change.
+        data: Each changed record as it is afterwards, by compartment; ``key`` names the cause.
+        meta: Meta of the entry.
+    """
+    return _with_state(fold, event(BUS_EVENT, {**data, "previous": fold.last_entry_id}, **meta))
+
+
+def _with_state(fold: FactFold, entry: TapeEntry) -> TapeEntry:
+    """Add a snapshot of the state before the entry, if one is due."""
+    # The larger the state, the less often it is written.
+    held = len(fold.facts) + len(fold.compartments)
+    if fold.since_snapshot + 1 < max(_SNAPSHOT_EVERY, held // 4):
+        return entry
+    data = {**entry.data, "state": fold.state()}
+    return replace(entry, payload={"name": entry.name, "data": data})
+
+
+def fold_entries(entries: Iterable[TapeEntry]) -> FactFold:
+    """Fold entries from the start."""
+    fold = FactFold()
+    for entry in entries:
+        fold.apply(entry)
+    return fold
+
+
+def is_chain_entry(entry: TapeEntry) -> bool:
+    """Say whether an entry belongs to the fold's chain."""
+    return entry.kind == "event" and entry.name in CHAIN_EVENTS
+
+
+def is_chain_start(entry: TapeEntry) -> bool:
+    """Say whether a chain entry is the first one: it names no entry before it."""
+    before = entry.data.get("previous")
+    return type(before) is int and before == 0
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_pair(pair: object) -> bool:
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        return False
+    return bool(pair[0]) and type(pair[1]) is int

@@ -1,0 +1,39 @@
+"""Find a problem by id, number or name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bot.core.errors import MemoryRefused
+from bot.memory.records.compartment_records import Problem
+
+
+def match_problem(problems: Sequence[Problem], wanted: str) -> Problem | None:
+    """Return the problem that a text names; None if there is none.
+
+    The id is tried first (``p2``, or ``2``), then the full name, then the start of a name. Problems
+    that are not completed take precedence.
+
+    Args:
+        problems: All problems.
+        wanted: The text, in any case.
+
+    Raises:
+        MemoryRefused: Several problems match.
+    """
+    said = " ".join(wanted.split()).casefold()
+    if not said:
+        return None
+    ids = (said, f"p{said}" if said.isdecimal() else said)
+    if (found := next((one for one in problems if one.problem_id in ids), None)) is not None:
+        return found
+    ranked = sorted(problems, key=lambda one: one.state == "completed")
+    exact = [one for one in ranked if one.name.casefold() == said]
+    if exact:
+        return exact[0]
+    alike = [one for one in ranked if one.name.casefold().startswith(said)]
+    open_ones = [one for one in alike if one.state != "completed"] or alike
+    if len(open_ones) > 1:
+        several = ", ".join(f"{one.name} ({one.problem_id})" for one in open_ones[:5])
+        raise MemoryRefused(f"{wanted.strip()[:60]!r} may be {several}: say which")
+    return open_ones[0] if open_ones else None

@@ -1,0 +1,147 @@
+"""Add, remove and list notes in a problem's working set. Pure.
+
+Each function returns the fields that change; ``WorkingSetStore.change`` writes them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from bot.core.errors import MemoryRefused
+from bot.memory.records.compartment_records import WorkingSet
+
+NoteKind = Literal["must", "must-not", "assume", "ask", "decide", "draft"]
+NOTE_KINDS: tuple[NoteKind, ...] = get_args(NoteKind)
+
+MAX_NOTE_CHARS = 1_000
+MAX_DRAFT_CHARS = 8_000
+_LONGEST_NAME = 60
+
+
+def with_note(
+    working: WorkingSet, kind: NoteKind, text: str, why: str = "", sure: float = 0.5
+) -> dict[str, Any]:
+    """Return the working-set fields with one more note.
+
+    Args:
+        working: The current working set.
+        kind: Kind of the note.
+        text: Text of the note; a text that is there already is not added again.
+        why: Reason of a decision, or name of a draft; a draft of the same name is replaced.
+        sure: Confidence in an assumption, 0 to 1.
+
+    Raises:
+        MemoryRefused: The text is empty or too long, or the draft has no name.
+    """
+    text, why = text.strip(), why.strip()
+    most = MAX_DRAFT_CHARS if kind == "draft" else MAX_NOTE_CHARS
+    if not text or max(len(text), len(why)) > most:
+        raise MemoryRefused(f"a note of this kind has 1 to {most} characters")
+    if kind == "draft":
+        if not why or len(why) > _LONGEST_NAME:
+            raise MemoryRefused(f"a draft needs a name of 1 to {_LONGEST_NAME} characters")
+        return {"partial_artifacts": {**working.partial_artifacts, why: text}}
+    if kind == "decide":
+        decision = {"d": text, "why": why} if why else {"d": text}
+        others = [one for one in working.local_decisions if _said(one, "d") != text]
+        return {"local_decisions": [*others, decision]}
+    if kind == "assume":
+        others = [one for one in working.assumptions if _said(one, "a") != text]
+        return {"assumptions": [*others, {"a": text, "confidence": sure}]}
+    held = note_lines(working, kind)
+    return _changed(working, kind, [*held, text] if text not in held else held)
+
+
+def without_note(
+    working: WorkingSet, kind: NoteKind, number: int, begins: str = ""
+) -> dict[str, Any]:
+    """Return the working-set fields without one note.
+
+    Args:
+        working: The current working set.
+        kind: Kind of the note.
+        number: Its position among notes of the kind, from 1.
+        begins: Expected start of the note, because positions change.
+
+    Raises:
+        MemoryRefused: There is no such note, or it starts differently.
+    """
+    held = note_lines(working, kind)
+    if not 1 <= number <= len(held):
+        raise MemoryRefused(f"there is no note {kind} {number}")
+    if not _words(held[number - 1]).startswith(_words(begins)):
+        raise MemoryRefused(f"the note {kind} {number} is another one by now")
+    at = number - 1
+    if kind == "draft":
+        gone = list(working.partial_artifacts)[at]
+        kept = {name: one for name, one in working.partial_artifacts.items() if name != gone}
+        return {"partial_artifacts": kept}
+    if kind == "decide":
+        return {"local_decisions": _but(working.local_decisions, at)}
+    if kind == "assume":
+        return {"assumptions": _but(working.assumptions, at)}
+    return _changed(working, kind, _but(held, at))
+
+
+def without_text(working: WorkingSet, text: str) -> dict[str, Any]:
+    """Return the working-set fields without the note of this text, of any kind.
+
+    Raises:
+        MemoryRefused: There is no such note.
+    """
+    for kind in NOTE_KINDS:
+        for number, said in enumerate(_texts(working, kind), 1):
+            if said.strip().casefold() == text.strip().casefold():
+                return without_note(working, kind, number)
+    raise MemoryRefused("no note says this: give its text as it is, of a draft the name")
+
+
+def note_lines(working: WorkingSet, kind: NoteKind) -> list[str]:
+    """Return the notes of a kind, a line each."""
+    if kind == "decide":
+        return [_because(one) for one in working.local_decisions]
+    if kind == "draft":
+        return [f"{name}: {text}" for name, text in working.partial_artifacts.items()]
+    return _texts(working, kind)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _texts(working: WorkingSet, kind: NoteKind) -> list[str]:
+    """Return the texts that identify the notes of a kind."""
+    if kind == "decide":
+        return [_said(one, "d") for one in working.local_decisions]
+    if kind == "draft":
+        return list(working.partial_artifacts)
+    if kind == "assume":
+        return [_said(one, "a") for one in working.assumptions]
+    if kind == "ask":
+        return [str(one) for one in working.open_questions]
+    return [str(one) for one in working.constraints.get(_constraint(kind), ())]
+
+
+def _said(item: object, part: str) -> str:
+    """Return a part of an item; the whole item as text if it has no such part."""
+    return str(item[part]) if isinstance(item, dict) and part in item else str(item)
+
+
+def _because(decision: object) -> str:
+    why = decision.get("why") if isinstance(decision, dict) else None
+    return f"{_said(decision, 'd')} (because {why})" if why else _said(decision, "d")
+
+
+def _changed(working: WorkingSet, kind: NoteKind, held: list[str]) -> dict[str, Any]:
+    if kind == "ask":
+        return {"open_questions": held}
+    others = {name: one for name, one in working.constraints.items() if name != _constraint(kind)}
+    return {"constraints": {**others, _constraint(kind): held} if held else others}
+
+
+def _constraint(kind: NoteKind) -> str:
+    return kind.replace("-", "_")
+
+
+def _but(held: list[Any], at: int) -> list[Any]:
+    return [*held[:at], *held[at + 1 :]]

@@ -1,0 +1,237 @@
+"""Proposed changes to the facts of a scope, and the decisions on them. Pure.
+
+Rule 1: a batch has a key, and each key is decided once.
+Rule 2: proposers do not report trust signals; those are computed from the evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from bot.memory.records.fact import Evidence, Fact, FactStatus, fact_from_json
+from bot.tape.entries import TapeEntry
+
+ProposalOperation = Literal[
+    "add",
+    "strengthen",
+    "supersede",
+    "retire",
+    "restate",
+    "reopen",
+    "accept",
+    "drop",
+    "weaken",
+    "verify",
+    "refute",
+]
+
+ProposalAuthor = Literal["person", "consolidation", "assistant", "import", "undo", "judge"]
+"""Author of a batch: ``person`` for a command or a recognised phrase, ``assistant`` for a tool
+call, a consolidation, an import, an undo, or the judge."""
+
+ProposalVerdict = Literal["approved", "pending", "logged", "refused", "known"]
+"""``pending`` waits for a person, ``logged`` is recorded but not believed, ``known`` is not new."""
+
+
+Ruling = Literal[
+    "supported", "not_supported", "contradicted", "other_person", "overstated", "not_stated"
+]
+"""Verdict of a judge on a claim; ``not_stated``: the words only ask, suppose, joke or quote."""
+
+
+_RULED: dict[Ruling, str] = {
+    "supported": "the judge finds that the words carry it",
+    "not_supported": "the judge finds that the words do not say it",
+    "contradicted": "the judge finds that the words say the opposite",
+    "other_person": "the judge finds that the words speak of somebody else",
+    "overstated": "the judge finds that it says more than the words",
+    "not_stated": "the judge finds that the words only ask, suppose, joke or quote",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Verdict of the judge model on a claim.
+
+    Attributes:
+        ruling: The verdict.
+        reason: The judge's explanation.
+        model: Name of the model that judged.
+    """
+
+    ruling: Ruling
+    reason: str = ""
+    model: str = ""
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether the evidence supports the claim."""
+        return self.ruling == "supported"
+
+    @property
+    def description(self) -> str:
+        """The ruling in plain words, with the model and the reason."""
+        by = f" ({self.model})" if self.model else ""
+        return f"{_RULED[self.ruling]}{by}{f': {self.reason}' if self.reason else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorState:
+    """State of a fact before an operation, without its words.
+
+    Attributes:
+        status: Status of the fact.
+        confidence: Confidence of the fact.
+        evidence: Tape and entry id of each piece of evidence.
+    """
+
+    status: FactStatus
+    confidence: float
+    evidence: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One proposed operation on facts.
+
+    Attributes:
+        op: ``add`` a fact; ``strengthen``, ``supersede``, ``retire``, ``reopen`` one; ``restate``
+            what stays true of a fact that ends; ``weaken`` one by removing evidence; ``accept`` or
+            ``drop`` a pending one; ``verify`` or ``refute`` an unverified one, optionally with the
+            text that replaces it.
+        text: The new text, for ``add``, ``supersede``, ``restate`` and ``refute``.
+        fact: Number of the fact that the operation is about.
+        fallback_text: The person's own words, believed in place of ``text`` if that is unsupported.
+        unsupported_reason: Why ``text`` is not believed; empty without ``fallback_text``.
+        subject: What the text is about, in a word or two.
+        slot: Slot of the text; see ``Fact.slot``.
+        evidence: What the text rests on; every piece was found on a tape.
+        objection: Why the proposer's own checks failed; empty if they passed.
+        review_reason: Why a person must decide, such as text that gives orders; empty otherwise.
+        before: State to restore, for ``reopen`` and ``weaken``.
+        unverified: No judge has checked yet whether the evidence supports the text.
+        judgement: The judge's verdict; None if no judge was asked, or none answered.
+        merged: Other facts, or other texts of the batch, already say the same.
+    """
+
+    op: ProposalOperation
+    text: str = ""
+    fact: int | None = None
+    subject: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    objection: str = ""
+    review_reason: str = ""
+    fallback_text: str = ""
+    unsupported_reason: str = ""
+    before: PriorState | None = None
+    unverified: bool = False
+    judgement: Judgement | None = None
+    merged: bool = False
+    slot: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalBatch:
+    """Proposals that are decided together.
+
+    Attributes:
+        key: Key derived from the cause, such as tape and entry; a repetition has the same key.
+        author: Author of the proposals.
+        proposals: The operations, in order.
+        asker: User id on the platform of the person who asked; empty if nobody did.
+        undone_entry: Id of the entry whose batch this one undoes.
+        clears_all: The batch retires all facts; older messages are not learned from again.
+        usage: Token usage of the model that made the proposals, if not recorded elsewhere.
+    """
+
+    key: str
+    author: ProposalAuthor
+    proposals: tuple[Proposal, ...]
+    asker: str = ""
+    undone_entry: int | None = None
+    clears_all: bool = False
+    usage: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalDecision:
+    """Decision on one proposal.
+
+    Attributes:
+        proposal: The proposal.
+        verdict: The verdict.
+        reason: The reason in plain words.
+        fact: The fact as it is afterwards; None if there is none.
+        ended: The fact that the operation ended.
+        signals: The signals that the gate used.
+        previous: The fact as it was before; None if it is new.
+    """
+
+    proposal: Proposal
+    verdict: ProposalVerdict
+    reason: str
+    fact: Fact | None = None
+    ended: Fact | None = None
+    signals: dict[str, Any] = field(default_factory=dict)
+    previous: Fact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """Decisions on a batch.
+
+    Attributes:
+        decisions: Decisions in the order of the proposals; empty if the batch was decided before
+            and the details are not remembered.
+        entry: Id of the entry that records the batch; 0 if nothing was recorded.
+        repeated: The batch had been decided before.
+    """
+
+    decisions: tuple[ProposalDecision, ...] = ()
+    entry: int = 0
+    repeated: bool = False
+
+    def with_verdict(self, *verdicts: ProposalVerdict) -> list[ProposalDecision]:
+        """Return the decisions with one of these verdicts."""
+        return [one for one in self.decisions if one.verdict in verdicts]
+
+
+def parse_outcome(entry: TapeEntry) -> BatchOutcome:
+    """Return the outcome that a ``memory.facts`` entry records."""
+    operations = entry.data.get("ops")
+    told = operations if isinstance(operations, list) else []
+    found = tuple(map(_decided, filter(_is_operation, told)))
+    return BatchOutcome(found, entry.id, repeated=True)
+
+
+def find_fact_decision(entry: TapeEntry, number: int) -> ProposalDecision | None:
+    """Return the last decision in a batch that made, changed or ended a fact; None if none did."""
+    found = [
+        one
+        for one in parse_outcome(entry).decisions
+        if (one.fact is not None and one.fact.id == number)
+        or (one.ended is not None and one.ended.id == number)
+    ]
+    return found[-1] if found else None
+
+
+def _is_operation(operation: object) -> bool:
+    return (
+        isinstance(operation, dict)
+        and operation.get("op") in get_args(ProposalOperation)
+        and operation.get("verdict") in get_args(ProposalVerdict)
+    )
+
+
+def _decided(operation: dict[str, Any]) -> ProposalDecision:
+    fact = fact_from_json(operation.get("fact"))
+    signals = operation.get("signals")
+    return ProposalDecision(
+        Proposal(operation["op"], str(operation.get("text", "")), fact.id if fact else None),
+        operation["verdict"],
+        str(operation.get("reason", "")),
+        fact,
+        fact_from_json(operation.get("closed")),
+        signals if isinstance(signals, dict) else {},
+    )

@@ -1,0 +1,1 @@
+"""A conversation's memory: its zone and window, long-term memory, compartments, and recall."""

@@ -1,0 +1,257 @@
+"""The episodic trace of a session: append episodes to its tape, and query them.
+
+It has no storage of its own. A query without words reads the tape in batches, including sealed
+segments, because the search index leaves out recalled entries. A query with words uses the index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import get_args
+
+from bot.core.clock import Clock, format_time
+from bot.core.errors import InvalidSearch, MemoryRefused
+from bot.memory.records.compartment_records import EpisodeEntry, EpisodeType
+from bot.memory.records.episodes import (
+    entry_of,
+    episode_entry,
+    episode_from_entry,
+    episode_id,
+    parse_episode_id,
+)
+from bot.tape.batches import read_batches
+from bot.tape.entries import TapeEntry
+from bot.tape.search import GENERAL_PROBLEM, MAX_HITS, SearchQuery
+from bot.tape.service import TapeService
+
+LONGEST_CONTENT = 8_000
+"""Size limit of an appended episode's content, in bytes of JSON."""
+
+LONGEST_LABEL = 64
+"""Size limit of a layer or tag, in characters."""
+
+MOST_TAGS = 20
+
+_KINDS = frozenset({"message", "tool_call", "tool_result", "anchor", "event"})
+_TYPES: tuple[str, ...] = get_args(EpisodeType)
+
+_Fits = Callable[[EpisodeEntry], bool]
+
+
+class EpisodicTraceStore:
+    """Append and query the episodes of one session.
+
+    Args:
+        tape: The session's tape; no other tape is written.
+        clock: The current time.
+    """
+
+    def __init__(self, tape: TapeService, clock: Clock) -> None:
+        self._tape = tape
+        self._clock = clock
+
+    async def append(self, entry: EpisodeEntry) -> str:
+        """Append an episode and return its id.
+
+        Args:
+            entry: The episode; its id is ignored.
+
+        Raises:
+            MemoryRefused: It is too long, not plain JSON, or dated in the future.
+            TapeWriteError: The storage failed; nothing was appended.
+        """
+        _check(entry, self._clock.now())
+        made = episode_entry(
+            entry.entry_type,
+            entry.content,
+            problem=entry.problem_id or GENERAL_PROBLEM,
+            layer=entry.hrm_layer,
+            tags=entry.tags,
+            supersedes=entry.supersedes,
+        )
+        written = await self._tape.append(made.with_meta(sent=format_time(entry.timestamp)))
+        return episode_id(self._tape.name, written.id)
+
+    async def supersede(self, old_id: str, new_entry: EpisodeEntry) -> str:
+        """Append an episode that replaces another, which stays on the tape; return its id.
+
+        Args:
+            old_id: Id of the replaced episode.
+            new_entry: The new episode; by default it belongs to the old one's problem.
+
+        Raises:
+            MemoryRefused: There is no such episode; or see ``append``.
+        """
+        old = await self.get(old_id)
+        if old is None:
+            raise MemoryRefused(f"there is no episode {old_id!r} that could be superseded")
+        problem = new_entry.problem_id or old.problem_id
+        return await self.append(replace(new_entry, problem_id=problem, supersedes=old.id))
+
+    async def get(self, id: str) -> EpisodeEntry | None:  # noqa: A002 (the seed's name)
+        """Return an episode on any tape by its id, ``tape#entry``; None if there is none."""
+        found = await entry_of(self._tape.store, id)
+        return episode_from_entry(*found) if found is not None else None
+
+    async def query(  # noqa: PLR0917 (the seed's signature)
+        self,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        problem_id: str | None = None,
+        hrm_layer: str | None = None,
+        entry_type: EpisodeType | None = None,
+        tags: Collection[str] | None = None,
+        *,
+        text: str = "",
+        limit: int | None = None,
+    ) -> list[EpisodeEntry]:
+        """Return the session's episodes that match all conditions, in tape order.
+
+        Args:
+            start: Only episodes at or after this time; timezone-aware.
+            end: Only episodes before this time; timezone-aware.
+            problem_id: Only this problem; ``general`` for episodes without one. The model must not
+                see episodes of other problems than the active one.
+            hrm_layer: Only this layer; an empty string for episodes without one.
+            entry_type: Only this type.
+            tags: Only episodes with all these tags.
+            text: Only what the tape's full-text search finds for any of these words, tolerating
+                misspellings. It does not find recalled entries.
+            limit: Number of newest episodes to return; None for all.
+
+        Raises:
+            InvalidSearch: A condition is invalid.
+        """
+        for moment in (start, end):
+            if moment is not None and moment.tzinfo is None:
+                raise InvalidSearch("a time in a search needs its zone")
+        if entry_type is not None and entry_type not in _TYPES:
+            raise InvalidSearch(_unknown(entry_type))
+        if limit is not None and limit < 1:
+            raise InvalidSearch("a search gives at least one episode")
+        wanted = frozenset(tags or ())
+
+        def fits(one: EpisodeEntry) -> bool:
+            return (
+                (start is None or one.timestamp >= start)
+                and (end is None or one.timestamp < end)
+                and problem_id in (None, one.problem_id or GENERAL_PROBLEM)
+                and hrm_layer in (None, one.hrm_layer)
+                and entry_type in (None, one.entry_type)
+                and wanted <= set(one.tags)
+            )
+
+        if text.strip():
+            labels = SearchQuery(text, problem=problem_id, layer=hrm_layer, tags=wanted)
+            found = [one for one in await self._searched(labels) if fits(one)]
+            return found if limit is None else found[-limit:]
+        return await (self._all(fits) if limit is None else self._newest(fits, limit))
+
+    async def get_chunk(
+        self,
+        date: date,
+        timezone: tzinfo = UTC,
+    ) -> list[EpisodeEntry]:
+        """Return the episodes of one day, in tape order.
+
+        Args:
+            date: The day.
+            timezone: Time zone of the day; UTC by default, so that a chunk is the same for
+                everybody.
+        """
+        begin = datetime.combine(date, time.min, timezone)
+        return await self.query(
+            begin, datetime.combine(date + timedelta(days=1), time.min, timezone)
+        )
+
+    async def export_for_synthesis(self, problem_id: str) -> list[EpisodeEntry]:
+        """Return a problem's episodes in order, without superseded ones.
+
+        Args:
+            problem_id: The problem; ``general`` for episodes without one.
+        """
+        gone: set[str | None] = set()
+
+        def fits(one: EpisodeEntry) -> bool:
+            gone.add(one.supersedes)
+            return (one.problem_id or GENERAL_PROBLEM) == problem_id
+
+        return [one for one in await self._all(fits) if one.id not in gone]
+
+    async def _all(self, fits: _Fits) -> list[EpisodeEntry]:
+        found: list[EpisodeEntry] = []
+        async with aclosing(read_batches(self._tape.store, self._tape.name)) as parts:
+            async for entries in parts:
+                episodes = (episode_from_entry(self._tape.name, entry) for entry in entries)
+                found += (one for one in episodes if one is not None and fits(one))
+        return found
+
+    async def _newest(self, fits: _Fits, limit: int) -> list[EpisodeEntry]:
+        found: list[EpisodeEntry] = []
+        async with aclosing(self._tape.read_back()) as entries:
+            async for entry in entries:
+                one = episode_from_entry(self._tape.name, entry)
+                if one is not None and fits(one):
+                    found.append(one)
+                    if len(found) == limit:
+                        break
+        return found[::-1]
+
+    async def _searched(self, query: SearchQuery) -> list[EpisodeEntry]:
+        """Return all hits of a search: a range with too many hits is split in halves."""
+        waiting = [(1, await self._tape.version())]
+        found: dict[int, TapeEntry] = {}
+        while waiting:
+            first, last = waiting.pop()
+            inside = replace(query, kinds=_KINDS, first=first, last=last, limit=MAX_HITS)
+            hits = await self._tape.search(inside)
+            if len(hits) == MAX_HITS:
+                middle = (first + last) // 2
+                waiting += [(first, middle), (middle + 1, last)]
+            else:
+                found |= {hit.entry.id: hit.entry for hit in hits if hit.direct}
+        episodes = (episode_from_entry(self._tape.name, found[number]) for number in sorted(found))
+        return [one for one in episodes if one is not None]
+
+
+def _check(entry: EpisodeEntry, now: datetime) -> None:
+    """Check that an episode can be appended.
+
+    Raises:
+        MemoryRefused: It cannot be appended; the message says why.
+    """
+    if entry.entry_type not in _TYPES:
+        raise MemoryRefused(_unknown(entry.entry_type))
+    try:
+        told = json.dumps(entry.content, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MemoryRefused(f"an episode's content must be plain JSON: {error}") from error
+    if json.loads(told) != entry.content:
+        raise MemoryRefused(
+            "an episode's content would not read back as it is: it is not plain JSON"
+        )
+    size = len(told.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_CONTENT:
+        raise MemoryRefused(
+            f"an episode's content may have {LONGEST_CONTENT:,} bytes as JSON, this one has {size:,}: "
+            "append it in parts, or name the entries that hold it"
+        )
+    if len(entry.tags) > MOST_TAGS:
+        raise MemoryRefused(f"an episode may have {MOST_TAGS} tags, this one has {len(entry.tags)}")
+    for label in (entry.hrm_layer, *entry.tags):
+        if len(label) > LONGEST_LABEL:
+            raise MemoryRefused(f"a layer or tag is a text of at most {LONGEST_LABEL} characters")
+    if entry.timestamp.tzinfo is None or entry.timestamp > now:
+        raise MemoryRefused("an episode needs the time, with its zone, at which it has happened")
+    if entry.supersedes is not None and parse_episode_id(entry.supersedes) is None:
+        raise MemoryRefused(
+            f"{entry.supersedes!r} is no episode's id: those are as `telegram:1#12`"
+        )
+
+
+def _unknown(kind: str) -> str:
+    return f"there is no episode of the type {kind!r}; types are {', '.join(_TYPES)}"

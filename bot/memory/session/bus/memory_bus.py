@@ -1,0 +1,301 @@
+"""The memory bus of one session: four compartments behind one write gate.
+
+Rule 1: a write beyond a working set goes where the gate says, which may differ from the request.
+Rule 2: every decision is recorded as an entry, with its reason and signals.
+Rule 3: a contested write waits as an assumption of the active problem. An ungrounded one, or one
+    that gives orders in words that are not a person's own, is logged, and no model sees it.
+Rule 4: each cause is decided once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from bot.core.errors import MemoryRefused
+from bot.memory.gate.alignment import collect_goals
+from bot.memory.gate.policy import (
+    Compartment,
+    WriteDecision,
+    WriteGate,
+    WriteRequest,
+    WriteSignals,
+    worst_signals,
+)
+from bot.memory.gate.reference_values import (
+    check_key,
+    check_no_secret,
+    check_value,
+    texts_in_value,
+    texts_to_verify,
+    value_text,
+)
+from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.gate.write_result import (
+    ApprovedWrite,
+    WriteResult,
+    decision_record,
+    parse_write_result,
+)
+from bot.memory.gate.write_support import third_party_texts_in_view
+from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern
+from bot.memory.records.episodes import episode_entry, episode_id
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.session.bus.episodic_trace import EpisodicTraceStore
+from bot.memory.session.bus.problem_registry import ProblemRegistry
+from bot.memory.session.bus.semantic_synthesis import SemanticSynthesisStore
+from bot.memory.session.bus.shared_reference import SharedReferenceStore
+from bot.memory.session.bus.working_set import WorkingSetStore, expiring_assumption
+from bot.memory.session.bus.write_signals import compute_signals
+from bot.tape.entries import TapeEntry
+
+if TYPE_CHECKING:
+    from bot.memory.session.long_term_memory import LongTermMemory
+    from bot.memory.session.scope.scope_memory import ScopeMemory
+
+_ASKED = 0.95
+_CONCLUDED = 0.8
+
+
+class MemoryBus:
+    """Access to the compartments for a session's tools, commands and consolidations.
+
+    Args:
+        memory: The session's long-term memory, which knows its scopes.
+        own: The session's own scope.
+        hours: Lifetime of an unused working set, in hours.
+
+    Attributes:
+        working_sets: Working sets of the session's problems.
+        problems: Problems of the session.
+        episodic: Episodic trace on the session's tape.
+        gate: Decides where each write goes.
+    """
+
+    def __init__(self, memory: LongTermMemory, own: ScopeMemory, *, hours: float = 2.0) -> None:
+        self._memory = memory
+        self._own = own
+        self._clock = own.clock
+        self.working_sets = WorkingSetStore(own, self._clock, hours)
+        self.problems = ProblemRegistry(own, memory.fold, self.working_sets, self._clock)
+        self.episodic = EpisodicTraceStore(memory.tape, self._clock)
+        self.gate: WriteGate = own.gate
+
+    @property
+    def shared(self) -> SharedReferenceStore:
+        """The shared reference of the scope that holds the session's facts."""
+        return SharedReferenceStore(self._memory.home, self._clock)
+
+    @property
+    def shared_workspace(self) -> SharedReferenceStore:
+        """The shared reference of the workspace, which everybody reads."""
+        return SharedReferenceStore(self._memory.workspace, self._clock)
+
+    @property
+    def semantic(self) -> SemanticSynthesisStore:
+        """The beliefs of the scope that holds the session's facts."""
+        memory = self._memory
+        return SemanticSynthesisStore(
+            memory.home,
+            self.episodic,
+            memory.tape.store,
+            self._clock,
+            memory.tape,
+            problem=memory.fold.problem,
+        )
+
+    def goals(self) -> list[str]:
+        """Return the north stars and priorities of the session's scope and the workspace."""
+        return collect_goals(self._memory.home.compartments, self._memory.workspace.compartments)
+
+    async def write_to_working(
+        self, problem_id: str, key: str, value: Any, *, cause: str = ""
+    ) -> bool:
+        """Set a field of a problem's working set; it is local, so the gate is not asked.
+
+        Raises:
+            MemoryRefused: There is no such problem or field, or the value is too large.
+        """
+        await self.working_sets.update(problem_id, cause=cause, **{key: value})
+        return True
+
+    async def log_episode(self, entry: EpisodeEntry) -> str:
+        """Append an episode to the session's tape and return its id."""
+        return await self.episodic.append(entry)
+
+    async def write_to_shared(
+        self,
+        key: str,
+        value: Any,
+        source: str,
+        signals: WriteSignals | None = None,
+        *,
+        by: str = "assistant",
+        workspace: bool = False,
+        cause: str = "",
+    ) -> WriteResult:
+        """Set a shared value if the gate approves.
+
+        Args:
+            key: Key of the value.
+            value: Any JSON.
+            source: The entry that the value rests on, as ``tape#id``.
+            signals: Signals that the writer reports; they can only lower the computed ones.
+            by: Author: ``person`` for a command, else ``assistant`` or ``consolidation``.
+            workspace: Write to the workspace, which everybody reads.
+            cause: Key of the cause; the same cause writes once.
+
+        Raises:
+            MemoryRefused: The key or the value is invalid.
+        """
+        check_key(key)
+        value = check_value(key, value)
+        if by != "person":
+            check_no_secret(key, value)
+        await self._memory.update_identities()
+        store = self.shared_workspace if workspace else self.shared
+        data = {"text": f"{key}: {value_text(value)}", "key": key, "value": value}
+        written = await self._decided(
+            store.scope,
+            "shared",
+            data,
+            [source],
+            signals,
+            by=by,
+            kind=f"shared:{key}",
+            cause=cause,
+            parts=texts_to_verify(key, value),
+        )
+        if isinstance(written, WriteResult):
+            return written
+        record = written.record
+        version = await store.set(key, value, source, by=by, cause=cause, record=record)
+        return WriteResult(written.decision, str(version), "shared")
+
+    async def add_synthesis(
+        self,
+        pattern: SynthesizedPattern,
+        signals: WriteSignals | None = None,
+        *,
+        by: str = "assistant",
+        cause: str = "",
+    ) -> WriteResult:
+        """Add a belief if the gate approves; see ``write_to_shared`` for the arguments.
+
+        Raises:
+            MemoryRefused: It has no evidence or content, or looks like a secret.
+        """
+        await self._memory.update_identities()
+        home = self._memory.home
+        known = (pattern.text, *pattern.content)
+        texts = [
+            pattern.text,
+            *(one for one in texts_in_value(pattern.content) if one not in known),
+        ]
+        # Checked before the gate, because rejected writes are recorded, too.
+        if (what := detect_secret("\n".join(texts))) is not None:
+            raise MemoryRefused(f"it looks like {what}, which is not learned unasked")
+        data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
+        written = await self._decided(
+            home,
+            "semantic",
+            data,
+            pattern.evidence_ids,
+            signals,
+            by=by,
+            kind=pattern.pattern_type,
+            cause=cause,
+            parts=[str(pattern.content["then"])] if "then" in pattern.content else [],
+        )
+        if isinstance(written, WriteResult):
+            return written
+        pattern = replace(pattern, confidence=min(pattern.confidence, written.confidence))
+        added = await self.semantic.add_pattern(pattern, cause=cause, record=written.record)
+        return WriteResult(written.decision, added, "semantic")
+
+    async def get_evidence_chain(self, pattern_id: str) -> list[EpisodeEntry]:
+        """Return the episodes that a belief rests on, oldest first, from any tape."""
+        return await self.semantic.get_evidence_chain(pattern_id)
+
+    async def _decided(
+        self,
+        scope: ScopeMemory,
+        target: Compartment,
+        data: dict[str, Any],
+        evidence_ids: list[str],
+        reported: WriteSignals | None,
+        *,
+        by: str,
+        kind: str,
+        cause: str,
+        parts: Sequence[str],
+    ) -> ApprovedWrite | WriteResult:
+        """Ask the gate; if it redirects the write, carry that out."""
+        await scope.open()
+        if (before := await self._before(scope, target, cause)) is not None:
+            return before
+        now = self._clock.now()
+        computed, suspect = await compute_signals(
+            scope,
+            self._memory.tape.store,
+            text=data["text"],
+            evidence_ids=evidence_ids,
+            by=by,
+            kind=kind,
+            goals=self.goals(),
+            now=now,
+            parts=parts,
+            others=third_party_texts_in_view(self._memory.fold.window.conversation()),
+        )
+        signals = worst_signals(computed, reported)
+        confidence = _ASKED if by == "person" else min(_CONCLUDED, signals.source_quality)
+        problem = self._memory.fold.problem
+        request = WriteRequest(by, problem, target, {**data, "confidence": confidence}, signals)
+        decision = self.gate.evaluate(request, now)
+        weak = signals.source_quality < self.gate.thresholds.grounded
+        if suspect or (weak and decision.target_compartment == "working"):
+            # The model sees working sets, so words that no person said must not get there.
+            decision = WriteDecision(True, "episodic", 0.0, None, suspect or decision.reason)
+        record = decision_record(decision, signals, by)
+        if decision.target_compartment == target:
+            return ApprovedWrite(decision, confidence, record)
+        return WriteResult(
+            decision, await self._elsewhere(decision, request, record, cause), target
+        )
+
+    async def _before(
+        self, scope: ScopeMemory, target: Compartment, cause: str
+    ) -> WriteResult | None:
+        """Return the result recorded for the same cause; None if there is none."""
+        for place in (scope, self._own):
+            if cause and (entry := place.fold.decided_keys.get(cause)) is not None:
+                found = await place.tape.read_entries(entry, entry)
+                if (
+                    found
+                    and (known := parse_write_result(place.name, found[0], target)) is not None
+                ):
+                    return known
+        return None
+
+    async def _elsewhere(
+        self, decision: WriteDecision, request: WriteRequest, record: dict[str, Any], cause: str
+    ) -> str:
+        """Carry out a redirected write and return the id of the episode that records it."""
+        own, problem = self._own, request.problem_id or ""
+        content = {**request.data, **record}
+        if decision.target_compartment == "working":
+            until = decision.expiry or self._clock.now()
+            held = expiring_assumption(request.data["text"], request.data["confidence"], until)
+            again = f"{cause}:held" if cause else ""
+            await self.working_sets.add(problem, "assumptions", held, cause=again)
+
+        def compose(version: int) -> tuple[list[TapeEntry], str]:
+            if cause and cause in own.fold.decided_keys:
+                return [], episode_id(own.name, own.fold.decided_keys[cause])
+            data = {**record, "requested": request.target_compartment}
+            change = bus_entry(own.fold, {**data, "key": cause} if cause else data)
+            logged = episode_entry("decision", content, problem=problem, tags=["gate"])
+            return [change, logged], episode_id(own.name, version + 2)
+
+        return await own.append_change(compose)

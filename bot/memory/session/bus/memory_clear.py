@@ -1,0 +1,104 @@
+"""Clear a session's working sets and its scope's shared values and beliefs.
+
+Rule 1: shared values and beliefs end by new versions; the session's working sets are emptied.
+Rule 2: nothing is erased: older versions stay on the tapes.
+Rule 3: problems, their messages, and the workspace stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.session.bus.shared_reference import current_references
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.tape.entries import TapeEntry
+
+if TYPE_CHECKING:
+    from bot.memory.session.long_term_memory import LongTermMemory
+
+CLEARED_REASON = "cleared"
+"""Reason recorded for beliefs that were retired by clearing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClearPreview:
+    """What clearing memory would end.
+
+    Attributes:
+        values: Keys of shared values.
+        beliefs: Ids of beliefs.
+        notes: Ids of problems with a working set.
+    """
+
+    values: tuple[str, ...]
+    beliefs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to clear."""
+        return bool(self.values or self.beliefs or self.notes)
+
+
+def preview_clear(memory: LongTermMemory) -> ClearPreview:
+    """Return what clearing memory would end besides facts and daily notes."""
+    home, own = memory.home.compartments, memory.fold.compartments
+    return ClearPreview(
+        tuple(one.key for one in current_references(home)),
+        tuple(one.id for one in home.patterns.values() if one.status != "retired"),
+        tuple(problem for problem, working in own.working_sets.items() if not working.empty),
+    )
+
+
+async def clear_bus(memory: LongTermMemory, key: str) -> None:
+    """Clear the memory bus, once per key.
+
+    Args:
+        memory: Long-term memory of the session.
+        key: Key of the change.
+
+    Raises:
+        TapeWriteError: The storage failed; a retry with the same key continues from there.
+    """
+    now = memory.home.clock.now()
+    await _change(memory.home, f"{key}:scope", lambda held: _ended(held, now))
+    own = memory.scopes.home(memory.tape, memory.fold.facts, "")
+    await _change(own, f"{key}:working", _emptied)
+
+
+async def _change(
+    scope: ScopeMemory, key: str, ends: Callable[[Compartments], dict[str, Any]]
+) -> None:
+    def compose(_: int) -> tuple[list[TapeEntry], None]:
+        data = ends(scope.compartments)
+        if not data or key in scope.fold.decided_keys:
+            return [], None
+        return [bus_entry(scope.fold, {**data, "key": key, "by": "person"})], None
+
+    await scope.append_change(compose)
+
+
+def _ended(held: Compartments, now: datetime) -> dict[str, Any]:
+    values = [
+        replace(one, value=None, version=1 + max(held.versions[one.key]), source="", stale=False)
+        for one in current_references(held)
+    ]
+    values = [replace(one, updated_at=now, updated_by="person", entry=0) for one in values]
+    beliefs = [
+        replace(one, status="retired", reason=CLEARED_REASON)
+        for one in held.patterns.values()
+        if one.status != "retired"
+    ]
+    data = {
+        "references": [one.as_json() for one in values],
+        "patterns": [one.as_json() for one in beliefs],
+    }
+    return {name: found for name, found in data.items() if found}
+
+
+def _emptied(held: Compartments) -> dict[str, Any]:
+    return {"expired": list(held.working_sets)} if held.working_sets else {}

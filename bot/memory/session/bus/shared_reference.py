@@ -1,0 +1,284 @@
+"""Shared reference: versioned values by key for all problems of a scope, with citations.
+
+Rule 1: a version never changes; setting, rolling back and removing each make a new one.
+Rule 2: a version without a value means that the key was removed; older versions stay readable.
+Rule 3: a write with a cause happens once; the same cause again returns the same version.
+Rule 4: the store checks size and form; the gate decides what may be believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Any
+
+from bot.core.clock import Clock, format_time
+from bot.core.errors import MemoryRefused
+from bot.memory.gate.reference_values import (
+    check_key,
+    check_no_secret,
+    check_value,
+    strip_erased,
+)
+from bot.memory.records.compartment_records import (
+    NORTH_STARS_KEY,
+    PRIORITIES_KEY,
+    SharedReference,
+    reference_from_json,
+)
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.compression.references import WORKSPACE_MARK, render_references
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.tombstones import is_erased
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.tape.entries import TapeEntry
+
+MAX_REFERENCES = 200
+"""Limit on the values of one scope, not counting removed ones."""
+
+
+class SharedReferenceStore:
+    """Read and change the shared reference of one scope.
+
+    Args:
+        scope: The scope.
+        clock: The current time.
+    """
+
+    def __init__(self, scope: ScopeMemory, clock: Clock) -> None:
+        self.scope = scope
+        self._clock = clock
+
+    async def get(self, key: str, version: int | None = None) -> SharedReference | None:
+        """Return a version of a value.
+
+        Args:
+            key: Key of the value.
+            version: Version number from 1; by default the current one.
+
+        Returns:
+            None if there is no such version, or its words were erased. The current version of a
+            removed key is None, too; its numbered version is returned with the value None.
+        """
+        await self.scope.open()
+        held = self.scope.compartments
+        current = held.references.get(key)
+        if version is None:
+            return next((one for one in current_references(held) if one.key == key), None)
+        if current is not None and current.version == version:
+            return _left(current)
+        return await self._recorded(key, version)
+
+    async def set(
+        self,
+        key: str,
+        value: Any,
+        source: str,
+        *,
+        by: str = "person",
+        cause: str = "",
+        record: dict[str, Any] | None = None,
+    ) -> int:
+        """Add a version and return its number.
+
+        Args:
+            key: 1 to 64 characters on one line.
+            value: JSON of at most 4,000 bytes; a list of texts for ``north_stars`` and
+                ``priorities``.
+            source: The entry it rests on, as ``tape#id``, or who set it.
+            by: Author of the version.
+            cause: Key of the cause: a repetition changes nothing. Empty for none.
+            record: Further data for the event, such as the gate's decision.
+
+        Raises:
+            MemoryRefused: Key or value is invalid, or looks like a secret and no person asked.
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+        check_key(key)
+        value = check_value(key, value)
+        if by != "person":
+            check_no_secret(key, value)
+
+        def compose(_: int) -> tuple[list[TapeEntry], int]:
+            if (done := self._done(key, cause)) is not None:
+                return [], done
+            made = self._next(key, value, source, by)
+            return [self._entry(made, cause, record)], made.version
+
+        return await self.scope.append_change(compose)
+
+    async def list_versions(self, key: str) -> list[int]:
+        """Return all version numbers, oldest first; empty if there never was one."""
+        await self.scope.open()
+        return sorted(self.scope.compartments.versions.get(key, ()))
+
+    async def rollback(self, key: str, to_version: int, *, cause: str = "") -> bool:
+        """Add a version with the value of an older one.
+
+        Returns:
+            False, with nothing changed, if that version does not exist, has no value, or is the
+            current one.
+
+        Raises:
+            MemoryRefused: It would bring back a removed key, and there are too many values.
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+        wanted = await self.get(key, to_version)
+
+        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+            if self._done(key, cause) is not None:
+                return [], True
+            current = self.scope.compartments.references.get(key)
+            if wanted is None or wanted.value is None or current is None:
+                return [], False
+            if current.version == to_version:
+                return [], False
+            made = self._next(key, wanted.value, wanted.source, "rollback")
+            return [self._entry(made, cause, {"restores": to_version})], True
+
+        return await self.scope.append_change(compose)
+
+    async def remove(self, key: str, cause: str = "") -> bool:
+        """Remove a value by adding a version without one; return False if there is none.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+
+        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+            if self._done(key, cause) is not None:
+                return [], True
+            if all(one.key != key for one in current_references(self.scope.compartments)):
+                return [], False
+            return [self._entry(self._next(key, None, "", "person"), cause)], True
+
+        return await self.scope.append_change(compose)
+
+    async def cite(self, key: str) -> str:
+        """Return a citation of the current version; empty if there is none.
+
+        For example ``[deadline v3, set 2026-11-22 by you, telegram:1#12]``. The day is in UTC.
+        Whose words a value of the workspace rests on is not for everybody: there the entry is left
+        out.
+        """
+        found = await self.get(key)
+        return "" if found is None else citation(found, self.scope)
+
+    async def keys(self) -> list[str]:
+        """Return the keys that have a value: north stars and priorities first, then by name."""
+        await self.scope.open()
+        return [one.key for one in current_references(self.scope.compartments)]
+
+    def _done(self, key: str, cause: str) -> int | None:
+        """Return the version that a cause made before; None if none."""
+        entry = self.scope.fold.decided_keys.get(cause) if cause else None
+        if entry is None:
+            return None
+        versions = self.scope.compartments.versions.get(key, {})
+        return next((version for version, at in versions.items() if at == entry), None)
+
+    def _next(self, key: str, value: Any, source: str, by: str) -> SharedReference:
+        now, held = self._clock.now(), self.scope.compartments
+        before = held.references.get(key)
+        if value is not None and (before is None or before.value is None):
+            _check_room(held)
+        version = 1 + max(held.versions.get(key, ()), default=0)
+        created = before.created_at if before is not None else now
+        return SharedReference(key, value, version, source, created, now, by)
+
+    def _entry(
+        self, made: SharedReference, cause: str, record: dict[str, Any] | None = None
+    ) -> TapeEntry:
+        data = {**(record or {}), "references": [made.as_json()], "by": made.updated_by}
+        return bus_entry(self.scope.fold, {**data, "key": cause} if cause else data)
+
+    async def _recorded(self, key: str, version: int) -> SharedReference | None:
+        """Return an older version from the entry that recorded it."""
+        at = self.scope.compartments.versions.get(key, {}).get(version)
+        found = await self.scope.tape.read_entries(at, at) if at else []
+        if not found or is_erased(found[0]):
+            return None
+        kept = found[0].data.get("references")
+        for record in kept if isinstance(kept, list) else []:
+            reference = reference_from_json(record, found[0].id)
+            if reference is not None and (reference.key, reference.version) == (key, version):
+                return _left(reference)
+        return None
+
+
+def _check_room(held: Compartments) -> None:
+    if len(current_references(held)) >= MAX_REFERENCES:
+        raise MemoryRefused(
+            f"there are {MAX_REFERENCES} shared values already: `/reference remove KEY` makes room"
+        )
+
+
+def current_references(compartments: Compartments) -> list[SharedReference]:
+    """Return the current versions, north stars and priorities first, then by key."""
+    known = filter(None, map(_left, compartments.references.values()))
+    return sort_references(one for one in known if one.value is not None)
+
+
+def sort_references(references: Iterable[SharedReference]) -> list[SharedReference]:
+    """Sort references for display: north stars and priorities first, then by key."""
+    return sorted(
+        references, key=lambda one: (one.key != NORTH_STARS_KEY, one.key != PRIORITIES_KEY, one.key)
+    )
+
+
+def _left(reference: SharedReference) -> SharedReference | None:
+    """Return a version without erased parts; None if all of it was erased."""
+    left = strip_erased(reference.value)
+    if left is reference.value:
+        return reference
+    return replace(reference, value=left) if left is not None else None
+
+
+def citation(reference: SharedReference, scope: ScopeMemory) -> str:
+    """Return a citation of a version in a scope; see ``SharedReferenceStore.cite``."""
+    did = "rolled back" if reference.updated_by == "rollback" else "set"
+    if reference.value is None:
+        did = "removed"
+    by = {"person": _WHO[scope.kind], "rollback": "", "assistant": "the assistant"}.get(
+        reference.updated_by, reference.updated_by
+    )
+    parts = [f"{reference.key} v{reference.version}"]
+    parts.append(f"{did} {format_time(reference.updated_at)[:10]}{f' by {by}' if by else ''}")
+    parts += ["out of date"] if reference.stale else []
+    parts += [reference.source] if reference.source and scope.kind != "workspace" else []
+    return f"[{', '.join(parts)}]"
+
+
+_WHO = {"person": "you", "session": "a person", "workspace": "an owner"}
+
+
+MAX_REFERENCE_BYTES = 1_500
+"""Size limit of shared reference in a prompt, in bytes."""
+
+
+def readable_references(home: Compartments, workspace: Compartments) -> list[SharedReference]:
+    """Return the values that a session reads: its scope's, and the workspace's for other keys.
+
+    The source of a workspace value is hidden, because it may name a private chat.
+    """
+    own = current_references(home)
+    keys = {one.key for one in own}
+    others = (
+        replace(one, source=WORKSPACE_MARK)
+        for one in current_references(workspace)
+        if one.key not in keys
+    )
+    return sort_references([*own, *others])
+
+
+def render_prompt_references(
+    refs: Sequence[SharedReference],
+    most_bytes: int = MAX_REFERENCE_BYTES,
+    timezone: tzinfo | None = None,
+) -> str:
+    """Render as many values as fit, in the order given.
+
+    North stars and priorities take precedence, then newer values. Dates use the time zone.
+    """
+    return render_references(refs, most_bytes, timezone or UTC)

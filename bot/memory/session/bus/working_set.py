@@ -1,0 +1,357 @@
+"""Working sets: notes for one problem that no other problem reads, with an expiry.
+
+Rule 1: every read and write names its problem.
+Rule 2: an unused working set expires after its lifetime; its summary stays.
+Rule 3: a summary lists constraints, decisions and questions in short, and only the names of drafts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.core.clock import Clock, format_time
+from bot.core.errors import MemoryRefused
+from bot.memory.records.compartment_records import (
+    MAX_WORKING_SET_HOURS,
+    WORKING_FIELDS,
+    Problem,
+    WorkingSet,
+    parse_utc_time,
+)
+from bot.memory.records.compression import render_context_packet
+from bot.memory.records.episodes import episode_entry
+from bot.memory.records.fact_fold import bus_entry
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.tape.entries import TapeEntry
+
+MAX_LIFETIME_HOURS = MAX_WORKING_SET_HOURS
+MAX_WORKING_SET_BYTES = 16_000
+"""Size limit of one working set, in bytes of JSON."""
+
+_MOST_ITEMS = 50
+MAX_PACKET_CHARS = 4_000
+"""Size limit of a context packet, in characters."""
+
+_LONGEST_SUMMARY = 1_500
+_SHOWN = 200
+_PARTS = {"assumptions": "a", "local_decisions": "d"}
+"""Key of the text in the items of each list field."""
+
+WorkingSetEdit = Callable[[WorkingSet], dict[str, Any]]
+"""Returns the fields that change, given a working set."""
+
+
+class WorkingSetStore:
+    """Read and change the working sets of one session.
+
+    Args:
+        own: The session's own scope, whose tape holds them.
+        clock: The current time, for expiry.
+        hours: Default lifetime of an unused working set, in hours; at most 24.
+    """
+
+    def __init__(self, own: ScopeMemory, clock: Clock, hours: float = 2.0) -> None:
+        self._own = own
+        self._clock = clock
+        self._hours = min(hours, MAX_LIFETIME_HOURS)
+        self._packets: dict[str, tuple[WorkingSet, str]] = {}
+
+    async def create(self, problem_id: str, ttl_hours: float | None = None) -> WorkingSet:
+        """Return a problem's working set, creating an empty one if needed.
+
+        Args:
+            problem_id: The problem.
+            ttl_hours: Lifetime of a new one without use, at most 24; by default that of the store.
+
+        Raises:
+            MemoryRefused: There is no such problem, or the lifetime is not positive.
+        """
+        if ttl_hours is not None and not ttl_hours > 0:  # Also refuses NaN.
+            raise MemoryRefused("a working set lives for more than 0 hours, at most 24")
+        return await self._edit(problem_id, lambda _: {}, ttl_hours=ttl_hours)
+
+    async def get(self, problem_id: str) -> WorkingSet | None:
+        """Return a problem's working set; None if it has none, or it expired."""
+        found = self._own.compartments.working_set(problem_id, self._clock.now())
+        if found is None or problem_id not in self._packets:
+            return found
+        return replace(found, context_packet=self._packets[problem_id][1])
+
+    async def compile(
+        self, problem_id: str, *, pending: Container[int] = (), most: int = MAX_PACKET_CHARS
+    ) -> str:
+        """Return a problem's context packet for the model; empty if there is nothing to say.
+
+        Args:
+            problem_id: The problem; only its own working set is read.
+            pending: Numbers of pending facts; assumptions about other facts are settled.
+            most: Size limit in characters; the packet says if something was left out.
+
+        Raises:
+            MemoryRefused: Its recorded working set belongs to another problem.
+        """
+        await self.isolate(problem_id)
+        problem = self._own.compartments.problem(problem_id)
+        now = self._clock.now()
+        working = self._own.compartments.working_set(problem_id, now)
+        if problem is None or working is None or working.empty:
+            return ""
+        held = [_shown(one) for one in working.assumptions if _open(one, pending, now)]
+        # Cached, because each step of a turn asks for it.
+        working = replace(working, assumptions=held, expires_at=working.created_at)
+        known = self._packets.get(problem_id)
+        if known is None or known[0] != working:
+            known = (working, render_context_packet(working, problem.name, most=most))
+            self._packets[problem_id] = known
+        return known[1]
+
+    async def update(self, problem_id: str, *, cause: str = "", **fields: Any) -> None:
+        """Replace fields of a problem's working set, creating one if needed.
+
+        Args:
+            problem_id: The problem.
+            cause: Key of the cause; the same cause takes effect once.
+            fields: New values by the names of ``WORKING_FIELDS``.
+
+        Raises:
+            MemoryRefused: A field is unknown or too large; nothing was changed.
+        """
+        await self._edit(problem_id, lambda _: fields, cause=cause)
+
+    async def add(self, problem_id: str, name: str, item: Any, *, cause: str = "") -> None:
+        """Add to one field of a problem's working set; see ``update`` for errors.
+
+        Args:
+            problem_id: The problem.
+            name: One of ``WORKING_FIELDS``.
+            item: An item to append to a list, unless it is there; entries to merge into an object.
+            cause: Key of the cause; the same cause takes effect once.
+        """
+
+        def more(working: WorkingSet) -> dict[str, Any]:
+            old = getattr(working, name, None)
+            if isinstance(old, dict):
+                return {name: {**old, **item}}
+            if isinstance(old, list):
+                return {name: old if item in old else [*old, item]}
+            return {name: item}
+
+        await self._edit(problem_id, more, cause=cause)
+
+    async def change(self, problem_id: str, edit: WorkingSetEdit, *, cause: str = "") -> WorkingSet:
+        """Change a problem's working set, based on its current fields; see ``update`` for errors.
+
+        Args:
+            problem_id: The problem.
+            edit: Returns the new fields; it may be called more than once.
+            cause: Key of the cause; the same cause takes effect once.
+        """
+        return await self._edit(problem_id, edit, cause=cause)
+
+    async def expire_stale(self) -> int:
+        """End expired working sets, exporting their summaries; return how many ended."""
+
+        def compose(_: int) -> tuple[list[TapeEntry], int]:
+            held, stale = self._own.compartments, self._stale()
+            if not stale:
+                return [], 0
+            data: dict[str, Any] = {"expired": [one.problem_id for one in stale]}
+            entries = []
+            for one in stale:
+                problem, summary = held.problem(one.problem_id), summarize_working_set(one)
+                if problem is not None and summary:
+                    known = replace(problem, summary=append_summary(summary, problem.summary))
+                    data.setdefault("problems", []).append(known.as_json())
+                    entries.append(summary_episode(one.problem_id, summary, "expired"))
+            return [bus_entry(self._own.fold, data), *entries], len(stale)
+
+        return await self._own.append_change(compose) if self._stale() else 0
+
+    def _stale(self) -> list[WorkingSet]:
+        held, now = self._own.compartments, self._clock.now()
+        return [one for one in held.working_sets.values() if now >= held.expiry_of(one)]
+
+    async def export_summary(self, problem_id: str) -> str:
+        """Return the summary of a problem's working sets, past and present; empty if none."""
+        problem = self._own.compartments.problem(problem_id)
+        return problem_summary(problem) if problem is not None else ""
+
+    async def isolate(self, problem_id: str) -> None:
+        """Check that a problem's working set is its own.
+
+        Raises:
+            MemoryRefused: It is recorded under another problem's name.
+        """
+        found = self._own.compartments.working_sets.get(problem_id)
+        if found is not None and found.problem_id != problem_id:
+            raise MemoryRefused(
+                f"the working set of {problem_id} is that of {found.problem_id}: it is not shown"
+            )
+
+    async def _edit(
+        self,
+        problem_id: str,
+        edit: WorkingSetEdit,
+        *,
+        cause: str = "",
+        ttl_hours: float | None = None,
+    ) -> WorkingSet:
+        def compose(_: int) -> tuple[list[TapeEntry], WorkingSet]:
+            held, now = self._own.compartments, self._clock.now()
+            if held.problem(problem_id) is None:
+                raise MemoryRefused(f"there is no problem {problem_id}")
+            known = held.working_set(problem_id, now)
+            if known is not None and cause and cause in self._own.fold.decided_keys:
+                return [], known
+            working = known or self._fresh(problem_id, now, ttl_hours)
+            fields = edit(working)
+            if known is not None and all(
+                fields[one] == getattr(known, one, None) for one in fields
+            ):
+                return [], known
+            check_fields(fields)
+            expires = now + timedelta(hours=working.ttl_hours)
+            working = replace(working, **fields, expires_at=max(expires, working.expires_at))
+            check_size(working)
+            data: dict[str, Any] = {"working": [working.as_json()]}
+            data |= {"key": cause} if cause else {}
+            return [bus_entry(self._own.fold, data, problem=problem_id)], working
+
+        # An expired working set must leave its summary before it is replaced.
+        await self.expire_stale()
+        return await self._own.append_change(compose)
+
+    def _fresh(self, problem_id: str, now: datetime, ttl_hours: float | None) -> WorkingSet:
+        hours = min(self._hours if ttl_hours is None else ttl_hours, MAX_LIFETIME_HOURS)
+        expires = now + timedelta(hours=hours)
+        return WorkingSet(problem_id, self._own.name, now, expires, ttl_hours=hours)
+
+
+def expiring_assumption(
+    text: str, confidence: float, until: datetime, **more: Any
+) -> dict[str, Any]:
+    """Return an assumption that holds until a time, such as a contested write."""
+    return {"a": text, "confidence": confidence, "until": format_time(until), **more}
+
+
+def _open(assumption: object, pending: Container[int], now: datetime) -> bool:
+    """Say whether an assumption is in time, and its fact, if any, still pending."""
+    if not isinstance(assumption, dict):
+        return True
+    fact, until = assumption.get("fact"), parse_utc_time(assumption.get("until"))
+    return (fact is None or fact in pending) and (until is None or now < until)
+
+
+def _waits(assumption: dict[str, Any]) -> bool:
+    return bool(assumption.keys() & {"fact", "until"})
+
+
+def _shown(assumption: Any) -> Any:
+    """Return an assumption for the model, without its expiry and fact number."""
+    if not isinstance(assumption, dict):
+        return assumption
+    return {name: value for name, value in assumption.items() if name not in ("until", "fact")}
+
+
+def check_fields(fields: dict[str, Any]) -> None:
+    """Check that fields are valid for a working set.
+
+    Raises:
+        MemoryRefused: A field is unknown, malformed, or too long.
+    """
+    for name, value in fields.items():
+        if name not in WORKING_FIELDS:
+            known = ", ".join(WORKING_FIELDS)
+            raise MemoryRefused(f"a working set has no {name!r}; it has {known}")
+        shape = dict if name in ("constraints", "partial_artifacts") else list
+        if not isinstance(value, shape):
+            raise MemoryRefused(f"{name} of a working set must be a {shape.__name__}")
+        if len(value) > _MOST_ITEMS:
+            raise MemoryRefused(
+                f"{name} of a working set would pass {_MOST_ITEMS}: drop some first"
+            )
+        _check_items(name, value)
+
+
+def _check_items(name: str, value: Any) -> None:
+    """Check that items have the parts that are read."""
+    part = _PARTS.get(name)
+    if part is not None and any(
+        not isinstance(one, dict) or not isinstance(one.get(part), str) for one in value
+    ):
+        raise MemoryRefused(f"each of {name} must have a text {part!r}")
+    if name == "open_questions" and any(not isinstance(one, str) for one in value):
+        raise MemoryRefused("open_questions must be texts")
+    if name == "constraints" and any(not isinstance(one, list) for one in value.values()):
+        raise MemoryRefused("constraints must be lists by name: must, must_not")
+
+
+def check_size(working: WorkingSet) -> None:
+    """Check that a working set is not too large.
+
+    Raises:
+        MemoryRefused: It is too large, or something in it is not JSON.
+    """
+    try:
+        size = len(json.dumps(working.as_json(), ensure_ascii=False).encode("utf-8", "replace"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MemoryRefused(f"a working set holds JSON only ({error})") from error
+    if size > MAX_WORKING_SET_BYTES:
+        raise MemoryRefused(
+            f"the working set of {working.problem_id} would pass {MAX_WORKING_SET_BYTES} bytes: shorten its drafts"
+        )
+
+
+def summarize_working_set(working: WorkingSet | None) -> str:
+    """Return a summary of a working set, one line per field; empty if it holds nothing."""
+    if working is None or working.empty:
+        return ""
+    must, must_not = (working.constraints.get(name) for name in ("must", "must_not"))
+    decided = [_reasoned(one) for one in _readable(working, "local_decisions")]
+    lines = [
+        ("must", must),
+        ("must not", must_not),
+        ("decided", decided),
+        # Contested assumptions expire, or wait for a person.
+        ("assumed", [one["a"] for one in _readable(working, "assumptions") if not _waits(one)]),
+        ("open", working.open_questions),
+        ("drafts", list(working.partial_artifacts)),
+    ]
+    return "\n".join(f"{name}: {'; '.join(_shortened(found))}" for name, found in lines if found)
+
+
+def problem_summary(problem: Problem) -> str:
+    """Return the summary of a problem's live working set, followed by those that ended."""
+    return append_summary(summarize_working_set(problem.working_set), problem.summary)
+
+
+def append_summary(new: str, old: str) -> str:
+    """Put a new summary before an old one, without repeated lines and within the size limit."""
+    repeated = frozenset(new.splitlines())
+    kept = [line for line in old.splitlines() if line not in repeated]
+    return "\n".join([*([new] if new else []), *kept])[:_LONGEST_SUMMARY]
+
+
+def summary_episode(problem_id: str, summary: str, why: str) -> TapeEntry:
+    """Return the episode that keeps a working set's summary."""
+    content = {"text": summary, "why": why}
+    return episode_entry("summary", content, problem=problem_id, tags=["export"])
+
+
+def _readable(working: WorkingSet, name: str) -> list[dict[str, Any]]:
+    """Return the items that have their text; an imported tape may hold others."""
+    return [one for one in getattr(working, name) if isinstance(one, dict) and _PARTS[name] in one]
+
+
+def _reasoned(decision: dict[str, Any]) -> str:
+    why = decision.get("why")
+    return f"{decision.get('d')} ({why})" if why else str(decision.get("d"))
+
+
+def _shortened(texts: list[Any]) -> list[str]:
+    found = [" ".join(str(one).split()) for one in texts]
+    return [one if len(one) <= _SHOWN else f"{one[:_SHOWN].rstrip()}…" for one in found]

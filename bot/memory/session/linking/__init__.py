@@ -1,0 +1,1 @@
+"""Linking identities: one person's facts and compartments move between scopes."""

@@ -1,0 +1,157 @@
+"""Move facts between scopes when identities link, and back when they unlink. Pure.
+
+Rule 1: facts keep their evidence; the gate decides on contradictions, as for an import.
+Rule 2: a fact believed only because a person accepted it, or pending, is pending in the other
+    scope, too.
+Rule 3: a person who unlinks takes along facts that rest on their words, with that evidence. Facts
+    that rest on nothing else end in the joint scope, and facts that they had replaced are reopened
+    there.
+Rule 4: evidence belongs to its sender on its channel; without a sender, as for an import, to
+    whoever uses that channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from bot.memory.gate.fact_similarity import (
+    fact_comparison_key,
+    is_contradiction,
+    is_same_fact,
+)
+from bot.memory.records.fact import ORIGIN_TRUST, Evidence, Fact, weakest_origin
+from bot.memory.records.fact_fold import FactFold
+from bot.memory.records.fact_undo import PARTED
+from bot.memory.records.proposals import Proposal
+from bot.memory.session.scope.identities import channel_of, identity_at
+
+_GROUNDED = 0.6
+_ACCEPTED = "a person accepted it in the other memory, though no words of theirs carry it"
+_PENDING = "it waited for a person in the other memory"
+
+
+def was_parted(fold: FactFold) -> bool:
+    """Say whether identities unlinked from a scope."""
+    return any(key.startswith(PARTED) for key in fold.decided_keys)
+
+
+def facts_ended_by_leaving(fold: FactFold) -> dict[str, Fact]:
+    """Return the facts that ended because their speakers unlinked, by comparison key."""
+    parted = {entry for key, entry in fold.decided_keys.items() if key.startswith(PARTED)}
+    ended = (one for one in fold.facts.values() if one.batch in parted and one.status == "retired")
+    return {fact_comparison_key(one.text): one for one in ended if one.text} if parted else {}
+
+
+def join_proposals(source: FactFold, target: FactFold) -> tuple[Proposal, ...]:
+    """Return the proposals for a scope that another one joins.
+
+    Args:
+        source: State of the scope that joins.
+        target: State of the joint scope.
+    """
+    # Facts that return with a person were not removed by a person.
+    gone = facts_ended_by_leaving(target)
+    found: list[Proposal] = []
+    for fact in _held(source):
+        before = gone.get(fact_comparison_key(fact.text))
+        if before is None or _held_already(fact, target.active()):
+            found.append(_proposed(fact, fact.evidence))
+        else:
+            found.append(Proposal("reopen", fact=before.id))
+            found.append(Proposal("strengthen", fact=before.id, evidence=fact.evidence))
+    return tuple(found)
+
+
+def facts_ended_elsewhere(source: FactFold, target: FactFold) -> list[Fact]:
+    """Return facts that ended in the joint scope and are still held in a member's own scope."""
+    over = {fact_comparison_key(one.text) for one in _held(target)} - {
+        fact_comparison_key(one.text) for one in _held(source)
+    }
+    ended = (one for one in source.facts.values() if one.status not in ("active", "pending"))
+    return [one for one in ended if one.text and fact_comparison_key(one.text) in over]
+
+
+def departure_proposals(
+    source: FactFold, target: FactFold, movers: Collection[str], ended: Iterable[Fact]
+) -> tuple[Proposal, ...]:
+    """Return the proposals for the own scope of those who unlink.
+
+    Args:
+        source: State of the joint scope.
+        target: State of their own scope, as it was before they linked.
+        movers: Their identities.
+        ended: Facts that they ended themselves in the joint scope.
+    """
+    over = {fact_comparison_key(one.text) for one in ended}
+    ends = [
+        Proposal("retire", fact=one.id)
+        for one in _held(target)
+        if fact_comparison_key(one.text) in over
+    ]
+    taken = [
+        _proposed(fact, mine) for fact in _held(source) if (mine := _of(fact.evidence, movers))
+    ]
+    return (*ends, *taken)
+
+
+def removal_proposals(source: FactFold, movers: Collection[str]) -> tuple[Proposal, ...]:
+    """Return the proposals for the joint scope when identities unlink from it."""
+    found: list[Proposal] = []
+    for fact in _held(source):
+        if _only_of(fact, movers):
+            found.append(Proposal("retire", fact=fact.id))
+        elif mine := _of(fact.evidence, movers):
+            found.append(Proposal("weaken", fact=fact.id, evidence=mine))
+    # Facts of those who leave had ended others in the same batches.
+    theirs = {one.admitted for one in source.facts.values() if _only_of(one, movers)}
+    left = [one for one in source.active() if not _only_of(one, movers)]
+    for fact in source.facts.values():
+        ended = fact.status in ("superseded", "retired") and fact.batch in theirs and fact.text
+        if ended and not _only_of(fact, movers) and not _held_already(fact, left):
+            found.append(Proposal("reopen", fact=fact.id))
+            left.append(fact)
+    return tuple(found)
+
+
+def _held(fold: FactFold) -> list[Fact]:
+    return [*fold.active(), *fold.pending()]
+
+
+def _proposed(fact: Fact, evidence: tuple[Evidence, ...]) -> Proposal:
+    suspect = ""
+    if fact.status == "pending":
+        suspect = _PENDING
+    elif ORIGIN_TRUST[weakest_origin(evidence)] < _GROUNDED:
+        suspect = _ACCEPTED
+    made = Proposal(
+        "add",
+        fact.text,
+        subject=fact.subject,
+        slot=fact.slot,
+        evidence=evidence,
+        unverified=fact.unverified,
+    )
+    return replace(made, review_reason=suspect)
+
+
+def _held_already(fact: Fact, believed: Iterable[Fact]) -> bool:
+    """Say whether a belief says the same as a fact, or contradicts it."""
+    texts = [one.text for one in believed]
+    return any(is_same_fact(fact.text, one) or is_contradiction(fact.text, one) for one in texts)
+
+
+def _of(evidence: Iterable[Evidence], movers: Collection[str]) -> tuple[Evidence, ...]:
+    """Return the evidence that belongs to some identities."""
+    channels = {channel_of(one) for one in movers}
+    return tuple(
+        one
+        for one in evidence
+        if identity_at(one.tape, one.sender) in movers
+        or (not one.sender and channel_of(one.tape) in channels)
+    )
+
+
+def _only_of(fact: Fact, movers: Collection[str]) -> bool:
+    """Say whether all evidence of a fact belongs to some identities."""
+    return bool(fact.evidence) and len(_of(fact.evidence, movers)) == len(fact.evidence)

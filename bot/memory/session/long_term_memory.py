@@ -1,0 +1,355 @@
+"""A session's long-term memory: the facts of its home scope, rendered into its zone.
+
+A change takes two steps: first the facts, on the scope's tape, then the zone, on the session's.
+Each change has a key, so that a retry after a crash between the two has no second effect. The zone
+is brought up to date with the facts whenever it is written.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from bot.core.errors import MemoryRefused
+from bot.memory.gate.belief_updates import current_ranks
+from bot.memory.gate.fact_similarity import fact_comparison_key
+from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.conversation_entries import is_remote_command
+from bot.memory.records.evidence import cite
+from bot.memory.records.fact import Fact
+from bot.memory.records.proposals import BatchOutcome, Proposal, ProposalBatch
+from bot.memory.records.transcript import format_timestamp_day, sender_id
+from bot.memory.session.bus.memory_bus import MemoryBus
+from bot.memory.session.bus.semantic_synthesis import render_prompt_beliefs
+from bot.memory.session.bus.shared_reference import (
+    readable_references,
+    render_prompt_references,
+)
+from bot.memory.session.bus.working_set import expiring_assumption
+from bot.memory.session.linking.fact_transfer import facts_ended_by_leaving, was_parted
+from bot.memory.session.linking.scope_registry import (
+    PERSON_SCOPE_PREFIX,
+    ScopeRegistry,
+    scope_entry,
+)
+from bot.memory.session.scope.identities import channel_of
+from bot.memory.session.scope.scope_memory import ScopeMemory
+from bot.memory.session.view.fact_markdown import markdown_lines, render_facts, select_facts
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import ComposeZoneEntries, MemoryZone
+from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_SHARED_BYTES = 1_500
+"""Size limit of the workspace's facts in a prompt, in bytes."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+_MOVED = "this chat was joined with another, or parted from it, just now: look again, and try again"
+
+_LOOKED_AT = 500
+"""Newest entries that are searched for the last sender."""
+
+
+class LongTermMemory:
+    """Read and change the long-term memory of one session.
+
+    Args:
+        tape: The session's tape.
+        fold: The session's state.
+        zone: The session's memory zone.
+        scopes: The registry of scopes.
+        hours: Lifetime of an unused working set, in hours.
+
+    Attributes:
+        bus: The memory bus of the session.
+    """
+
+    def __init__(
+        self,
+        tape: TapeService,
+        fold: SessionFold,
+        zone: MemoryZone,
+        scopes: ScopeRegistry,
+        *,
+        hours: float = 2.0,
+    ) -> None:
+        self.tape = tape
+        self.fold = fold
+        self.zone = zone
+        self.workspace = scopes.workspace()
+        self._scopes = scopes
+        self._reference: tuple[list[object], str] = ([], "")
+        self._home = scopes.home(tape, fold.facts, fold.home_scope)
+        self.bus = MemoryBus(self, scopes.home(tape, fold.facts, ""), hours=hours)
+
+    @property
+    def home(self) -> ScopeMemory:
+        """The scope that holds the session's facts."""
+        wanted = self.fold.home_scope or self.tape.name
+        if self._home.name != wanted:
+            self._home = self._scopes.home(self.tape, self.fold.facts, self.fold.home_scope)
+        return self._home
+
+    @property
+    def scopes(self) -> ScopeRegistry:
+        """The registry of scopes."""
+        return self._scopes
+
+    @property
+    def paused(self) -> bool:
+        """Whether memory is paused, so that nothing is learned."""
+        return self.home.fold.paused
+
+    def facts(self) -> list[Fact]:
+        """Return the active facts of the session's home scope."""
+        return self.home.active()
+
+    async def open(self) -> None:
+        """Read the scopes, and import a zone's memory that has no facts yet.
+
+        That is memory from before facts were recorded, or what a fork's parent had learned before
+        the copied part of its tape.
+        """
+        await self.workspace.open()
+        await self.update_identities()
+        await self.home.open()
+        snapshot, span = self.zone.read(), self.fold.zone.span
+        torn = self.home.name == self.tape.name and self.fold.facts.is_partial
+        settled = (
+            self.fold.home_scope == self.tape.name
+            or self.fold.facts.last_entry_id
+            or self.home.fold.last_entry_id
+        )
+        if snapshot.long_term and span is not None and (torn or not settled):
+            seal = (await self.tape.read_entries(span[0], span[0]))[0]
+            cited = cite(self.tape.name, seal, "")
+            evidence = replace(cited, origin="import", who="memory")
+            imported = tuple(
+                Proposal("add", line, subject=heading, evidence=(evidence,))
+                for heading, line in lines_with_headings(snapshot.long_term)
+            )
+            key = f"forked:{self.tape.name}" if torn else f"import:{self.tape.name}:{span[0]}"
+            await self.home.apply(ProposalBatch(key, "import", imported))
+        await self._carry()
+        await self.bus.problems.adopt_parent_problem()
+        await self.refresh()
+
+    async def _carry(self) -> None:
+        """Move facts from the session's tape to the person's scope, once that is known.
+
+        They end on the session's tape, so that they are not moved again.
+        """
+        if self.home.name == self.tape.name:
+            return
+        here = self._scopes.home(self.tape, self.fold.facts, "")
+        key = f"carried:{self.tape.name}:{self.fold.facts.last_entry_id}"
+        own = here.active()
+        if not own:
+            return
+        brought = tuple(
+            Proposal(
+                "add",
+                fact.text,
+                subject=fact.subject,
+                slot=fact.slot,
+                evidence=fact.evidence,
+                unverified=fact.unverified,
+            )
+            for fact in own
+        )
+        await self.home.apply(ProposalBatch(key, "import", brought))
+        ends = tuple(Proposal("retire", fact=fact.id) for fact in own)
+        await here.apply(ProposalBatch(f"{key}:ended", "person", ends))
+
+    async def apply(self, batch: ProposalBatch) -> BatchOutcome:
+        """Change the facts; the caller must then update the zone, with ``with_current_facts``.
+
+        Raises:
+            MemoryRefused: The gate refused the whole batch, or it is about a scope that was left.
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+        home = self.home
+        if home.kind == "person":
+            await self.update_identities()
+        if self.home is not home:
+            # The batch's fact numbers belong to the old scope.
+            raise MemoryRefused(_MOVED)
+        outcome = await home.apply(batch)
+        for one in () if outcome.repeated else outcome.with_verdict("pending"):
+            contested = one.signals.get("conflict_level") in ("medium", "high")
+            # Quoted text, or text that gives orders, stays out of the prompt until a person decides.
+            own = one.fact is not None and one.fact.origin in ("person", "member")
+            if one.fact is not None and contested and own and not one.proposal.review_reason:
+                hours = timedelta(hours=self.home.gate.thresholds.pending_hours)
+                until = self.home.clock.now() + hours
+                held = expiring_assumption(
+                    one.fact.text, one.fact.confidence, until, fact=one.fact.id
+                )
+                await self.bus.working_sets.add(self.fold.problem, "assumptions", held)
+        return outcome
+
+    def with_current_facts(self, snapshot: MemorySnapshot) -> MemorySnapshot:
+        """Return a snapshot with the current facts (a ``ZoneEdit``); itself if nothing changed."""
+        told = select_facts(self.facts(), ranks=current_ranks(self.home.fold))
+        text = markdown_lines(told)
+        numbers = tuple(
+            (one.id, format_timestamp_day(one.valid_from, self.zone.timezone)) for one in told
+        )
+        changed = (text, numbers) != (snapshot.long_term, snapshot.facts)
+        if changed and (self.fold.home_scope or self.home.fold.last_entry_id):
+            snapshot = snapshot.with_long_term(text, numbers)
+        shared = render_facts(self.workspace.active(), _SHARED_BYTES)
+        if shared != snapshot.shared:
+            snapshot = snapshot.with_shared(shared)
+        reference = self.render_reference()
+        return snapshot if reference == snapshot.reference else snapshot.with_reference(reference)
+
+    def render_reference(self) -> str:
+        """Render the shared reference and beliefs that the session's prompt shows."""
+        scopes = (self.home.compartments, self.workspace.compartments)
+        held: list[object] = [tuple(one.references.values()) for one in scopes]
+        held += [tuple(scopes[0].patterns.values()), scopes[0].decayed_at]
+        if held != self._reference[0]:
+            # Uses the confidence at the last decay, so that the prompt does not change by itself.
+            beliefs = render_prompt_beliefs(self.home, scopes[0].decayed_at or _NEVER)
+            values = render_prompt_references(
+                readable_references(*scopes), timezone=self.zone.timezone
+            )
+            texts = (values, beliefs and f"Beliefs:\n{beliefs}")
+            self._reference = (held, "\n".join(filter(None, texts)))
+        return self._reference[1]
+
+    async def refresh(self) -> None:
+        """Update the zone if the facts changed."""
+        if self.with_current_facts(self.zone.read()) is not self.zone.read():
+            await self.zone.edit(self.with_current_facts)
+
+    async def write(
+        self, batch: ProposalBatch, compose: ComposeZoneEntries | None = None
+    ) -> BatchOutcome:
+        """Change the facts, then write the zone together with other entries."""
+        outcome = await self.apply(batch)
+        await self.zone.edit(self.with_current_facts, compose)
+        return outcome
+
+    def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:
+        """Return a batch that ends all facts of the session's scope."""
+        ends = tuple(Proposal("retire", fact=fact.id) for fact in self.home.active())
+        drops = tuple(Proposal("drop", fact=fact.id) for fact in self.home.fold.pending())
+        return ProposalBatch(key, "person", (*ends, *drops), asker, clears_all=True)
+
+    async def update_identities(self, sender: str = "") -> None:
+        """Read new links between identities, finish moves, and update the home scope.
+
+        Args:
+            sender: Platform user id of the person who is about to speak.
+        """
+        await self._scopes.identity_linker.open()
+        await self._scopes.identity_linker.finish_moves()
+        await self.update_home(sender)
+
+    async def read_new_facts(self) -> None:
+        """Read what other sessions and processes added to the scopes that this session reads."""
+        await self.workspace.open()
+        await self.home.open()
+
+    async def update_home(self, sender: str = "") -> None:
+        """Switch to the scope that now holds the memory of this private chat's person.
+
+        On return, the home scope matches all links known so far.
+        """
+        people = self._scopes.identity_linker.people
+        known = -1
+        while known != people.version:
+            # Links may change meanwhile.
+            known = people.version
+            await self._follow(sender)
+
+    async def _follow(self, sender: str) -> None:
+        people, home = self._scopes.identity_linker.people, self.fold.home_scope
+        if not home.startswith(PERSON_SCOPE_PREFIX) or not people.was_linked(
+            home.removeprefix(PERSON_SCOPE_PREFIX)
+        ):
+            return
+        # The last speaker identifies the chat's person, rather than someone who just appeared.
+        whose = await last_sender_id(self.tape) or sender
+        wanted = self._scopes.person_tape(channel_of(self.tape.name), whose)
+        if not whose:
+            return
+        if wanted == home:
+            await self._let_go()
+            return
+        entry = scope_entry(wanted)
+        # One append, so that after a crash no line of one scope appears to belong to the other.
+        await self.zone.edit(
+            lambda now: replace(now, version=now.version + 1, long_term="", facts=(), reference=""),
+            lambda _, zone, __: [] if self.fold.home_scope == wanted else [entry, *zone],
+        )
+        await self.home.open()
+        await self.refresh()
+
+    async def _let_go(self) -> None:
+        """Remove from the prompt what ended here because its speakers unlinked."""
+        await self.home.open()
+        gone = facts_ended_by_leaving(self.home.fold)
+        frozen = self.fold.prompt_snapshot
+        told = any(fact_comparison_key(line) in gone for line in memory_lines(frozen.long_term))
+        if was_parted(self.home.fold) and frozen.reference:
+            told = told or not {*memory_lines(frozen.reference)} <= {
+                *memory_lines(self.render_reference())
+            }
+        if told:
+            await self.tape.append(scope_entry(self.home.name))
+            await self.refresh()
+
+    async def set_home(self, entry: TapeEntry) -> None:
+        """Append the event that names the session's home scope, and open that scope."""
+        await self.tape.append(entry)
+        await self.open()
+
+
+async def resolve_home(tape: TapeService, home: str, scopes: ScopeRegistry) -> str:
+    """Return the scope that a session's facts belong to now, whether or not the session is open.
+
+    Identities may have linked or unlinked since the session was last open.
+
+    Args:
+        tape: The session's tape.
+        home: The scope named on the tape; empty for its own.
+        scopes: The registry of scopes.
+    """
+    home = home or tape.name
+    await scopes.identity_linker.open()
+    if not home.startswith(PERSON_SCOPE_PREFIX) or not scopes.identity_linker.people.was_linked(
+        home.removeprefix(PERSON_SCOPE_PREFIX)
+    ):
+        return home
+    speaker = await last_sender_id(tape)
+    return scopes.person_tape(channel_of(tape.name), speaker) if speaker else home
+
+
+def lines_with_headings(text: str) -> list[tuple[str, str]]:
+    """Return the lines of a Markdown text, each with its heading."""
+    heading = ""
+    found = []
+    for line in text.splitlines():
+        if line.strip().startswith("#"):
+            heading = line.strip("# \t")
+        found += [(heading, one) for one in memory_lines(line)]
+    return found
+
+
+async def last_sender_id(tape: TapeService) -> str:
+    """Return the user id of the last sender in a conversation; empty if there is none nearby."""
+    looked = 0
+    async with aclosing(tape.read_back()) as entries:
+        async for entry in entries:
+            looked += 1
+            # A command from another conversation does not identify this chat's person.
+            found = "" if is_remote_command(entry) else sender_id(entry)
+            if found or looked == _LOOKED_AT:
+                return found
+    return ""

@@ -1,0 +1,355 @@
+"""Recall: search the zone, facts, history and tape for what was said before.
+
+Every passage carries its date, its speaker and its entry's id, so that an answer can be checked.
+Entries on the tape are found and ranked by the store's search and, if there are vectors, by
+meaning. Facts and lines of the zone, which are few, are scored by the share of the query's word
+stems that they contain, weighted by rarity; scripts without spaces are compared by pairs of
+characters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
+from itertools import zip_longest
+
+from bot.core.text import split_quotations
+from bot.memory.gate.memory_validation import memory_lines
+from bot.memory.records.attachments import attachments_in
+from bot.memory.records.event_names import (
+    HISTORY_EVENT,
+)
+from bot.memory.records.evidence import sender_text
+from bot.memory.records.fact import Evidence
+from bot.memory.records.pasted_text import pasted_parts
+from bot.memory.records.stemming import stemmed_words
+from bot.memory.records.transcript import (
+    format_timestamp_day,
+    sender_name,
+    sent_time,
+    speaker_label,
+)
+from bot.memory.session.hybrid_search import search_tape
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.relative_dates import resolve_relative_dates
+from bot.memory.session.vector_index import VectorIndex
+from bot.memory.session.view.zone_snapshot import (
+    MemorySnapshot,
+)
+from bot.tape.entries import TapeEntry
+from bot.tape.search import MAX_QUERY_LENGTH, Hit
+from bot.tape.service import TapeService
+
+_SHOWN = 400
+_CANDIDATES, _MOST_CANDIDATES = 4, 100
+"""Hits fetched per passage, and in all."""
+
+_UNSHARED = 0.3
+"""Score of the best hit if no passage shares a word with the query."""
+
+_FOUND = frozenset({"message", "event"})
+_ANY_DAYS = 36_500
+_OWN_NAMES = frozenset({"memory", "note", "history", "tapebot"})
+
+
+@dataclass(frozen=True, slots=True)
+class RecallableFact:
+    """A fact in a scope that the session may read.
+
+    Attributes:
+        text: Text of the fact.
+        when: Date of validity for display; empty if unknown.
+        evidence: Entry references for display: ``#12`` or ``telegram:1#12``.
+        who: Source shown for the fact.
+    """
+
+    text: str
+    when: str
+    evidence: tuple[str, ...] = ()
+    who: str = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledPassage:
+    """A search result.
+
+    Attributes:
+        when: Date, and time if known, in the user's time zone; empty for long-term memory.
+        who: A person's name, ``tapebot``, ``memory``, ``note``, ``history``, ``file:`` with a
+            file's name, or ``quoted:`` with the name of the person who quoted.
+        text: The words.
+        entry: Id of the tape entry; None for the zone and facts.
+        score: Rank; higher is better.
+        evidence: References to the entries that a fact rests on.
+    """
+
+    when: str
+    who: str
+    text: str
+    entry: int | None
+    score: float
+    evidence: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """Render the passage as one line, shortened if it is long."""
+        text = " ".join(self.text.split())
+        if len(text) > _SHOWN:
+            text = text[:_SHOWN].rstrip() + "…"
+        named = self.evidence if self.entry is None else (f"#{self.entry}",)
+        reference = f" [{', '.join(named)}]" if named else ""
+        when = f"{self.when}, " if self.when else ""
+        return f"- {when}{self.who}{reference}: {text}"
+
+
+async def recall_passages(
+    tape: TapeService,
+    snapshot: MemorySnapshot,
+    query: str | None,
+    *,
+    days: int,
+    now: datetime,
+    timezone: tzinfo | None,
+    limit: int = 8,
+    before: int | None = None,
+    facts: Sequence[RecallableFact] = (),
+    vectors: VectorIndex | None = None,
+    problem: str | None = None,
+) -> list[RecalledPassage]:
+    """Return the passages that fit a query, best first; without one, the newest of each kind.
+
+    Args:
+        tape: The tape to search; no other is searched.
+        snapshot: The memory zone.
+        query: Words to search for.
+        days: How many days back; without a match, all days are searched.
+        now: The current time.
+        timezone: The user's time zone, for dates.
+        limit: Most passages.
+        before: Only tape entries with a lower id.
+        facts: Facts of the scopes that the session may read.
+        vectors: The vector index; None searches by words only.
+        problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
+            the zone belong to all problems.
+    """
+    since = now - timedelta(days=days)
+    wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
+    meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
+    zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
+    hits = await search_tape(
+        tape,
+        f"{wanted} {meant}".rstrip(),
+        kinds=_FOUND,
+        limit=min(_CANDIDATES * limit, _MOST_CANDIDATES),
+        since=since,
+        before=before,
+        asking=await _asking(tape),
+        vectors=vectors,
+        problem=problem,
+    )
+    if not wanted:
+        return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
+    found = _ranked(zone, hits, wanted, timezone)
+    by_words = any(hit.direct for hit in hits) or any(one.entry is None for one in found)
+    if not (found and by_words) and days < _ANY_DAYS:
+        return await recall_passages(
+            tape,
+            snapshot,
+            query,
+            days=_ANY_DAYS,
+            now=now,
+            timezone=timezone,
+            limit=limit,
+            before=before,
+            facts=facts,
+            vectors=vectors,
+            problem=problem,
+        )
+    return found[:limit]
+
+
+async def _asking(tape: TapeService) -> int:
+    """Return the id of the newest user message, which asks and is not an answer."""
+    async for entry in tape.read_back():
+        if entry.kind == "message" and entry.payload.get("role") == "user":
+            return entry.id
+    return 0
+
+
+def _newest_of_each(found: Sequence[RecalledPassage], limit: int) -> list[RecalledPassage]:
+    """Return passages of memory, notes, history and messages in turn."""
+    kinds: dict[str, list[RecalledPassage]] = {}
+    for passage in found:
+        if passage.who.startswith("file:"):
+            continue
+        kind = passage.who if passage.who in ("memory", "note", "history") else "said"
+        kinds.setdefault(kind, []).append(passage)
+    turns = zip_longest(*kinds.values())
+    return [passage for turn in turns for passage in turn if passage is not None][:limit]
+
+
+def _newest_first(hits: Sequence[Hit], timezone: tzinfo | None) -> list[RecalledPassage]:
+    found = (_from_entry(hit.entry, timezone) for hit in hits)
+    return [passage for passage in found if passage is not None]
+
+
+def _ranked(
+    zone: Sequence[RecalledPassage], hits: Sequence[Hit], query: str, timezone: tzinfo | None
+) -> list[RecalledPassage]:
+    """Merge the zone's lines and the tape's hits into one ranking.
+
+    The tape's order is kept: its best hit scores the best share of words among its hits, the others
+    in proportion.
+    """
+    said = [(_from_entry(hit.entry, timezone), hit.score) for hit in hits]
+    files = [one for hit in hits for one in _from_others(hit.entry, timezone)]
+    texts = [one for one, _ in said if one is not None]
+    shares = _shares([*zone, *files, *texts], query)
+    best = max((shares[id(one)] for one in texts), default=0.0)
+    top = max((score for _, score in said), default=0.0)
+    scored = [(shares[id(one)], one) for one in (*zone, *files) if shares[id(one)]]
+    if not best and not (scored and any(hit.direct for hit in hits)):
+        # Found by similar spelling, by date or by meaning, without a common word.
+        best = _UNSHARED
+    if top and best:
+        # A repeated question shares its words but holds no answer.
+        scored += [
+            (best * score / top * (0.5 if _asks(one) else 1.0), one)
+            for one, score in said
+            if one is not None
+        ]
+    scored.sort(key=lambda item: -item[0])
+    return [replace(one, score=round(value, 3)) for value, one in scored]
+
+
+def _shares(passages: Sequence[RecalledPassage], query: str) -> dict[int, float]:
+    """Return the weighted share of the query's words in each passage, by ``id()``."""
+    wanted = set(stemmed_words(query))
+    bags = [set(stemmed_words(passage.text)) & wanted for passage in passages]
+    seen_in = Counter(word for bag in bags for word in bag)
+    weight = {word: math.log(1 + len(bags) / (1 + seen_in[word])) + 0.1 for word in wanted}
+    total = sum(weight.values()) or 1.0
+    return {
+        id(passage): sum(weight[word] for word in bag) / total
+        for passage, bag in zip(passages, bags, strict=True)
+    }
+
+
+def _asks(passage: RecalledPassage) -> bool:
+    return passage.text.rstrip().endswith(("?", "？", "؟"))
+
+
+def _from_zone(
+    snapshot: MemorySnapshot, oldest: str, facts: Sequence[RecallableFact]
+) -> list[RecalledPassage]:
+    """Return facts, lines of memory that are not facts, and notes."""
+    told = {_same(one.text): one for one in facts}
+    found = [
+        RecalledPassage(one.when, one.who, one.text, None, 0.0, one.evidence)
+        for one in told.values()
+    ]
+    found += [
+        RecalledPassage("", "memory", line, None, 0.0)
+        for line in memory_lines(f"{snapshot.long_term}\n{snapshot.shared}\n{snapshot.reference}")
+        if _same(line) not in told
+    ]
+    for note in reversed(snapshot.dailies):
+        if note.date >= oldest:
+            found += [
+                RecalledPassage(note.date, "note", line, None, 0.0)
+                for line in memory_lines(note.content)
+            ]
+    return found
+
+
+def _same(text: str) -> str:
+    """Return a key that is equal for two spellings of the same line."""
+    return " ".join(text.split()).strip("-*• ").rstrip(".").casefold()
+
+
+def _from_entry(entry: TapeEntry, timezone: tzinfo | None) -> RecalledPassage | None:
+    moment = sent_time(entry)
+    when = moment.astimezone(timezone) if moment is not None else None
+    if entry.kind == "event" and entry.name == HISTORY_EVENT:
+        text = str(entry.data.get("entry", ""))
+        day = when.strftime("%Y-%m-%d") if when else ""
+        return RecalledPassage(day, "history", text, entry.id, 0.0)
+    if entry.kind != "message":
+        return None
+    text = sender_text(entry)
+    if not text.strip():
+        return None
+    who = "tapebot" if entry.payload.get("role") == "assistant" else speaker_label(entry)
+    if entry.payload.get("role") != "assistant" and who.lower() in _OWN_NAMES:
+        who = f"user {who}"
+    return RecalledPassage(
+        when.strftime("%Y-%m-%d %H:%M") if when else "", who, text, entry.id, 0.0
+    )
+
+
+def _from_others(entry: TapeEntry, timezone: tzinfo | None) -> list[RecalledPassage]:
+    """Return what a message quotes and its files contain, in pieces that are shown whole."""
+    moment = sent_time(entry)
+    when = moment.astimezone(timezone).strftime("%Y-%m-%d %H:%M") if moment is not None else ""
+    # A colon cannot occur in a person's name.
+    texts = [(f"file:{file.name}", file.third_party_text) for file in attachments_in(entry.meta)]
+    if entry.kind == "message" and entry.payload.get("role") == "user":
+        content = str(entry.payload.get("content") or "")
+        theirs = pasted_parts(content, sender_name(entry))
+        texts += [(f"quoted:{speaker_label(entry)}", text) for text in theirs]
+    return [
+        RecalledPassage(when, who, piece, entry.id, 0.0)
+        for who, text in texts
+        for piece in _pieces(text)
+        if piece
+    ]
+
+
+def _pieces(text: str) -> list[str]:
+    """Join lines and cut them to the length of a passage."""
+    pieces: list[str] = []
+    for line in text.splitlines():
+        plain = " ".join(line.split())
+        if pieces and len(pieces[-1]) + len(plain) < _SHOWN:
+            pieces[-1] = f"{pieces[-1]} {plain}".strip()
+        else:
+            pieces += [plain[at : at + _SHOWN] for at in range(0, len(plain), _SHOWN)]
+    return pieces
+
+
+def render_passages(passages: Iterable[RecalledPassage]) -> str:
+    """Render passages, one line each."""
+    return "\n".join(passage.render() for passage in passages) or "No matching records."
+
+
+def recallable_facts(
+    memory: LongTermMemory, timezone: tzinfo | None, *, untold: bool = False
+) -> list[RecallableFact]:
+    """Return the session's and the workspace's facts for recall.
+
+    Args:
+        memory: Long-term memory of the session.
+        timezone: The user's time zone, for dates.
+        untold: Only facts that the zone has no room for.
+    """
+    snapshot = memory.zone.read()
+    told = set(memory_lines(f"{snapshot.long_term}\n{snapshot.shared}")) if untold else set()
+    # The source of a workspace fact is hidden: it may be a private chat.
+    found = [(fact, True) for fact in memory.facts()]
+    found += [(fact, False) for fact in memory.workspace.active()]
+    return [
+        RecallableFact(
+            fact.text,
+            format_timestamp_day(fact.valid_from, timezone),
+            tuple(_reference(one, memory.tape.name) for one in fact.evidence[-3:]) if own else (),
+        )
+        for fact, own in found
+        if fact.text not in told
+    ]
+
+
+def _reference(evidence: Evidence, tape: str) -> str:
+    place = "" if evidence.tape == tape else evidence.tape
+    return f"{place}#{evidence.entry}"

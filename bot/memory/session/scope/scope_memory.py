@@ -1,0 +1,308 @@
+"""One scope's memory: facts and compartments read from its tape, changed through the write gate.
+
+A scope is a tape: a group's, a person's, or the workspace's, which everybody reads. Several
+sessions may change a person's, so a change is a compare-and-set on the tape, decided on its current
+state. A change that a crash interrupted is requested again with the same key, and happens once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from bot.core.clock import Clock
+from bot.core.errors import TapeNotFound
+from bot.memory.gate.batch_decision import BatchDecider
+from bot.memory.gate.policy import BlastRadius, WriteGate
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.fact import Fact
+from bot.memory.records.fact_fold import (
+    FACTS_EVENT,
+    FactFold,
+    batch_entry,
+    fold_entries,
+    is_chain_entry,
+    is_chain_start,
+    pause_entry,
+)
+from bot.memory.records.fact_undo import (
+    changes_something,
+    inverse_proposals,
+    is_undo_barrier,
+    undone_batch_id,
+)
+from bot.memory.records.proposals import BatchOutcome, ProposalBatch, parse_outcome
+from bot.memory.session.scope.optimistic_writes import (
+    MAX_ATTEMPTS,
+    append_with_retry,
+    catch_up,
+)
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+logger = logging.getLogger(__name__)
+
+ScopeKind = Literal["session", "person", "workspace"]
+
+_RADIUS: dict[ScopeKind, BlastRadius] = {
+    "session": "minimal",
+    "person": "minimal",
+    "workspace": "severe",
+}
+_MANY = 50
+
+T = TypeVar("T")
+
+
+class ScopeMemory:
+    """Read and change the facts of one scope.
+
+    Args:
+        tape: The scope's tape.
+        kind: Kind of the scope, which sets the blast radius.
+        clock: The current time.
+        fold: A fold that somebody else updates; by default the scope keeps its own.
+        gate: Decides what is believed.
+    """
+
+    def __init__(
+        self,
+        tape: TapeService,
+        kind: ScopeKind,
+        clock: Clock,
+        fold: FactFold | None = None,
+        *,
+        gate: WriteGate | None = None,
+    ) -> None:
+        self.tape = tape
+        self.kind = kind
+        self.gate = gate or WriteGate()
+        self.clock = clock
+        self._shared = fold is not None
+        self._fold = fold if fold is not None else FactFold()
+        self._opening = anyio.Lock()
+        self._opened = self._shared
+        self._erasures = 0
+        if not self._shared:
+            tape.observe(self._fold.apply)
+
+    @property
+    def name(self) -> str:
+        """Name of the scope's tape."""
+        return self.tape.name
+
+    @property
+    def fold(self) -> FactFold:
+        """The scope's state, as far as it was read."""
+        return self._fold
+
+    @property
+    def compartments(self) -> Compartments:
+        """The scope's compartments, as far as they were read."""
+        return self._fold.compartments
+
+    @property
+    def blast_radius(self) -> BlastRadius:
+        """How far a mistake in this scope reaches."""
+        return _RADIUS[self.kind]
+
+    def active(self) -> list[Fact]:
+        """Return the facts that are believed."""
+        return self._fold.active()
+
+    async def open(self) -> None:
+        """Read new entries of the tape; an unused scope has no tape yet."""
+        async with self._opening:
+            if self._shared:
+                return
+            try:
+                erasures = await self.tape.store.erasures(self.name)
+                if not self._opened:
+                    for entry in await load_fact_entries(self.tape):
+                        self._fold.apply(entry)
+                    self._opened = True
+                elif erasures != self._erasures:
+                    # Another process erased something, which must not stay in memory.
+                    await self._fold_anew()
+                self._erasures = erasures
+                if await self.tape.version() != self._fold.version:
+                    await catch_up(self.tape, self._fold)
+            except TapeNotFound:
+                self._opened = False
+
+    async def reload(self) -> None:
+        """Fold the tape again, after an erasure changed its entries."""
+        async with self._opening:
+            if not self._shared:
+                await self._fold_anew()
+
+    async def _fold_anew(self) -> None:
+        fresh = fold_entries(await load_fact_entries(self.tape))
+        fresh.version = self._fold.version
+        for slot in FactFold.__slots__:
+            setattr(self._fold, slot, getattr(fresh, slot))
+
+    async def apply(self, batch: ProposalBatch) -> BatchOutcome:
+        """Decide on a batch, and record the decisions as one entry.
+
+        Args:
+            batch: The proposals.
+
+        Returns:
+            The decisions; earlier ones if the batch's key is known.
+
+        Raises:
+            MemoryRefused: It would end too many facts at once; nothing was changed.
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+        prepared: BatchOutcome | None = None
+
+        def compose(version: int) -> tuple[list[TapeEntry], BatchOutcome]:
+            if (done := self._fold.decided_keys.get(batch.key)) is not None:
+                return [], BatchOutcome(entry=done, repeated=True)
+            if prepared is not None and prepared.entry == version + 1:
+                outcome = prepared
+            else:
+                outcome = self._deciding(batch, version + 1).decide()
+            empty = not outcome.decisions and not batch.clears_all and batch.undone_entry is None
+            if empty and not is_undo_barrier(batch.key):
+                return [], outcome
+            more: dict[str, Any] = {"asker": batch.asker} if batch.asker else {}
+            more |= {"undoes": batch.undone_entry} if batch.undone_entry is not None else {}
+            more |= {"clears": True} if batch.clears_all else {}
+            more |= {"usage": batch.usage} if batch.usage is not None else {}
+            made = batch_entry(self._fold, outcome, key=batch.key, author=batch.author, **more)
+            return [made], outcome
+
+        await self._ready()
+        if len(self._fold.facts) > _MANY and batch.key not in self._fold.decided_keys:
+            # Many comparisons would block the event loop. The result is valid if nothing was written meanwhile.
+            deciding = self._deciding(batch, self._fold.version + 1)
+            prepared = await anyio.to_thread.run_sync(deciding.decide)
+        outcome = await self._write(compose)
+        if outcome.repeated and (recorded := await self.find_batch(outcome.entry)) is not None:
+            return parse_outcome(recorded)
+        return outcome
+
+    def _deciding(self, batch: ProposalBatch, entry: int) -> BatchDecider:
+        return BatchDecider(
+            self._fold,
+            batch,
+            now=self.clock.now(),
+            entry=entry,
+            radius=self.blast_radius,
+            gate=self.gate,
+        )
+
+    async def pause(self, *, paused: bool) -> bool:
+        """Pause or resume learning; return False if that was the state already."""
+
+        def compose(_: int) -> tuple[list[TapeEntry], bool]:
+            if self._fold.paused == paused:
+                return [], False
+            return [pause_entry(self._fold, paused=paused)], True
+
+        await self._ready()
+        return await self._write(compose)
+
+    async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
+        """Append entries that depend on the scope's state, such as a change to its compartments.
+
+        Args:
+            compose: Returns the entries to append, perhaps none, and the result, given the tape's
+                version. It may be called more than once.
+
+        Raises:
+            TapeWriteError: The storage failed; nothing was changed.
+        """
+        await self._ready()
+        return await self._write(compose)
+
+    async def undo_batch(self) -> ProposalBatch | None:
+        """Return a batch that undoes the newest change; None if there is none.
+
+        After one undo, the next goes further back.
+        """
+        await self.open()
+        taken: set[int] = set()
+        async for entry in self._batches_back():
+            if (undone := undone_batch_id(entry)) is not None:
+                taken.add(undone)
+            elif is_undo_barrier(entry.data.get("key")) and entry.name == FACTS_EVENT:
+                return ProposalBatch(
+                    f"undo:{entry.id}", "undo", inverse_proposals(entry), undone_entry=entry.id
+                )
+            elif entry.id not in taken and changes_something(entry):
+                proposals = inverse_proposals(entry)
+                return ProposalBatch(f"undo:{entry.id}", "undo", proposals, undone_entry=entry.id)
+        return None
+
+    async def find_batch(self, entry: int) -> TapeEntry | None:
+        """Return the entry that records a batch; None if there is none."""
+        found = await self.tape.read_entries(entry, entry) if entry else []
+        return found[0] if found and found[0].name == FACTS_EVENT else None
+
+    async def _batches_back(self) -> AsyncGenerator[TapeEntry, None]:
+        at = self._fold.last_entry_id
+        while at:
+            found = await self.tape.read_entries(at, at)
+            if not found:
+                return
+            yield found[0]
+            before = found[0].data.get("previous")
+            at = before if type(before) is int and before < at else 0
+
+    async def _ready(self) -> None:
+        if not self._opened:
+            await self.tape.ensure_bootstrap_anchor()
+        await self.open()
+
+    async def _write(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
+        # The owner of a shared fold updates it.
+        attempts = 1 if self._shared else MAX_ATTEMPTS
+        return await append_with_retry(self.tape, self._fold, compose, self.open, attempts=attempts)
+
+
+async def load_fact_entries(tape: TapeService, last: int | None = None) -> list[TapeEntry]:
+    """Return the entries that a fold of facts needs, from the last snapshot on, oldest first.
+
+    Args:
+        tape: The scope's tape.
+        last: Id of the newest entry of the chain, 0 if there is none; by default it is searched
+            for.
+    """
+    found: list[TapeEntry] = []
+    if last is None:
+        found = await _newest_link(tape)
+    elif last:
+        found = [one for one in await tape.read_entries(last, last) if is_chain_entry(one)]
+    while found and not isinstance(found[-1].data.get("state"), dict):
+        if is_chain_start(found[-1]):
+            break
+        before = found[-1].data.get("previous")
+        if type(before) is not int or not 0 < before < found[-1].id:
+            before = found[-1].id - 1
+        older = [one for one in await tape.read_entries(before, before) if is_chain_entry(one)]
+        # Past a damaged entry, the chain continues with the one before it. Past a reset, or in a
+        # partial copy, nothing is there.
+        older = older or await _newest_link(tape, before)
+        if not older:
+            break
+        found += older
+    return found[::-1]
+
+
+async def _newest_link(tape: TapeService, before: int | None = None) -> list[TapeEntry]:
+    """Return the newest chain entry, or the newest before an id; none if a reset follows it."""
+    async with aclosing(tape.read_back(before)) as entries:
+        async for entry in entries:
+            if is_chain_entry(entry):
+                return [entry]
+            if entry.is_reset:
+                break
+    return []

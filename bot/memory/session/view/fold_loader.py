@@ -1,0 +1,123 @@
+"""Load the fold of a session's tape at its end or at any entry, reading little of the tape."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from pydantic import ValidationError
+
+from bot.memory.records.conversation_entries import TURN_END, TURN_START
+from bot.memory.session.scope.scope_memory import load_fact_entries
+from bot.memory.session.view.context_window import WindowFold
+from bot.memory.session.view.session_fold import SESSION_MARK_EVENT, Pointers, SessionFold
+from bot.tape.batches import read_batches
+from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
+
+_UNBOUNDED = 1 << 62
+_NEAR = 64
+"""Largest gap between two wanted entries that is read along."""
+
+
+async def load_fold(tape: TapeService, *, max_messages: int, max_tokens: int) -> SessionFold:
+    """Load the fold of a tape, from its last usable pointers or else from the start.
+
+    Args:
+        tape: The tape.
+        max_messages: Limit on messages in view.
+        max_tokens: Limit on their tokens.
+    """
+    fold, first = await _restored(tape, None, max_messages, max_tokens)
+    async with aclosing(read_batches(tape.store, tape.name, first)) as parts:
+        async for entries in parts:
+            for entry in entries:
+                fold.apply(entry)
+    await load_resumed_entries(tape, fold.window)
+    return fold
+
+
+async def fold_at(tape: TapeService, at: int) -> SessionFold:
+    """Load the fold of a tape as it was after an entry.
+
+    The view has the limits recorded by each turn. The cost is what lies between the previous turn
+    and the entry, plus what was in view.
+
+    Args:
+        tape: The tape.
+        at: Id of the entry.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    fold, first = await _restored(tape, at + 1, _UNBOUNDED, _UNBOUNDED)
+    async with aclosing(read_batches(tape.store, tape.name, first, at)) as parts:
+        async for entries in parts:
+            for entry in entries:
+                if entry.name == TURN_START and entry.kind == "event":
+                    _bound(fold.window, entry.data.get("bounds"))
+                fold.apply(entry)
+    await load_resumed_entries(tape, fold.window)
+    return fold
+
+
+def _bound(window: WindowFold, bounds: object) -> None:
+    if isinstance(bounds, list) and [type(one) for one in bounds] == [int, int]:
+        window.max_messages, window.max_tokens = bounds
+
+
+async def _restored(
+    tape: TapeService, before: int | None, max_messages: int, max_tokens: int
+) -> tuple[SessionFold, int]:
+    """Return a fold restored from the last usable pointers, and the next id to apply."""
+    pointers = await _last_pointers(tape, before)
+    if pointers is not None:
+        fold = SessionFold(WindowFold(max_messages, max_tokens))
+        try:
+            fold.restore(pointers, await _named(tape, pointers))
+        except (KeyError, ValueError, TypeError, IndexError):
+            # Pointers are only a shortcut: if they do not fit, the whole tape is folded.
+            pass
+        else:
+            return fold, pointers.at + 1
+    return SessionFold(WindowFold(max_messages, max_tokens)), 1
+
+
+async def load_resumed_entries(tape: TapeService, window: WindowFold) -> None:
+    """Read the entries that return to view with the active problem."""
+    runs: list[list[int]] = []
+    for one in sorted(window.resume_plan.ids):
+        if runs and one - runs[-1][1] <= _NEAR:
+            runs[-1][1] = one
+        else:
+            runs.append([one, one])
+    found: list[TapeEntry] = []
+    for first, last in runs:
+        found += await tape.read_entries(first, last)
+    window.add_resumed(found)
+
+
+async def _last_pointers(tape: TapeService, before: int | None) -> Pointers | None:
+    async for entry in tape.read_back(before):
+        if entry.name in (TURN_END, SESSION_MARK_EVENT) and "pointers" in entry.data:
+            try:
+                pointers = Pointers.model_validate(entry.data["pointers"])
+            except ValidationError:
+                return None
+            return pointers if pointers.at < entry.id else None
+    return None
+
+
+async def _named(tape: TapeService, pointers: Pointers) -> dict[int, TapeEntry]:
+    spans = [(first, last) for first, last in pointers.spans]
+    if not spans:
+        spans = [(pointers.window[1], pointers.at)]
+    spans += [(span[0], span[1]) for span in (pointers.zone, pointers.frozen) if span]
+    single = (pointers.boundary, pointers.consolidated, pointers.failure)
+    spans += [(one, one) for one in single if one]
+    spans += [(entry, entry) for _, entry, _, _ in pointers.undelivered]
+    # Only these may lie far back; the others are named one by one, or are close together.
+    found = {entry.id: entry for entry in await load_fact_entries(tape, pointers.facts)}
+    for first, last in spans:
+        if not all(i in found for i in range(first, last + 1)):
+            found |= {entry.id: entry for entry in await tape.read_entries(first, last)}
+    return found

@@ -1,0 +1,316 @@
+"""Fold a session's tape into its state: window, turns, zone, facts, pointers. Pure.
+
+Rule 1: the same entries in the same order give the same state.
+Rule 2: ``pointers`` is a shortcut: a fold over the whole tape gives the same state.
+Rule 3: the prompt's memory block is the zone as of the last boundary or consolidation (``frozen``),
+    so that the prompt's prefix stays the same in between. Cleared memory leaves the prompt at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from bot.core.clock import format_time
+from bot.llm.base import Usage
+from bot.memory.records.compartment_records import parse_utc_time
+from bot.memory.records.compartments import Compartments
+from bot.memory.records.conversation_entries import TURN_START, switched_problem
+from bot.memory.records.fact_fold import FactFold, fold_entries
+from bot.memory.session.view.context_window import (
+    ResumedEntries,
+    WindowFold,
+    WindowPosition,
+)
+from bot.memory.session.view.turn_fold import (
+    OpenTurn,
+    TurnFold,
+    UndeliveredAnswer,
+    parse_usage,
+)
+from bot.memory.session.view.zone_snapshot import MemorySnapshot, ZoneFold
+from bot.tape.entries import MEMORY_CONSOLIDATED, TapeEntry, event
+
+CONSOLIDATION_FAILED_EVENT = "consolidation.failed"
+SCOPE_EVENT = "memory.scope"
+"""Name of the event that sets the scope of a session's facts: ``{home}``."""
+SESSION_MARK_EVENT = "session.mark"
+"""Name of the event that stores pointers without a turn, such as in a busy group."""
+
+_SPARSE = 8
+
+
+class Pointers(BaseModel):
+    """Position of a fold, stored in ``turn.end`` so that opening a tape reads only what is new.
+
+    Attributes:
+        at: Id of the last entry applied.
+        boundary: Id of the boundary anchor.
+        used: When the last turn started, ISO 8601; empty if none did.
+        cursor: ``through`` of the last consolidation.
+        consolidated: Id of the last consolidation's anchor; 0 if there is none.
+        failure: Id of the last failed consolidation's event; 0 if one succeeded since.
+        zone: Ids of the zone's open and seal anchors.
+        frozen: Ids of the open and seal anchors of the zone in the prompt.
+        cleared: Id of the seal that last cleared memory; 0 if there is none.
+        window: ``cut``, ``reads_from``, unconsolidated messages, their tokens.
+        usage: Total usage.
+        turns: Number of turns that ended.
+        prompt: Hash and entry id of the last system prompt.
+        prompt_tokens: The provider's token count of the last turn's prompt.
+        open: The open turn.
+        unsettled: Entry ids of messages that no ``turn.end`` lists yet, by platform id.
+        commands: Entry ids of commands that no ``turn.end`` lists yet, by platform id.
+        home: Home scope of the session's facts; empty for its own tape.
+        facts: Id of the last entry of the fact chain on this tape; 0 if there is none.
+        undelivered: Turn, entry, reply-to and inbound ids of answers without a delivery receipt.
+        split: Messages that each wait for a turn of their own.
+        interrupted: Messages of interrupted turns.
+        shown: Platform messages that carry a part of an undelivered answer, by turn.
+        spans: Id ranges in view, if they are sparse.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    at: int
+    boundary: int
+    cursor: int
+    consolidated: int
+    failure: int
+    zone: list[int]
+    frozen: list[int]
+    cleared: int
+    window: list[int]
+    usage: dict[str, Any]
+    turns: int
+    prompt: list[Any]
+    prompt_tokens: int
+    open: dict[str, Any] | None = None
+    unsettled: dict[str, int] = {}
+    commands: dict[str, int] = {}
+    home: str = ""
+    facts: int = 0
+    used: str = ""
+    undelivered: list[list[Any]] = []
+    split: dict[str, int] = {}
+    interrupted: dict[str, int] = {}
+    shown: dict[str, list[str]] = {}
+    spans: list[list[int]] = []
+
+
+@dataclass(slots=True)
+class SessionFold:
+    """The state of one session.
+
+    Attributes:
+        window: Entries in view, and unconsolidated counts.
+        turns: The open turn, unanswered messages, undelivered answers, and usage.
+        zone: The current memory zone.
+        prompt_snapshot: The zone as shown in the prompt.
+        boundary: The last boundary anchor.
+        last_consolidation: The last ``memory/consolidated`` anchor.
+        consolidation_failure: Event of the last failed consolidation; None once one succeeds.
+        facts: Facts and compartments on this tape.
+        home_scope: The scope that holds the session's facts; empty for its own tape.
+        version: Id of the last entry applied.
+    """
+
+    window: WindowFold
+    turns: TurnFold = field(default_factory=TurnFold)
+    zone: ZoneFold = field(default_factory=ZoneFold)
+    prompt_snapshot: MemorySnapshot = field(default_factory=MemorySnapshot)
+    prompt_zone_span: tuple[int, int] | None = None
+    boundary: TapeEntry | None = None
+    last_consolidation: TapeEntry | None = None
+    consolidation_failure: TapeEntry | None = None
+    facts: FactFold = field(default_factory=FactFold)
+    home_scope: str = ""
+    version: int = 0
+
+    @property
+    def compartments(self) -> Compartments:
+        """The memory bus's compartments on this tape, such as problems and working sets."""
+        return self.facts.compartments
+
+    @property
+    def problem(self) -> str:
+        """Id of the active problem."""
+        return self.facts.compartments.active_problem
+
+    @property
+    def search_problem(self) -> str | None:
+        """The problem to search in; None if there was only one, because a filter costs time."""
+        alone = not self.compartments.problems and not self.facts.is_partial
+        return None if alone else self.problem
+
+    def apply(self, entry: TapeEntry) -> None:
+        """Apply one entry."""
+        self.window.apply(entry)
+        self.turns.apply(entry)
+        cleared = self.zone.cleared
+        self.zone.apply(entry)
+        self.facts.apply(entry)
+        if entry.is_boundary:
+            self.boundary = entry
+            self._freeze()
+        elif entry.kind == "anchor" and entry.name == MEMORY_CONSOLIDATED:
+            self.last_consolidation = entry
+            self.consolidation_failure = None
+            self.turns.last_prompt_tokens = 0
+            self._freeze()
+        elif entry.kind == "event" and entry.name == CONSOLIDATION_FAILED_EVENT:
+            self.consolidation_failure = entry
+        elif entry.kind == "event" and entry.name == SCOPE_EVENT:
+            self._move(str(entry.data.get("home") or ""))
+        elif entry.kind == "event" and entry.name == TURN_START:
+            self.compartments.last_used = (
+                parse_utc_time(entry.meta.get("ts")) or self.compartments.last_used
+            )
+        elif self.zone.cleared != cleared:
+            self._freeze()
+        self.version = entry.id
+
+    def without_hidden_messages(self) -> SessionFold:
+        """Return a copy without messages that only their own turn may see."""
+        aside = self.turns.hidden_entry_ids()
+        return replace(self, window=self.window.without_messages(aside)) if aside else self
+
+    def _move(self, home: str) -> None:
+        if self.home_scope:
+            # Another person's memory leaves the prompt at once.
+            self.prompt_snapshot, self.prompt_zone_span = MemorySnapshot(), None
+        self.home_scope = home
+
+    def _freeze(self) -> None:
+        self.prompt_snapshot, self.prompt_zone_span = self.zone.snapshot, self.zone.span
+
+    def pointers(self) -> dict[str, Any]:
+        """Return the fold's position as JSON; see ``Pointers``."""
+        turns, mark = self.turns, self.window.position()
+        pointers: dict[str, Any] = {
+            "at": self.version,
+            "boundary": self.boundary.id if self.boundary else 0,
+            "cursor": self.window.consolidated_through,
+            "consolidated": self.last_consolidation.id if self.last_consolidation else 0,
+            "failure": self.consolidation_failure.id if self.consolidation_failure else 0,
+            "zone": list(self.zone.span or ()),
+            "frozen": list(self.prompt_zone_span or ()),
+            "cleared": self.zone.cleared,
+            "window": [
+                mark.cut,
+                mark.reads_from,
+                mark.unconsolidated,
+                mark.unconsolidated_tokens,
+            ],
+            "usage": turns.usage.as_json(),
+            "turns": turns.turn_count,
+            "prompt": list(turns.last_prompt),
+            "prompt_tokens": turns.last_prompt_tokens,
+            **_owed(turns),
+        }
+        if self.home_scope:
+            pointers["home"] = self.home_scope
+        if self.facts.last_entry_id:
+            pointers["facts"] = self.facts.last_entry_id
+        if (used := self.compartments.last_used) is not None:
+            pointers["used"] = format_time(used)
+        if self.version - mark.reads_from > _SPARSE * (len(self.window.entries) + _SPARSE):
+            pointers["spans"] = self.window.spans()
+        return pointers
+
+    def restore(self, pointers: Pointers, found: dict[int, TapeEntry]) -> None:
+        """Restore the fold from pointers.
+
+        Args:
+            pointers: Pointers of a ``turn.end``.
+            found: The entries that they name, by id: anchors, zones, failure, answers, the range
+                from ``window[1]`` to ``at``, and the fact chain.
+
+        Raises:
+            KeyError: A named entry is missing.
+            ValueError: The entries do not fit the pointers.
+        """
+        cut, reads_from, messages, tokens = pointers.window
+        self.boundary = found[pointers.boundary] if pointers.boundary else None
+        self.last_consolidation = found[pointers.consolidated] if pointers.consolidated else None
+        self.consolidation_failure = found[pointers.failure] if pointers.failure else None
+        self.zone = _zone(pointers.zone, found)
+        self.zone.cleared = pointers.cleared
+        frozen = _zone(pointers.frozen, found)
+        self.prompt_snapshot, self.prompt_zone_span = frozen.snapshot, frozen.span
+        if pointers.facts and pointers.facts not in found:
+            raise KeyError(pointers.facts)
+        self.facts = fold_entries(found[i] for i in sorted(found) if i <= pointers.facts)
+        self.facts.version = pointers.at
+        self.compartments.last_used = parse_utc_time(pointers.used)
+        self.window.problem = self.problem
+        if (
+            self.boundary is not None
+            and self.boundary.id == cut
+            and switched_problem(self.boundary)
+        ):
+            self.window.resume_plan = ResumedEntries.from_json(self.boundary.data.get("returns"))
+        viewed = [found[i] for i in sorted(found) if reads_from <= i <= pointers.at]
+        self.window.restore(
+            WindowPosition(cut, reads_from, messages, tokens), pointers.cursor, viewed
+        )
+        opened = pointers.open
+        self.turns = TurnFold(
+            open_turn=OpenTurn(**{**opened, "spent": parse_usage(opened["spent"])})
+            if opened
+            else None,
+            unanswered=dict(pointers.unsettled),
+            unanswered_commands=dict(pointers.commands),
+            undelivered={
+                turn: UndeliveredAnswer.from_entry(turn, found[entry], reply_to, tuple(inbound))
+                for turn, entry, reply_to, inbound in pointers.undelivered
+            },
+            delivered_parts={turn: tuple(ids) for turn, ids in pointers.shown.items()},
+            usage=parse_usage(pointers.usage) if pointers.usage else Usage(),
+            turn_count=pointers.turns,
+            last_prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
+            last_prompt_tokens=pointers.prompt_tokens,
+            split_messages=dict(pointers.split),
+            interrupted_messages=dict(pointers.interrupted),
+        )
+        self.home_scope = pointers.home
+        self.version = pointers.at
+
+
+def _owed(turns: TurnFold) -> dict[str, Any]:
+    """Return open, unanswered and undelivered items as JSON, without empty ones."""
+    owed: dict[str, Any] = {
+        "unsettled": dict(turns.unanswered),
+        "commands": dict(turns.unanswered_commands),
+        "undelivered": [
+            [one.turn, one.entry, one.reply_to, list(one.inbound)]
+            for one in turns.undelivered.values()
+        ],
+        "split": dict(turns.split_messages),
+        "interrupted": dict(turns.interrupted_messages),
+        "shown": {turn: list(ids) for turn, ids in turns.delivered_parts.items()},
+    }
+    if turns.open_turn is not None:
+        owed["open"] = {**asdict(turns.open_turn), "spent": turns.open_turn.spent.as_json()}
+        if not turns.open_turn.retries:
+            del owed["open"]["retries"]
+    return {name: value for name, value in owed.items() if value}
+
+
+def _zone(span: list[int], found: dict[int, TapeEntry]) -> ZoneFold:
+    zone = ZoneFold()
+    if span:
+        first, last = span
+        for entry_id in range(first, last + 1):
+            if entry_id in found:
+                zone.apply(found[entry_id])
+        if zone.span != (first, last):
+            raise ValueError(f"there is no zone at {first} to {last}")
+    return zone
+
+
+def session_mark_entry(fold: SessionFold) -> TapeEntry:
+    """Return an event with the fold's pointers, as in the end of a turn."""
+    return event(SESSION_MARK_EVENT, {"pointers": fold.pointers()})
