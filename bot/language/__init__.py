@@ -1,1 +1,1 @@
-"""What sentences say, in any of the languages known, and how two of them differ. Pure."""
+"""Analyse sentences of several languages by rules; compare claims with evidence. Pure."""

@@ -1,7 +1,7 @@
-"""Of whom a clause speaks. Pure.
+"""Find whom a clause is about: the speaker or somebody else. Pure.
 
-Rule 1: the person, where "I" or what is theirs stands in it; somebody else, where a relative, a name
-    or a pronoun stands before its verb; else of whom the clause before spoke.
+Rule 1: a clause with a first person is about the speaker; one with a relative, a name or a pronoun
+    before its verb is about somebody else; any other is about the subject of the clause before it.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ _MYSELF = re.compile(
 
 
 def is_first_person(word: str) -> bool:
-    """Tell whether a folded word is the first person, as subject or object."""
+    """Return whether a folded word is the first person, as subject or object."""
     return word in FIRST_PERSON_PRONOUNS or word.startswith(("j'", "m'"))
 
 
 def clause_subject(
     part: str, low: str, before: Clause | None, last: frozenset[str]
 ) -> tuple[str, frozenset[str]]:
-    """Return of whom a clause speaks, and the terms of that somebody.
+    """Return whom a clause is about.
 
     Args:
         part: The clause as written.
-        low: The same folded.
+        low: The folded clause.
         before: The clause before it in the same sentence.
-        last: Of whom was spoken last, for pronouns.
+        last: Terms of the last subject, to resolve pronouns.
 
     Returns:
-        "me", "other" or nothing; and who the other is.
+        ``me``, ``other`` or an empty text if unknown, and the terms of the other subject.
     """
     if UNSPACED.search(low):
         return _subject_unspaced(low, before)
@@ -87,7 +87,7 @@ def clause_subject(
 def _not_the_person(
     part: str, rest: list[str], before: Clause | None, last: frozenset[str]
 ) -> tuple[str, frozenset[str]]:
-    """Return of whom a clause speaks that has no first person as subject or object."""
+    """Return whom a clause without first person as subject or object is about."""
     if before is not None and _is_relative(part, rest):
         mentioned = frozenset(KIN[word] for word in words(fold_text(before.text)) if word in KIN)
         return "other", mentioned or before.subject or frozenset({"?"})
@@ -108,7 +108,7 @@ def _not_the_person(
 
 
 def _is_relative(part: str, rest: list[str]) -> bool:
-    """Tell whether a clause hangs on a noun before it: "who lives in Rome", "die in Rom wohnt"."""
+    """Return whether a clause is a relative clause: "who lives in Rome", "die in Rom wohnt"."""
     if rest[0] not in RELATIVE_PRONOUNS or rest[0] in ("that", "que", "che"):
         return False
     after = part.split()[1:2]
@@ -116,7 +116,7 @@ def _is_relative(part: str, rest: list[str]) -> bool:
 
 
 def _kin_subject(rest: list[str]) -> frozenset[str]:
-    """Return whom a clause speaks of where a relative stands before its verb."""
+    """Return the relatives that are the subject of a clause."""
     found: set[str] = set()
     for at, word in enumerate(rest[:7]):
         if (
@@ -135,7 +135,7 @@ def _kin_subject(rest: list[str]) -> frozenset[str]:
             first = next(i for i, w in enumerate(rest[:at]) if w in FIRST_PERSON_POSSESSIVES)
             if first and rest[first - 1] in PREPOSITIONS:
                 continue
-            # "Meine Schwester ist Ärztin" speaks of the sister.
+            # "Meine Schwester ist Ärztin" is about the sister.
             if found and not (
                 near[-1] in FIRST_PERSON_POSSESSIVES
                 or near[-1] in LEADING_WORDS
@@ -149,7 +149,7 @@ def _kin_subject(rest: list[str]) -> frozenset[str]:
 
 
 def _named_subject(part: str, rest: list[str]) -> frozenset[str]:
-    """Return the name, or the thing, that begins a clause and is what it speaks of."""
+    """Return the terms of a name or noun phrase that begins a clause as its subject."""
     first = _OF_SUBJECT.match(part)
     word = rest[0].removesuffix("'s")
     if (

@@ -1,7 +1,10 @@
-"""What a person says, clause by clause: stated or not, of whom, and what of it is denied. Pure.
+"""Split a text into clauses and classify each: mood, subject and negation. Pure.
 
-Rule 1: a clause that asks, supposes, repeats somebody else's words or jokes states nothing.
-Rule 2: a clause speaks of the person, of somebody else, or of whom the clause before spoke.
+These clauses serve to check a claim against its evidence; ``statements`` extracts new facts.
+
+Rule 1: a clause that asks, supposes, reports somebody else's words or jokes states nothing.
+Rule 2: a clause is about the speaker, about somebody else, or about the subject of the clause
+    before it.
 """
 
 from __future__ import annotations
@@ -73,7 +76,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _goes_on(text: str, start: int, hit: re.Match[str]) -> bool:
-    """Tell whether a full stop belongs to an abbreviation or an ordinal number."""
+    """Return whether a full stop belongs to an abbreviation or an ordinal number."""
     if not hit.group().startswith(".") or len(hit.group()) > 1:
         return False
     before = text[max(start, hit.start() - 8) : hit.start() + 1]
@@ -87,7 +90,7 @@ def _goes_on(text: str, start: int, hit: re.Match[str]) -> bool:
 
 @lru_cache(maxsize=512)
 def parse_clauses(said: str) -> tuple[Clause, ...]:
-    """Return the clauses of what was said, in order."""
+    """Return the classified clauses of a text, in order."""
     found: list[Clause] = []
     last: frozenset[str] = frozenset()
     joking = _is_joke(fold_text(said))
@@ -104,7 +107,7 @@ def _is_joke(low: str) -> bool:
 
 
 def is_retraction(sentence: str) -> bool:
-    """Tell whether a short sentence takes back what was said before it."""
+    """Return whether a short sentence retracts the text before it."""
     low = fold_text(sentence)
     return len(low) < 80 and (_is_joke(low) or bool(RETRACTION.search(low)))
 
@@ -173,7 +176,7 @@ _QUOTE = "\x01"
 
 
 def _marked(hit: re.Match[str]) -> str:
-    """Mark each part of quoted words that speak in the first person: they are somebody's."""
+    """Mark each part of a quotation in the first person: its "I" is the quoted person."""
     first = words(fold_text(hit[1]))[:1]
     if not first or not (is_first_person(first[0]) or first[0] in FIRST_PERSON_POSSESSIVES):
         return hit.group()
@@ -189,7 +192,7 @@ def _mentioned(low: str) -> frozenset[str]:
 
 
 def _begins_as_question(low: str, *, marked: bool, first: bool) -> bool:
-    """Tell whether a clause is a question by its form; without a question mark only the first can be."""
+    """Return whether a clause has a question's form; without question mark, only the first may."""
     low = low.strip(" ¿\"'-")
     pattern = ASKS_FIRST if marked else ASKS_BARE
     return ((marked or first) and bool(pattern.match(low))) or bool(
@@ -198,7 +201,7 @@ def _begins_as_question(low: str, *, marked: bool, first: bool) -> bool:
 
 
 def _stands(low: str) -> bool:
-    """Tell whether a clause of a question states something of its own."""
+    """Return whether a clause inside a question states something of its own."""
     reason = REASON.match(low)
     return bool(ASSERTION_START.match(low[reason.end() :].lstrip() if reason else low))
 
@@ -215,7 +218,7 @@ def _is_supposed(part: str, low: str) -> bool:
 
 
 def _teller(low: str) -> frozenset[str] | None:
-    """Return the terms of whose words a clause repeats; None where they are the person's own."""
+    """Return the terms of the person whose words a clause reports; None if it reports nobody's."""
     if UNSPACED.search(low):
         hit = REPORTS_UNSPACED.search(low)
         if hit and not OWN_REPORT.search(low):
@@ -264,25 +267,25 @@ def _kin_in(low: str) -> frozenset[str]:
 
 
 def is_hypothetical_claim(claim: str) -> bool:
-    """Tell whether a claim itself says that it is a wish, a plan or a condition."""
+    """Return whether a claim itself says that it is a wish, a plan or a condition."""
     return bool(HYPOTHETICAL_CLAIM.search(fold_text(claim)))
 
 
 def is_request(text: str) -> bool:
-    """Tell whether a question asks the assistant to do something."""
+    """Return whether a question asks the assistant to do something."""
     return bool(REQUESTS.search(fold_text(text)))
 
 
 def states_wish(claim: str) -> bool:
-    """Tell whether a claim says what somebody wants."""
+    """Return whether a claim says what somebody wants."""
     return bool(WANTS.search(fold_text(claim)))
 
 
 def expresses_doubt(text: str) -> bool:
-    """Tell whether a text leaves open whether something will be or is so."""
+    """Return whether a text leaves open whether something is or will be true."""
     return bool(DOUBTS.search(fold_text(text)))
 
 
 def is_reported_speech(claim: str) -> bool:
-    """Tell whether a claim itself says that it is what somebody said."""
+    """Return whether a claim itself reports what somebody said."""
     return bool(REPORTS.search(fold_text(claim)) or ATTRIBUTION.search(fold_text(claim)))

@@ -1,7 +1,7 @@
-"""Does what was said speak of somebody else, or deny the claim? Pure.
+"""Reject a claim about the wrong person, or one that its evidence contradicts. Pure.
 
-Rule 1: what is said of one person carries nothing about another.
-Rule 2: a word of the claim that was only denied refutes it, and so does one that only the claim denies.
+Rule 1: a statement about one person supports no claim about another.
+Rule 2: a claim is refuted by a word that the evidence only denies, or that only the claim denies.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from bot.language.speech_patterns import Clause
 _LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
 
 _STATES = frozenset(("=allergic", "vegetarian", "vegan"))
-"""What may carry that somebody does not eat something, and never that they are not so."""
+"""States that may support "does not eat ...", but never a denial of the state itself."""
 
 
 def has_same_subject(clause: Clause, claim: ParsedClaim) -> bool:
-    """Tell whether a clause may carry a claim, by whom both speak of."""
+    """Return whether a clause and a claim are about the same person."""
     mentioned = TermSet(
         [*claim.terms, *claim.kin, *(fold_text(n).removesuffix("'s") for n in claim.names)]
     )
@@ -65,7 +65,13 @@ def _is_relation(claim: ParsedClaim) -> bool:
 def wrong_subject_reason(
     claim: ParsedClaim, stated: tuple[Clause, ...], newest: tuple[Clause, ...]
 ) -> str | None:
-    """Return why what was said, and newest of it, speaks of somebody else."""
+    """Return why a claim is about somebody other than its evidence; None if it is not.
+
+    Args:
+        claim: The claim.
+        stated: Clauses of all the evidence.
+        newest: Clauses of the newest message of the evidence.
+    """
     right = [clause for clause in stated if has_same_subject(clause, claim)]
     if WITH_USER.match(claim.folded) and not any(clause.who == "me" for clause in newest):
         return "it speaks of somebody else"
@@ -74,7 +80,7 @@ def wrong_subject_reason(
     if len(right) == len(stated) or UNSPACED.search(claim.folded):
         return None
     mine = ", ".join(clause.text for clause in right)
-    # A name between commas says more of who was spoken of.
+    # A single word between commas is often a name that only describes the subject.
     theirs = ", ".join(one.text for one in stated if one not in right and " " in one.text)
     here, there = TermSet(content_terms(fold_text(mine))), TermSet(content_terms(fold_text(theirs)))
     known, others = NameMatcher(mine), NameMatcher(theirs)
@@ -86,7 +92,7 @@ def wrong_subject_reason(
 
 
 def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str | None:
-    """Return why what was said denies the claim, or does not deny what the claim denies."""
+    """Return why the evidence contradicts the claim, or lacks its negation; None if neither."""
     right = [clause for clause in stated if has_same_subject(clause, claim)]
     denies = any(
         clause.negated
@@ -147,7 +153,7 @@ def _opposed(
 
 
 def _opposite_implied(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> str | None:
-    """Compare where a claim denies by its meaning: "dislikes", "is vegetarian"."""
+    """Return a contradiction of a claim that denies by its meaning: "dislikes", "is vegetarian"."""
     if word in no and word not in yes:
         return "it says the opposite"
     against = word in ("=hate", "avoid", "refuse", "lack", "hasst", "meidet") or word.startswith(
@@ -159,7 +165,7 @@ def _opposite_implied(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> 
 
 
 def _opposite_signs(claim: ParsedClaim, right: list[Clause], held: str) -> str | None:
-    """Compare denials where a script has no words to compare."""
+    """Return a contradiction in a script without spaces, by pairs of characters."""
     negated = any(clause.negated or clause.ended for clause in right)
     if claim.negated or not negated:
         return None

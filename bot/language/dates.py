@@ -1,7 +1,7 @@
-"""Dates that are told by the day of telling, and whether a date is one of those told. Pure.
+"""Resolve relative dates by the day of the message, and match partial dates. Pure.
 
-Rule 1: "tomorrow" and "vor drei Tagen" are dates where the day of telling is known.
-Rule 2: a date fits one that was told if it is not more exact than that.
+Rule 1: "tomorrow" and "vor drei Tagen" are dates if the day of the message is known.
+Rule 2: a date matches a stated one only if it is not more exact.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ _CJK_UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class PartialDate:
-    """A date as far as it is told.
+    """A date of which some parts may be unknown.
 
     Attributes:
-        year: Four digits; None where it is not told.
-        month: 1 to 12; None where it is not told.
-        day: 1 to 31; None where it is not told.
-        weekday: 0 for Monday; None where it is not told.
-        source_text: How the text writes it.
+        year: Four digits; None if unknown.
+        month: 1 to 12; None if unknown.
+        day: 1 to 31; None if unknown.
+        weekday: 0 for Monday; None if unknown.
+        source_text: The date as the text writes it.
     """
 
     year: int | None = None
@@ -155,11 +155,11 @@ def _full(day: date) -> PartialDate:
     return PartialDate(day.year, day.month, day.day, day.weekday())
 
 
-_EARLIEST, _LATEST = 100, 9_000  # years; nothing that is told leads out of the calendar
+_EARLIEST, _LATEST = 100, 9_000  # years; keeps all relative dates inside Python's calendar
 
 
 def relative_dates(text: str, when: date) -> list[PartialDate]:
-    """Return the dates that a folded text tells by the day on which it was said."""
+    """Return the dates that a folded text may mean relative to the day on which it was said."""
     if not _EARLIEST < when.year < _LATEST:
         return []
     plain = with_digits(text.replace("il y a ", "vor "))
@@ -194,14 +194,14 @@ _FROM = re.compile(
     r"(\d{1,3}|\ban?|\beine?r?|\bune?|\bun[ao]?|\buma?) ([^\W\d_]+) (?:from|after|ab|nach|a partir de|a contar de|da|от|после|ago|later"
     r"|zuvor|spater|auf den tag|today|heute|aujourd'hui|hoy|oggi|hoje)\b"
 )
-"""So much time from a day: "three weeks from today", "five years ago today", "two months today"."""
+"""A span counted from a day: "three weeks from today", "five years ago today"."""
 _DAY_ALONE = re.compile(
     r"\b(?:the |am |le |el |il |o |dia )(\d{1,2})(?:st|nd|rd|th|\.)?(?![\d:.,/]*\d)"
 )
 
 
 def _weekdays(weekday: int, before: str, when: date) -> list[PartialDate]:
-    """Return the days that a weekday may mean: any that is near, unless it is the next or the last one."""
+    """Return the days that a weekday may mean: within a week, or only the "next" or "last" one."""
     ahead = (weekday - when.weekday()) % 7
     weeks: tuple[int, ...] = (-7, 0, 7)
     if before.startswith(_NEXT):
@@ -212,7 +212,10 @@ def _weekdays(weekday: int, before: str, when: date) -> list[PartialDate]:
 
 
 def _of_the_month(text: str, when: date, months: list[PartialDate]) -> list[PartialDate]:
-    """Return the days that are told by their number, or as the end of a month: of a month told, else of a near one."""
+    """Return days named by their number or as start or end of a month.
+
+    A number counts in the named months, or else in the last, present and next month.
+    """
     near = [_months_on(when, shift) for shift in (-1, 0, 1)]
     places = [(one.year, one.month) for one in months] or near
     found = []
@@ -230,7 +233,7 @@ def _of_the_month(text: str, when: date, months: list[PartialDate]) -> list[Part
 
 
 def _counted_from(text: str, days: Sequence[date]) -> list[PartialDate]:
-    """Return the days that are so many days, weeks, months or years from some day."""
+    """Return the days that lie a counted span of time from one of the given days."""
     found = []
     for hit, day in product(_FROM.finditer(text), days):
         count = int(hit[1]) if hit[1].isdecimal() else 1
@@ -268,12 +271,18 @@ def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list
 
 
 def default_dates(when: date) -> list[PartialDate]:
-    """Return the day on which something was said, and its month, as they are told by saying nothing else."""
+    """Return the dates that a message without any date implies: its day and its month."""
     return [_full(when), PartialDate(when.year, when.month)]
 
 
 def matches_any_date(wanted: PartialDate, told: list[PartialDate], when: date | None) -> bool:
-    """Tell whether a date of a claim is one of those that were told, and no more exact."""
+    """Return whether a claim's date matches a stated one and is not more exact.
+
+    Args:
+        wanted: The date of the claim.
+        told: The stated dates.
+        when: Day of the message; a claim may add the year if it is within a year of it.
+    """
     return any(_fits(wanted, day, when) for day in told)
 
 

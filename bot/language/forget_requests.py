@@ -1,8 +1,8 @@
-"""Wishes to forget something, in the languages that are read here.
+"""Recognise requests to forget something, in several languages, and what they want forgotten.
 
-Rule 1: a request counts only where the whole sentence is one; "do not forget" is none.
-Rule 2: what is to be forgotten is looked for in the person's words and, where they can be read, in the
-        words of a line of memory.
+Rule 1: a request counts only if the whole sentence is one; "do not forget" is none.
+Rule 2: the topic is searched for in the person's words and, if it can be translated, in the words
+        of the English fact.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GERMAN_ORDER = (
 
 
 def topic_to_forget(plain: str) -> str:
-    """Return what a sentence asks to forget, ``*`` for all; empty where it is no such wish.
+    """Return the topic that a sentence asks to forget, ``*`` for everything; empty if none.
 
     Args:
         plain: The sentence without its final punctuation.
@@ -67,7 +67,7 @@ def topic_to_forget(plain: str) -> str:
 
 @lru_cache(maxsize=256)
 def topic_readings(topic: str) -> tuple[str, ...]:
-    """Return what to look for where a topic is to be forgotten: its words, and its line of memory."""
+    """Return the texts to search for: the topic itself, and its translations into facts."""
     orders = [
         topic,
         *(hit.expand(to) for order, to in _GERMAN_ORDER if (hit := order.fullmatch(topic))),

@@ -1,8 +1,9 @@
-"""Simple sentences in German, French and Spanish: statements, questions, and whose language it is.
+"""Detect the language of a text, and translate simple German, French and Spanish sentences.
 
-Rule 1: a statement becomes an English line with the person's own words for names and things.
-Rule 2: a question becomes the English terms that such lines hold.
-Rule 3: what no pattern knows is left to the caller, who keeps the words as they are.
+Rule 1: a statement becomes an English sentence that keeps the person's own words for names and
+    things.
+Rule 2: a question becomes the English terms that such sentences hold.
+Rule 3: a sentence that no pattern matches is not translated.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ _COMPILED_QUESTIONS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to 
 
 
 def language_of(text: str) -> Language:
-    """Return the language of a text; English where nothing says otherwise."""
+    """Return the language of a text by its small words; English if no other has more of them."""
     found = words(text[:2000])
     found += [word.partition("-")[0] for word in found]
     counts = {name: sum(word in marks for word in found) for name, marks in _MARKS.items()}
@@ -141,7 +142,7 @@ def _fill(template: str, groups: tuple[str | None, ...], who: str) -> str:
 
 
 def translate_statement(clause: str, who: str) -> str:
-    """Return the English line of a clause, or an empty text where no pattern knows it."""
+    """Return a clause as an English sentence about ``who``; an empty text if no pattern matches."""
     plain = clause.replace("’", "'").strip(" .!,")
     if len(plain) > 300:
         return ""
@@ -153,7 +154,7 @@ def translate_statement(clause: str, who: str) -> str:
 
 
 def translate_question(text: str) -> str:
-    """Return the English terms of a question, or an empty text where no pattern knows it."""
+    """Return the English terms of a question; an empty text if no pattern matches."""
     plain = text.replace("’", "'").strip(" .!?¿")
     if len(plain) > 300:
         return ""
@@ -165,7 +166,7 @@ def translate_question(text: str) -> str:
 
 
 def is_foreign_first_person(text: str) -> bool:
-    """Return whether somebody speaks of themselves, in a language that is not English."""
+    """Return whether a text is in another language's first person, or in a non-Latin script."""
     if any(char.isalpha() and char > "\u036f" for char in text[:500]):
         return sum(char.isalpha() and char > "\u036f" for char in text[:500]) >= 4
     return (language_of(text) != "en" and bool(_OWN.search(text[:2000].replace("’", "'")))) or (

@@ -1,6 +1,9 @@
-"""Words by which a negation, a question, a relative, a month is known. Pure tables.
+"""Word tables of several languages, and the folding and stemming by which words compare. Pure.
 
-Rule 1: everything is folded (``fold``): lower case, no accents, plain quotes and dashes.
+The tables list negations, pronouns, relatives, months, weekdays, numbers and words of equal
+meaning.
+
+Rule 1: all words are folded (``fold_text``): lower case, no accents, plain quotes and dashes.
 Rule 2: a word of several languages stands in the row that is right for most of them.
 """
 
@@ -37,12 +40,12 @@ CASELESS = re.compile(
 
 
 def normalize_typography(text: str) -> str:
-    """Return the text with typographic signs alike and compatible letters in one form."""
+    """Return the text in NFKC form with plain quotes and dashes."""
     return normalize_unicode("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
 
 
 def fold_text(text: str) -> str:
-    """Return the text in lower case, without accents, typographic signs alike."""
+    """Return the text in lower case, without accents, with plain quotes and dashes."""
     bare = _MARK.sub("", normalize_unicode("NFD", normalize_typography(text).casefold()))
     return normalize_unicode("NFC", bare).translate(_PLAIN)
 
@@ -80,7 +83,7 @@ NEGATIONS = _set(
     لا ليس لست لم لن ليست לא אין בלי नहीं ei en
     """
 ) - {"en", "ei", "nu"}
-"""Single words that deny."""
+"""Single words that negate."""
 
 NEGATIONS_UNSPACED = re.compile(
     "不|没|沒|从未|從未|無い|ない|なく|なかっ|ません|ませぬ|未だ|안 |않|못|없|아니|ไม่|নয়|नहीं"
@@ -97,14 +100,14 @@ HAS_ENDED = re.compile(
     r"|vendu|quitte|quitter|murio|vendi|vendio|morto|morta|venduto|lasciato|morreu|vendeu|умер"
     r"\w{0,3}|продал\w{0,2}|уволил\w{0,3}|ушел|ушла)\b|戒|不再|以前|やめ|辞め|死|昔は|曾经"
 )
-"""What says that something has come to an end: a denial of how it is now."""
+"""Says that something has ended, which denies that it still holds."""
 
 WEAK_NEGATION = re.compile(
     r"\b(?:moved (?:away|out|from)|switched|instead|replaced|free of|free from|only|changed|out of"
     r"|refuse|avoid|lost|umgezogen|ausgezogen|statt|demenage|plutot|mudado?|cambie|traslocato"
     r"|переехал\w{0,2}|вместо|hate|allergi\w{0,8}|finished|ended|unable|vegetarian|vegan)\b"
 )
-"""What may carry a claim that denies, without denying anything itself."""
+"""May support a negative claim without being a negation."""
 
 PAST = re.compile(
     r"\b(?:was|were|had|lived|worked|studied|used|before|once|war|hatte|wohnte|lebte|arbeitete|fruher|etait"
@@ -114,7 +117,7 @@ IMPLICIT_NEGATION = re.compile(
     r"\b(?:vegetari\w{1,4}|vegan\w{0,3}|single|unemployed|teetotal\w{0,3}|sober|dislik\w{1,3}|hat(?:es|ed)"
     r"|avoid\w{0,3}|unable|lacks?|arbeitslos|hasst|meidet|deteste|odia|evita|bereft|free|refus\w{1,3})\b"
 )
-"""What denies by its meaning: a denial may carry it."""
+"""Denies by its meaning, so that a negation may support it."""
 
 IDIOMS = re.compile(
     r"\bnot (?:only|just|to mention)\b|\bcan(?:'t|not) (?:wait|help|stop|believe)\b|\bcouldn't (?:be|agree)\b"
@@ -126,13 +129,13 @@ IDIOMS = re.compile(
     r"|不仅|不但|不只|不错|不好意思|不过|不同|不久|对不起|差不多|没问题|没关系|别忘了|要不|不客气"
     r"|だけでなく|忘れないで|かもしれない|なければなら|ないといけ|しかない|間違いない|少ない|じゃないか"
 )
-"""What looks like a denial and is none."""
+"""Idioms that look like a negation and are none."""
 
 CONJUNCTIONS = _set(
     """but yet although though however whereas while because so and since sondern aber doch jedoch weil und
     denn mais et pero sino y porque aunque ma bensi perche mas porem pois e а но и потому"""
 )
-"""Words that begin another clause."""
+"""Conjunctions, which begin another clause."""
 
 CONTRAST = _set("but sondern mais sino ma bensi mas а rather instead sino")
 PREPOSITIONS = _set(
@@ -158,7 +161,7 @@ FIRST_PERSON_PRONOUNS = _set(
     sou estou tenho moro trabalho falo adoro prefiro gosto
     """
 ) - {"ive", "id", "mi"}
-"""First person as subject or object."""
+"""First person pronouns as subject or object."""
 
 FIRST_PERSON_POSSESSIVES = _set(
     """my our mein meine meinen meinem meiner meines unser unsere unserer mon ma mes notre nos mi mis
@@ -170,7 +173,7 @@ OTHER_PERSON_PRONOUNS = _set(
     deine il elle ils elles tu vous son sa ses votre ton ta el ella ellos ellas usted ustedes tu
     lui lei loro voi egli ela eles voce он она они ты вы его ее их твой твоя"""
 ) - {"el", "il", "la", "ta", "sa", "son", "ton"}
-"""Pronouns of anybody else."""
+"""Pronouns of the second and third person."""
 
 IMPERSONAL_PRONOUNS = _set(
     "it this that there it's that's there's es das dies c'est ce ca eso esto это there"
@@ -211,7 +214,7 @@ KIN = _rows(
     pet: horse rabbit hamster parrot pferd kaninchen cheval lapin caballo conejo
     """
 )
-"""Relatives, friends and pets, by any of their names."""
+"""Terms of relatives, friends and pets, by each word for them."""
 KIN_UNSPACED = tuple(sorted((form for form in KIN if UNSPACED.search(form)), key=len, reverse=True))
 
 _MEANINGS = _rows(
@@ -261,7 +264,7 @@ STOP = _set(
     ja moj moja jest sie w z na i nie do ik ben is een het de van en met mijn niet gebruiker uzytkownik
     """
 )
-"""Words that say too little to count as content."""
+"""Words too common to count as content."""
 
 NUMBERS = {
     word: value
@@ -374,7 +377,7 @@ _ENDINGS = ("ings", "ing", "ies", "ed", "es", "s", "ly")
 
 @lru_cache(maxsize=8192)
 def term(word: str) -> str:
-    """Return what a folded word counts as: a meaning shared between languages, or its stem."""
+    """Return the term of a folded word: a meaning shared between languages, or its stem."""
     word = word.removesuffix("'s").removesuffix("'")
     if "'" in word and len(word.partition("'")[0]) <= 2:  # l'eau, j'habite, d'Anna
         word = word.partition("'")[2]
@@ -397,7 +400,7 @@ def character_bigrams(text: str) -> set[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """Return the terms of a folded text that say something, in order; pairs where no spaces are."""
+    """Return the terms of a folded text's content words in order; pairs for unspaced scripts."""
     found: list[str] = []
     for word in words(text):
         if UNSPACED.search(word):
@@ -408,7 +411,7 @@ def content_terms(text: str) -> list[str]:
 
 
 class TermSet:
-    """Terms of a text, found with whatever ending they have."""
+    """The terms of a text; membership ignores endings."""
 
     def __init__(self, found: list[str]) -> None:
         self._all = set(found)
@@ -418,7 +421,7 @@ class TermSet:
                 self._begun.setdefault(one[:4], []).append(one)
 
     def __contains__(self, one: object) -> bool:
-        """Tell whether a term is there, or one that shares four letters and most of it."""
+        """Return whether the set has the term, or one with the same stem."""
         if not isinstance(one, str) or one in self._all:
             return one in self._all
         if len(one) < 4 or one[0] == "=":
@@ -427,7 +430,7 @@ class TermSet:
 
 
 def same_stem(one: str, other: str) -> bool:
-    """Tell whether two folded words differ by their endings alone."""
+    """Return whether two folded words share their first four letters and most of the longer one."""
     shared = 0
     for left, right in zip(one, other, strict=False):
         if left != right:

@@ -1,11 +1,11 @@
-"""Names in a claim, and whether a text has them. Pure.
+"""Extract names from a claim, and find names in a text. Pure.
 
-Rule 1: a name is a word with a capital that does not begin a sentence, an acronym, a word with
-    capitals or digits inside, a handle, an address; German nouns are names by that rule, so that a
-    German claim must keep the nouns of what was said.
-Rule 2: a word that begins a sentence is a name where it is plainly the subject of it.
-Rule 3: a name is there in another case of its language, another alphabet, or another language's
-    form of a well-known place.
+Rule 1: a name is a capitalised word that does not begin a sentence, an acronym, a word with
+    capitals or digits inside, a handle, or an address. By that rule German nouns are names, so a
+    German claim must keep the nouns of its evidence.
+Rule 2: a word that begins a sentence is a name only if it is plainly its subject.
+Rule 3: a name also matches in another grammatical case, another alphabet, or, for well-known
+    places, another language's form.
 """
 
 from __future__ import annotations
@@ -105,13 +105,16 @@ _INFLECTED = frozenset(
 
 
 def mixed_script_word(text: str) -> str:
-    """Return the first word that mixes Latin letters with Greek or Cyrillic ones, which look alike; else nothing."""
+    """Return the first word that mixes Latin with Greek or Cyrillic letters; else an empty text.
+
+    Such letters look alike, so the word may imitate another.
+    """
     found = _MIXED.search(text)
     return found.group() if found else ""
 
 
 def extract_names(claim: str) -> list[str]:
-    """Return the names that a claim holds, as written."""
+    """Return the names in a claim as written, each once."""
     text = normalize_typography(claim)
     found = _ADDRESS.findall(text)
     text = _ADDRESS.sub(" ", text)
@@ -157,7 +160,7 @@ def _is_name(word: str, after: str, *, begins: bool) -> bool:
 
 
 class NameMatcher:
-    """The words of a text, where a name may be found in any of its forms."""
+    """The words of a text; membership finds a name in any of its forms."""
 
     def __init__(self, text: str) -> None:
         low = fold_text(text)
@@ -166,7 +169,7 @@ class NameMatcher:
         known: set[str] = set()
         for word in words(low):
             known |= {word, word.removesuffix("'s"), *re.split(r"[-'.]", word)}
-        # Between a script without spaces and Latin letters no sign tells where a word ends.
+        # Nothing separates Latin words from a script without spaces.
         known |= set(_ASCII.findall(low))
         known |= {transliterate(word) for word in known}
         known.discard("")
@@ -177,7 +180,7 @@ class NameMatcher:
             self._begun.setdefault(word[:3], []).append(word)
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether the text has the name."""
+        """Return whether the text has the name, in any form."""
         if not isinstance(name, str):
             return False
         low = fold_text(name).removesuffix("'s").removesuffix("'")
@@ -218,7 +221,7 @@ _FROM_THERE = re.compile(
 
 
 def _is_of_place(one: str, other: str) -> bool:
-    """Tell whether two words are a place and what is from there: Canadian, canadense; Kazan, kazanskiy."""
+    """Return whether two words are a place and its adjective, or two such: Kazan, kazanskiy."""
     ends = _FROM_THERE.search(one), _FROM_THERE.search(other)
     if ends[0] is None or ends[1] is None or not any(end and end["tells"] for end in ends):
         return False
@@ -239,7 +242,7 @@ _SPELLINGS = (
 
 @lru_cache(maxsize=8192)
 def _sound(word: str) -> str:
-    """Return a word as other alphabets tend to write it, so that two spellings meet."""
+    """Return a rough phonetic form of a word, equal for transliterations of one name."""
     for written, heard in _SPELLINGS:
         word = word.replace(written, heard)
     return re.sub(r"(.)\1", r"\1", word)
@@ -252,7 +255,7 @@ def transliterate(word: str) -> str:
 
 
 def is_inflected_form(one: str, other: str) -> bool:
-    """Tell whether two words are one name in different cases."""
+    """Return whether two words are one name in different grammatical cases."""
     if one == other:
         return True
     shared = 0

@@ -1,7 +1,7 @@
-"""What of a clause is denied. Pure.
+"""Split a clause into denied and affirmed words. Pure.
 
-Rule 1: a denial covers its clause; before "but ..." or after a comma only what it stands before.
-Rule 2: two denials in one clause may be none, so that its words count as both.
+Rule 1: a negation covers its clause; before "but ..." or after a comma only the words next to it.
+Rule 2: two negations in one clause may cancel out, so its words count as both.
 """
 
 from __future__ import annotations
@@ -58,7 +58,14 @@ def _negator(word: str, at: int, all_words: list[str]) -> bool:
 def split_negation(
     part: str, low: str, following: str, before: Clause | None
 ) -> tuple[str, str, bool]:
-    """Return the denied and the stated words of a clause, and whether it denies."""
+    """Return the denied and the affirmed words of a clause, and whether it negates.
+
+    Args:
+        part: The clause as written.
+        low: The folded clause.
+        following: The folded clause after it; empty at the end.
+        before: The clause before it in the same sentence.
+    """
     clean = _WITHOUT.sub(" not ", IDIOMS.sub(" ", low))
     clean = _LESS.sub(r"not \1", clean)
     if UNSPACED.search(clean):
@@ -83,7 +90,7 @@ def split_negation(
     joined = " ".join(all_words)
     if len(english) > 1:
         return joined, joined, True
-    if places[0] == 0 and before is None:  # "Not a fan of it": there is nothing that it corrects
+    if places[0] == 0 and before is None:  # "Not a fan of it": it corrects no clause before it
         return joined, "", True
     return (*_scope(part, all_words, places[0], following), True)
 
@@ -122,6 +129,6 @@ def _scope(part: str, all_words: list[str], at: int, following: str) -> tuple[st
 
 
 def _is_part(part: str, word: str) -> bool:
-    """Tell whether a word begins a part of a clause rather than its verb."""
+    """Return whether a word begins a phrase of a clause and is not its verb."""
     named = re.search(rf"\b{re.escape(word)}\b", part, re.IGNORECASE)
     return word in PREPOSITIONS | ARTICLES or bool(named and named.group()[0].isupper())

@@ -1,4 +1,4 @@
-"""Number words and signs as digits. Pure."""
+"""Convert number words and numerals of several languages to digits. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claim, taken apart: of whom it speaks, its names, and what else it says. Pure."""
+"""Parse a claim into its subject, names, terms and clauses. Pure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ParsedClaim:
     """A claim and its parts.
 
     Attributes:
-        text: Without the day of telling, the speaker's names as "The user".
-        folded: The same folded.
-        names: The names that it holds.
-        terms: What else it says.
-        kin: The relatives that it mentions.
-        subject: Of whom it speaks: terms; empty for the user.
-        clauses: Its clauses.
+        text: The claim without the day of the message, with "The user" for the speaker's names.
+        folded: The folded text.
+        names: Names in the claim.
+        terms: Terms of its content words.
+        kin: Terms of the relatives it mentions.
+        subject: Terms of whom it is about; empty for the user.
+        clauses: Clauses of the claim, in the first person.
     """
 
     text: str
@@ -54,13 +54,19 @@ class ParsedClaim:
 
     @property
     def negated(self) -> bool:
-        """Whether it denies something, or says that something has ended."""
+        """Whether the claim denies something, or says that something has ended."""
         return any(clause.negated or clause.ended for clause in self.clauses)
 
 
 @lru_cache(maxsize=256)
 def parse_claim(claim: str, when: date | None, names: frozenset[str]) -> ParsedClaim:
-    """Return a claim's parts; ``names`` are the speaker's, ``when`` the day of telling."""
+    """Parse a claim.
+
+    Args:
+        claim: The claim as written.
+        when: Day of the message that it was learned from.
+        names: Names of the speaker.
+    """
 
     def undated(hit: re.Match[str]) -> str:
         return "" if when and when.isoformat() in hit.groups() else hit.group()
@@ -116,11 +122,11 @@ _BYUSER = re.compile(
 WITH_USER = re.compile(
     r"(?:[^\W\d_][\w'’.-]* ){1,4}(?:and|und|et|y|e|и) (?:i\b(?!')|ich\b|the user\b(?!')|der (?:be)?nutzer\b|die (?:be)?nutzerin\b|l'utilisat|el usuario|la usuaria|l'utente|o usuario|a usuaria|пользователь\b)"
 )
-"""Somebody and the user: the user, then."""
+"""Matches "somebody and the user", which counts as a claim about the user."""
 
 
 def _subject(text: str, low: str) -> frozenset[str]:
-    """Return of whom a claim speaks; nothing for the user."""
+    """Return the terms of whom a claim is about; empty for the user."""
     if _BYUSER.match(low) or WITH_USER.match(low):
         return frozenset()
     head = low[:60]

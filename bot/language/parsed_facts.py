@@ -1,8 +1,8 @@
-"""A line of memory, taken apart: whose, what attribute, which verb, and what is said.
+"""Parse a fact into owner, attribute, verb and value, and tell whether two facts conflict.
 
-Rule 1: a line speaks of one subject; its verb is the first one that can follow that subject.
-Rule 2: two lines conflict when both cannot be the current value of one attribute.
-Rule 3: a line that cannot be taken apart conflicts with nothing but its own copy.
+Rule 1: a fact has one subject; its verb is the first one that can follow that subject.
+Rule 2: two facts conflict if both cannot be the current value of one attribute.
+Rule 3: a fact that cannot be parsed conflicts only with its own copy.
 """
 
 from __future__ import annotations
@@ -77,21 +77,21 @@ ATTRIBUTES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ParsedFact:
-    """One line, taken apart.
+    """One parsed fact.
 
     Attributes:
         text: The sentence in the third person, without bullet.
-        quotation: The person's own words, where the line only quotes them.
-        owner: Of whom it speaks: ``the user``, a member's name, or empty.
-        subject: Terms of the attribute or relation; empty where it is the owner.
-        verb: The verb's term.
-        negated: It says that something is not so, or no longer.
-        retracts: It says that something has ended.
-        changes: It says itself that it is newer.
-        rest: What follows the verb.
-        slot: The attribute that has one value at a time; empty where there is none.
-        key: Its words alone.
-        value: Terms of the rest.
+        quotation: The person's own words, if the fact only quotes them.
+        owner: Whom the fact is about: ``the user``, a member's name, or empty.
+        subject: Terms of the attribute or relation; empty if the owner is the subject.
+        verb: Term of the verb; empty if the fact could not be parsed.
+        negated: The fact says that something is not true, or no longer.
+        retracts: The fact says that something has ended.
+        changes: The fact itself says that it is new: "now", "actually".
+        rest: The words after the verb.
+        slot: The attribute that has one value at a time; empty if there is none.
+        key: The words alone, for comparison.
+        value: Terms of ``rest``.
     """
 
     text: str
@@ -108,18 +108,18 @@ class ParsedFact:
     value: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Lines are compared with many others, so what is compared is made once.
+        # Each fact is compared with many others, so these are computed once.
         object.__setattr__(self, "key", comparison_key(self.text))
         object.__setattr__(self, "value", frozenset(terms(self.rest)))
 
     @property
     def former(self) -> bool:
-        """Whether it speaks of a home or work of the past."""
+        """Whether the fact is about a former or a wanted home, work or use."""
         return self.verb in _STANDING and bool(_FORMERLY.search(self.text))
 
     @property
     def terms(self) -> frozenset[str]:
-        """What it speaks of, with what its form implies."""
+        """Terms of the fact, with the attributes that its form implies."""
         found = set(terms(SAID_ON.sub("", self.text)))
         found.discard("user")
         if set(self.subject) & KIN_TERMS and re.search(r"(?<=\w )[A-Z]\w+", self.text):
@@ -136,12 +136,12 @@ class ParsedFact:
 
 
 def strip_bullet(line: str) -> str:
-    """Return a memory line's sentence without its bullet."""
+    """Return a line of memory without its bullet or number."""
     return _BULLET.sub("", line).strip()
 
 
 def append_said_on(text: str, date: str) -> str:
-    """Return a sentence with the date on which it was said, for "tomorrow" and the like."""
+    """Return a sentence with the date on which it was said, which "tomorrow" needs."""
     body = text.rstrip(".")
     return as_sentence(f"{body} (said on {date})") if date else text
 
@@ -168,7 +168,7 @@ def _verb(tokens: list[str], *, attribute: bool) -> int | None:
 
 @lru_cache(maxsize=4096)
 def parse_fact(line: str, who: str = USER) -> ParsedFact:
-    """Take a line of memory apart, whatever it is."""
+    """Parse a line of memory; ``who`` replaces the first person. Never fails."""
     text = strip_bullet(line)
     if len(text) > 600:
         return ParsedFact(text)
@@ -203,7 +203,7 @@ def parse_fact(line: str, who: str = USER) -> ParsedFact:
 
 
 def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
-    """Return the verb that carries the meaning, and what follows it."""
+    """Return the main verb's term, past auxiliaries and negations, and the words after it."""
     skipped = {"does", "do", "did", "not", "stopped", "quit", "no", "longer", "never"}
     while at < len(tokens) - 1 and tokens[at].lower() in skipped:
         at += 1
@@ -216,7 +216,7 @@ def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
 
 
 def _slot(line: ParsedFact) -> str:
-    """Return the name of the attribute of which only one value is current."""
+    """Return the attribute that has one value at a time; empty if there is none."""
     if line.verb == "be":
         return _being_slot(line)
     if line.verb in _MOVING and _PLACE.match(line.rest) and not _FORMERLY.search(line.text):
@@ -253,7 +253,7 @@ def _value_slot(line: ParsedFact) -> str:
 
 
 def conflicts(new: ParsedFact, old: ParsedFact) -> bool:
-    """Return whether the old line stops being current once the new one is said."""
+    """Return whether an old fact stops being current once the new one is stated."""
     if new.key == old.key:
         return True
     if new.quotation or old.quotation or not new.verb or not old.verb or new.owner != old.owner:

@@ -1,9 +1,10 @@
-"""English persons: "I like my dog" to "The user likes the user's dog" to "You like your dog".
+"""Convert English sentences between first, third and second person.
 
-Rule 1: the third person is exact: each "I" becomes "the user", never "they", so that the way back
-        is certain.
-Rule 2: a verb is changed only where its subject is sure; a past tense or a modal never is.
-Rule 3: what is not understood stays as it was written.
+"I like my dog" becomes "The user likes the user's dog", and that becomes "You like your dog".
+
+Rule 1: each "I" becomes "the user", never "they", so that the way back is unambiguous.
+Rule 2: a verb changes only if its subject is certain; a past tense or a modal never changes.
+Rule 3: anything else stays as it was written.
 """
 
 from __future__ import annotations
@@ -76,12 +77,12 @@ def expand(text: str) -> str:
 
 
 def is_past(verb: str) -> bool:
-    """Return whether a verb is in the past tense, as far as its form tells."""
+    """Return whether a verb looks like a past tense."""
     return verb in _PAST or (verb.endswith("ed") and len(verb) > 3 and verb not in _NOT_PAST)
 
 
 def third_person_verb(verb: str) -> str:
-    """Return the form that goes with "the user" for the one that goes with "I" or "we"."""
+    """Return the third person singular of a verb in the first person."""
     irregular = {"am": "is", "are": "is", "were": "was", "have": "has", "do": "does", "go": "goes"}
     if verb in irregular:
         return irregular[verb]
@@ -93,7 +94,7 @@ def third_person_verb(verb: str) -> str:
 
 
 def base_verb(verb: str) -> str:
-    """Return the form that goes with "you" for the one that goes with "the user"."""
+    """Return the second person of a verb in the third person singular."""
     irregular = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
     if verb in irregular:
         return irregular[verb]
@@ -107,7 +108,7 @@ def base_verb(verb: str) -> str:
 
 
 def verb_at(tokens: list[str], start: int) -> int | None:
-    """Return where the verb of a subject that ends before ``start`` stands, past any adverbs."""
+    """Return the index of the verb after a subject that ends before ``start``, past any adverbs."""
     for at in range(start, min(start + 4, len(tokens))):
         word = tokens[at].lower().strip(",.;!")
         if word in _ADVERBS or (word.endswith("ly") and word not in ("fly", "rely", "reply")):
@@ -137,11 +138,11 @@ def _keep_tail(token: str, change: Callable[[str], str]) -> str:
 
 
 def to_third(clause: str, who: str = USER) -> str:
-    """Return a first person clause in the third person, as a sentence.
+    """Return a first person clause as a sentence in the third person.
 
     Args:
-        clause: One clause, contractions written out.
-        who: What "I" becomes; "The user" or a name.
+        clause: One clause, with contractions written out.
+        who: Replacement for "I": "The user" or a name.
     """
     tokens = clause.split()
     inner = who[0].lower() + who[1:] if who == USER else who
@@ -167,7 +168,7 @@ def to_third(clause: str, who: str = USER) -> str:
 
 
 def to_second(line: str, who: str = USER) -> str:
-    """Return a third person sentence about ``who``, addressed to them."""
+    """Return a third person sentence about ``who`` in the second person."""
     names = sorted({who, who[0].lower() + who[1:] if who == USER else who})
     pattern = re.compile("(" + "|".join(re.escape(name) for name in names) + r")('s)?(?!\w)")
     tokens = pattern.sub(lambda found: f"{_YOU}r" if found[2] else _YOU, line).split()

@@ -1,4 +1,4 @@
-"""Numbers, times and dates of a text, however they are written. Pure.
+"""Extract the numbers, times and dates of a text. Pure.
 
 Rule 1: a number has every reading that its form allows: 1.500 is 1500 and 1.5.
 """
@@ -82,7 +82,7 @@ _ORDINARY = {
     for month in MONTHS
     if len(month) <= 4
 }
-"""Months whose names are ordinary words as well, where they are surely months."""
+"""Contexts in which a month name of four or fewer letters is surely a month, not another word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class Quantities:
     """The numbers and dates of a text.
 
     Attributes:
-        numbers: For each number, how it is written and what it may mean.
-        days: The dates.
-        digit_runs: Long runs of digits without their separators: telephone numbers and the like.
+        numbers: Each number as written, with its possible readings.
+        days: Dates and weekdays.
+        digit_runs: Long runs of digits without separators, such as phone numbers.
     """
 
     numbers: tuple[tuple[str, frozenset[str]], ...]
@@ -101,7 +101,7 @@ class Quantities:
 
     @property
     def readings(self) -> frozenset[str]:
-        """Everything that any of the numbers may mean."""
+        """All readings of all numbers."""
         return frozenset(reading for _, all_of_it in self.numbers for reading in all_of_it)
 
 
@@ -152,7 +152,7 @@ def _year(text: str | None) -> int | None:
 
 
 def _take_days(text: str) -> tuple[list[PartialDate], str]:
-    """Return the dates that are written out, and the text without them."""
+    """Return the written dates, and the text without them."""
     days: list[PartialDate] = []
 
     def keep(pattern: re.Pattern[str], order: str, text: str) -> str:
@@ -186,14 +186,14 @@ def _take_days(text: str) -> tuple[list[PartialDate], str]:
 
 
 def _spelled_out(text: str) -> str:
-    """Return a text with what some words say in numbers behind them."""
+    """Return a text with numbers inserted behind words such as "fortnight" or "twice"."""
     for pattern, spelled in _SPELLINGS:
         text = pattern.sub(rf"\g<0> {spelled}", text)
     return text
 
 
 def _with_hours(text: str) -> str:
-    """Return a text with "half past six" as a time."""
+    """Return a text with times such as "half past six" in digits."""
     for pattern, minutes in _PARTS_OF_HOURS:
 
         def time(hit: re.Match[str], minutes: int = minutes) -> str:
@@ -206,14 +206,14 @@ def _with_hours(text: str) -> str:
 
 
 def _with_feasts(text: str) -> str:
-    """Return a text with the dates of some feasts, and with the month of each day of "25 and 27 November"."""
+    """Return a text with dates for feasts, and the month after each day of "25 and 27 November"."""
     for pattern, day in _FEASTS:
         text = pattern.sub(day, text)
     return _SHARED.sub(r"\1 \2", text)
 
 
 def _month_names(original: str, text: str) -> list[PartialDate]:
-    """Return months that stand alone, where they are not ordinary words ("may", "mars", "sept")."""
+    """Return months without a day, except ambiguous words ("may", "mars") out of context."""
     days = []
     for hit in _MONTH_ONLY.finditer(text):
         written = hit[1]
@@ -228,10 +228,11 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
     """Return the numbers and dates of a text.
 
     Args:
-        original: The text, for its capital letters.
-        text: The same folded.
-        demanded: They are to be looked for elsewhere, so that what may be no number is left out
-            (signs of Chinese numerals that nothing is counted by); else each possible reading counts.
+        original: The text with its capital letters.
+        text: The folded text.
+        demanded: Leave out doubtful numbers, as of a claim whose numbers its evidence must hold
+            (Chinese numerals without a counter); if False, include every possible reading, as of
+            evidence.
     """
     # "Due" is Italian for two.
     text = _DUE.sub(" ", text)
@@ -273,6 +274,6 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
 
 
 def _part_of_a_name(text: str, hit: re.Match[str]) -> bool:
-    """Tell whether digits belong to a word such as "B12", which counts as a name."""
+    """Return whether digits belong to a word such as "B12", which counts as a name."""
     before = text[hit.start() - 1 : hit.start()]
     return before.isalpha() and before.isascii()

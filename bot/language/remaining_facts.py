@@ -1,8 +1,8 @@
-"""What an older line of memory still says once a newer one has taken the place of its value.
+"""Compute what remains of a fact after a newer one replaces its value.
 
-Rule 1: a line is superseded only in what the newer line speaks of; the rest of it stays.
-Rule 2: the rest becomes a line of its own, of the older line's words alone, where that is certain; else
-        the whole older line stays.
+Rule 1: a newer fact supersedes only the part that it is about; the rest of the older fact stays.
+Rule 2: the rest becomes a sentence made of the older fact's words if that is certain; otherwise the
+        whole older fact stays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TURNING = frozenset(
 
 
 def adds_nothing(new: ParsedFact, old: ParsedFact) -> bool:
-    """Return whether a newer line says nothing that an older one does not say."""
+    """Return whether a newer fact says nothing beyond an older one."""
     if new.key == old.key:
         return True
     if not conflicts(new, old) or (new.negated, new.retracts) != (old.negated, old.retracts):
@@ -53,11 +53,11 @@ def adds_nothing(new: ParsedFact, old: ParsedFact) -> bool:
 
 
 def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
-    """Return what stays of a line that a newer one conflicts with.
+    """Return what remains of a fact that a newer one conflicts with.
 
     Returns:
-        An empty text where the newer line says all that it said, the line's own text where nothing
-        may be taken from it, else a sentence with the rest.
+        An empty text if the newer fact covers all of it, the whole text if no part of it can be
+        removed with certainty, else a sentence with the rest.
     """
     company = _COMPANY.match(old.rest) if old.slot == "home" else None
     if company:
@@ -68,7 +68,7 @@ def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
 
 
 def _with(old: ParsedFact, rest: str) -> str:
-    """Return the older line with less behind its verb, itself where that cannot be told apart."""
+    """Return the older fact with other words after its verb; unchanged if its end is unclear."""
     at = old.text.rfind(old.rest)
     if not old.rest or at < 0:
         return old.text
@@ -76,7 +76,7 @@ def _with(old: ParsedFact, rest: str) -> str:
 
 
 def _certain(new: ParsedFact, old: ParsedFact) -> str:
-    """Return what the older line says beside the newer; the whole of it where that is uncertain."""
+    """Return what the older fact says beyond the newer one; all of it if that is uncertain."""
     things = old.rest.split(" and ")
     if old.verb == "have" and len(things) > 1 and all(map(_THING.match, things)):
         kept = [thing for thing in things if not conflicts(new, parse_fact(_with(old, thing)))]
@@ -111,7 +111,7 @@ def _says_more(new: ParsedFact, old: ParsedFact) -> bool:
 
 
 def _other_half(new: str, old: str) -> bool:
-    """Return whether of day and hour the older value has one that the newer does not name."""
+    """Return whether the newer value names only day or hour, and the older value has the other."""
     day = bool(_DAY.search(old)) and not _DAY.search(new) and bool(_HOUR.search(new))
     hour = bool(_CLOCK.search(old)) and not _CLOCK.search(new) and bool(_DAY.search(new))
     return day or hour

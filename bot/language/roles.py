@@ -1,8 +1,8 @@
-"""Does a claim tell who does something to whom as it was said? Pure.
+"""Reject a claim that swaps subject and object or widens a quantifier. Pure.
 
-Rule 1: of two who are named on both sides, the same one comes first; "by" and "from" turn them round, "and" and
-    "with" join them.
-Rule 2: what is said of some is not claimed of all.
+Rule 1: the speaker and another person must come in the same order in claim and evidence, unless
+    "by" or "from" may reverse them or "and" or "with" joins them.
+Rule 2: a statement about some does not support a claim about all.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
 
 
 def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ...]) -> str | None:
-    """Return why a claim turns round or widens what was said; None where it does not."""
+    """Return why a claim reverses or widens its evidence; None if it does not."""
     if UNSPACED.search(claim.folded):
         return None
     told = fold_text(said)
     every = _EVERY.search(claim.folded)
     if every and not _EVERY.search(told) and (every[1] or _SOME.search(told)):
         return "it is not said of all"
-    # A noun of German looks like a name.
+    # German nouns look like names.
     names = frozenset() if GERMAN.search(claim.folded) else frozenset(map(fold_text, claim.names))
     first = claim.text.split()[:1]
-    # A name that begins a claim is known by its capital within what was said.
+    # A first word is a name if the evidence has it capitalised inside a sentence.
     names |= {fold_text(one) for one in first if f" {one}" in said}
     wanted = _placed(USER_REFERENCE.sub(" i ", _THEIRS.sub(" ", claim.folded)), names)
     if len(wanted) < 2 or not _TURNS.isdisjoint(words(claim.folded)):
@@ -64,13 +64,13 @@ def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ..
 
 
 def _placed(low: str, names: frozenset[str]) -> list[str]:
-    """Return who is named in a folded text, in the order of their first places: the speaker and others."""
+    """Return the people named in a folded text in order, each once, the speaker as ``i``."""
     found: list[str] = []
     all_words = words(low)
     for at, word in enumerate(all_words):
         bare = word.removesuffix("'s")
         if bare != word and at + 1 < len(all_words):
-            continue  # What is theirs, and not they.
+            continue  # A possessive names an owner, not an actor.
         who = (
             "i"
             if word in _I or word.startswith(("j'", "m'"))

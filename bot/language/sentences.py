@@ -1,8 +1,8 @@
-"""Text into sentences and clauses that can stand alone.
+"""Split a text into sentences and independent clauses, and recognise questions and code.
 
-Rule 1: a clause is split off only where both sides have a verb of their own.
-Rule 2: what only opens or closes a sentence ("by the way") is no part of what it says.
-Rule 3: what looks like a program is recognised, so that nobody takes it for a statement.
+Rule 1: a clause is split off only if both sides have a verb of their own.
+Rule 2: phrases that only open or close a sentence ("by the way") are dropped.
+Rule 3: code is recognised, so that it is not read as a statement.
 Rule 4: the work is bounded: at most sixty sentences of a text are read.
 """
 
@@ -112,7 +112,7 @@ def without_code(text: str) -> str:
 
 
 def is_code(text: str) -> bool:
-    """Return whether a sentence looks like a line of a program."""
+    """Return whether a sentence looks like a line of code."""
     if len(text) > _LONGEST:
         return False
     if _CODE.search(text):
@@ -127,7 +127,7 @@ def is_question(text: str) -> bool:
 
 
 def begins_as_question(text: str) -> bool:
-    """Return whether a sentence begins as a question does, with or without the mark."""
+    """Return whether a sentence begins like a question, with or without a question mark."""
     return bool(_ASKS.match(text.lstrip("¿ ")))
 
 
@@ -143,7 +143,7 @@ def strip(clause: str) -> str:
 
 
 def has_verb(text: str) -> bool:
-    """Return whether a text holds a finite verb, as far as the words tell."""
+    """Return whether a text seems to hold a finite verb."""
     finite = {
         "am",
         "is",
@@ -189,7 +189,7 @@ def has_verb(text: str) -> bool:
 
 
 def split_clauses(text: str) -> list[str]:
-    """Return the clauses of a sentence that can stand alone; one that nobody could say is left whole."""
+    """Return the independent clauses of a sentence; one above 2,000 characters stays whole."""
     if len(text) > _LONGEST:
         return [text]
     parts: list[str] = []
@@ -207,7 +207,7 @@ def split_clauses(text: str) -> list[str]:
 
 
 def _carried(clause: str) -> list[str]:
-    """Split "I like tea and hate coffee" where the second verb has the first one's subject."""
+    """Split "I like tea and hate coffee", whose verbs share a subject, into two clauses."""
     plain = strip(clause)
     named = _NAMED_AND.fullmatch(plain)
     if named:

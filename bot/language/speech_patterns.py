@@ -1,6 +1,6 @@
-"""How people ask, suppose, joke, repeat and tell: patterns over a folded text, and a clause. Pure.
+"""Patterns for questions, conditions, reports and jokes in folded text; the clause record. Pure.
 
-Rule 1: each pattern is tried once over a text and cannot backtrack over it.
+Rule 1: no pattern backtracks over a text, so that matching takes linear time.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ DOUBTS = re.compile(
     r"|uberlegt?|uberlege|peut-etre|pourrait|envisage|quizas?|tal vez|podria|forse|potrebbe|talvez|poderia"
     r"|может быть|возможно|думаю о)\b|也许|可能|かもしれ"
 )
-"""What leaves open whether it is so."""
+"""Words that leave open whether something is true."""
 JOKES = re.compile(
     r"\b(?:just kidding|only kidding|i'm kidding|kidding|just joking|i'm joking|joking|jk|j/k|april fools?|that was a joke|(?:nur|war nur) spass|spass(?=,)|mdr non|nur ein (?:scherz|witz)|war (?:ein )?scherz|scherz|je (?:plaisante|rigole|blague)|c'est une blague"
     r"|es (?:una )?broma|(?:estoy )?bromeando|scherzo|sto scherzando|brincadeira|(?:estou|to) brincando|шучу|шутка|шутю|хаха)\b|(?<=\s)/s$|开玩笑|開玩笑|冗談"
 )
 LAUGHS = re.compile(r"\b(?:(?:ha){2,5}h?|(?:ja){2,5})\b|[😂🤣]")
-"""In its own sentence alone: people laugh beside what they mean."""
+"""Marks only its own sentence as a joke: people also laugh beside what they mean."""
 NO_JOKE = re.compile(
     r"\b(?:not|no|kein|ohne|without|pas|sin|non|nao|не|n't) (?:just |only |a |une? |uma |es |sto |estou )?(?:kidding|joking|joke|scherz|spass|blague|broma|scherz\w*|brincando|brincadeira|шучу|шутка)|不是开玩笑|冗談じゃな"
 )
@@ -117,12 +117,12 @@ OWN_REPORT = re.compile(
     r"我(?:也|一直|真的|还)?(?:说|觉得|认为)|(?m:^)(?:(?!私は).)*+私は.*と思います"
 )
 QUOTED = re.compile(r'"([^"\n]{6,400})"')
-"""Somebody's words between quotation marks."""
+"""Text in quotation marks."""
 SPEAKER_PREFIX = re.compile(
     r"(?:>|(?!(?:PS|P\.S|FYI|Note|Update|Edit|Info|Hinweis|Btw|Reminder|Fact|Correction|Also|Today|Well|Yes|No|Ok|Okay|Hi|Hey|Hello)\b)"
     r"[A-ZÀ-ÖØ-ÞА-ЯЁ][^\W\d_]{1,20}(?: [A-Z][^\W\d_]{1,20})?:\s*(?:\"|(?:I|I'm|My|Ich|Je|Yo|Io|Eu|Я)\b))"
 )
-"""How a line of somebody else begins: "> ..." and "Bob: I ..."."""
+"""Start of a line of somebody else's words: "> ..." and "Bob: I ..."."""
 CLAUSE_BOUNDARY = re.compile(
     r"[;:()\[\]\n¿]+|,(?!\d)|[，、；：。]|\s[-–—]+\s|—"
     r"|\s(?=(?:" + "|".join(sorted(CONJUNCTIONS - {"e", "et", "y", "и"})) + r"|if|unless|wenn|falls|если)\s)"
@@ -138,19 +138,20 @@ THIRD_PERSON_REPORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One clause of what was said.
+    """One clause of a text.
 
     Attributes:
-        text: As written.
-        mood: Why it states nothing ("asks", "supposes", "reports", "jokes"); empty where it states.
-        reported_speaker: Terms of whose words it repeats.
-        who: "me" for the person, "other" for somebody else, empty where it does not say.
-        subject: Terms of that somebody.
-        denied: The words that it denies, folded.
-        affirmed: The words that it states, folded.
-        negated: It denies something.
-        ended: It says that something has come to an end.
-        may_negate: It may carry a denial without being one.
+        text: The clause as written.
+        mood: Why it states nothing (``asks``, ``supposes``, ``reports``, ``jokes``); empty
+            for a statement.
+        reported_speaker: Terms of the person whose words it reports.
+        who: ``me`` for the speaker, ``other`` for somebody else, empty if unknown.
+        subject: Terms of the other person or thing it is about.
+        denied: Folded words that it denies.
+        affirmed: Folded words that it affirms.
+        negated: The clause denies something.
+        ended: The clause says that something has ended.
+        may_negate: The clause may support a negative claim without being a negation.
     """
 
     text: str

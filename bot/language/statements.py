@@ -1,11 +1,14 @@
-"""What a person states: text to facts.
+"""Extract the facts that a person states in a text.
 
-Rule 1: only declarative clauses about the person, theirs, or a named thing are facts; questions,
-        requests, opinions of the moment and courtesies are not.
-Rule 2: one fact a line, in the third person; the words that it was taken from stay with it.
-Rule 3: what happened or was felt only today is a note of the day, not long-term memory.
-Rule 4: a statement that no rule understands is kept in the person's own words if it is plainly
-        about them; it is never guessed at.
+These facts are written to memory; ``clauses`` and ``parsed_claim`` check facts against what was
+said.
+
+Rule 1: only declarative clauses about the person, their relations and possessions, or a named thing
+        are facts; questions, requests, opinions of the moment and small talk are not.
+Rule 2: each fact is one sentence in the third person, together with the sentence it was taken from.
+Rule 3: events and moods of the day are daily notes, not long-term memory.
+Rule 4: a statement that no rule parses is quoted if it is plainly about the person; nothing is
+    guessed.
 Rule 5: the work is bounded: long texts are read in part, and no pattern backtracks over a text.
 """
 
@@ -106,13 +109,13 @@ _CLOSING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """One thing that a person stated.
+    """One fact that a person stated.
 
     Attributes:
         line: The fact in the third person.
         words: The sentence that it was taken from.
-        daily: It belongs in the notes of its day.
-        before: The sentence before, where only that says of whom it speaks.
+        daily: The fact belongs in the daily notes.
+        before: The sentence before it, if the subject is only named there.
     """
 
     line: str
@@ -122,7 +125,7 @@ class StatedFact:
 
 
 def _line(clause: str, who: str) -> str:
-    """Return the line of one clause without fillers and contractions, or nothing."""
+    """Return the fact in one clause without fillers and contractions; empty if it states none."""
     if len(clause.split()) < 2 or len(clause) > _MAX_CLAUSE or _NOTHING.match(clause):
         return ""
     called = _CALLED.fullmatch(clause)
@@ -159,7 +162,7 @@ def _is_name(name: str) -> bool:
 
 
 def _of_before(clause: str, before: str) -> str:
-    """Return the clause with its pronoun replaced by whom the sentence before spoke of."""
+    """Return the clause with its pronoun replaced by the relative that the fact before is about."""
     found = _PRONOUN.match(clause)
     about = parse_fact(before) if before else None
     if found is None or about is None or not about.subject:
@@ -187,13 +190,13 @@ def _is_daily(line: str) -> bool:
 def extract_facts(
     text: str, who: str = USER, date: str = "", name: str = ""
 ) -> tuple[StatedFact, ...]:
-    """Return what a person states in a text, in order.
+    """Return the facts that a person states in a text, in order, each once.
 
     Args:
-        text: The person's own words alone.
-        who: How lines speak of the person; "The user" in a private chat.
-        date: The day of the message, for "tomorrow" and the like.
-        name: The person's name, for statements that are kept in their own words.
+        text: The person's own words, without quotations.
+        who: The name that facts use for the person; "The user" in a private chat.
+        date: ISO day of the message, added to facts with "tomorrow" and the like.
+        name: The person's name, for statements that are only quoted.
     """
     found: list[StatedFact] = []
     for spoken in first_sentences(without_code(text)):

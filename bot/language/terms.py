@@ -1,8 +1,8 @@
-"""Words and terms: what two texts must share to speak of the same thing.
+"""Split text into words and reduce them to terms, by which questions and facts are compared.
 
-Rule 1: a term is a stem of a content word; words of one meaning share a term.
+Rule 1: a term is the stem of a content word; synonyms share a term.
 Rule 2: scripts without spaces are compared by pairs of characters.
-Rule 3: every function takes any text and costs time linear in its length.
+Rule 3: every function accepts any text and takes time linear in its length.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ KIN = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """Return the words in order, case folded, without possessive endings."""
+    """Return the words of a text in order, case folded, without possessive endings."""
     found = (match.group().casefold().replace("’", "'") for match in _WORD.finditer(text))
     return [word.removesuffix("'s") for word in found]
 
@@ -166,5 +166,5 @@ def _short_key(text: str) -> str:
 
 
 def comparison_key(text: str) -> str:
-    """Return a text's words alone, so that two spellings of one sentence are equal."""
+    """Return a text's words joined by spaces, so that case and punctuation make no difference."""
     return _short_key(text) if len(text) <= 600 else " ".join(words(text))

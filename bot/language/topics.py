@@ -1,7 +1,9 @@
-"""What a fact is about, in one word.
+"""Classify a fact by topic, such as ``work`` or ``family``, and by slot.
 
-Rule 1: the attribute or the one spoken of decides, then what is said; the first that fits counts.
-Rule 2: values of one attribute have one subject, so that a newer value is about the same as the older.
+Rule 1: the attribute or relation decides first, then the verb, then other words; the first match
+    counts.
+Rule 2: all values of one attribute have the same topic, so that a newer value keeps the older
+    one's.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ _BY_WORDS = (
         _stems("eat drink cook bake diet recipe vegetarian vegan gluten lactose coffee tea meat")
         | _stems("breakfast lunch dinner"),
     ),
-    # Who eats fish has none.
+    # Eating fish is not having one.
     ("pets", _PETS - _stems("fish horse bird")),
     ("family", KIN_TERMS | _stems("family child married divorced single")),
     ("dates", _stems("appointment anniversary wedding exam flight meeting")),
@@ -71,7 +73,7 @@ _BY_WORDS = (
 
 
 def topic_of(line: ParsedFact) -> str:
-    """Return what a fact is about; ``other`` where nothing tells."""
+    """Return the topic of a fact; ``other`` if no rule matches."""
     if line.slot in _SLOTS and not line.subject:
         return _SLOTS[line.slot]
     if line.slot == "name" and set(line.subject) <= {stem("name")}:
@@ -87,7 +89,7 @@ def topic_of(line: ParsedFact) -> str:
 
 
 def slot_of(line: ParsedFact) -> str:
-    """Return what of the person a fact gives the one current value; empty where several can hold."""
+    """Return the person's attribute with one current value; empty if several values can hold."""
     if line.subject or not line.owner or line.negated or line.former:
         return ""
     return f"user: {line.slot}" if line.slot in ("home", "job", "employer", "age", "name") else ""

@@ -1,7 +1,7 @@
-"""Does a claim speak of nothing that was spoken of? Pure.
+"""Reject a claim whose content words do not occur in its evidence. Pure.
 
-Rule 1: some word of a claim that is not of every claim was said, in whatever form, or a name or number of it: those
-    have checks of their own.
+Rule 1: at least one distinctive word of the claim must occur in the evidence, in any form. Claims
+    with names or numbers pass, since these have checks of their own.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ _ELIDED = ("j'", "qu'", "n'", "c'", "d'")
 _GENERAL = frozenset(
     "=like =hate =own =live =move =work =eat =drink =speak =year =favourite".split()
 )
-"""Meanings that go with any thing: they tell little, but for between two languages."""
+"""Terms that go with any object: they count only if claim and evidence differ in language."""
 
 
 def unsupported_words_reason(
     claim: ParsedClaim, said: str, stated: tuple[Clause, ...], newest: str
 ) -> str | None:
-    """Return why nothing of what a claim says was said; None where something was.
+    """Return why no content word of a claim occurs in its evidence; None if one does.
 
     Args:
-        claim: The claim, taken apart.
-        said: The words that are its evidence.
-        stated: What they state.
-        newest: The last of them, in whose language they are.
+        claim: The parsed claim.
+        said: Text of the evidence.
+        stated: Clauses of the evidence.
+        newest: Newest message of the evidence, which determines its language.
     """
     mine, theirs = _tongue(claim.folded), _tongue(fold_text(newest))
     foreign = mine and theirs and mine != theirs
@@ -81,7 +81,7 @@ def unsupported_words_reason(
 
 
 def _forms(one: str) -> tuple[str, ...]:
-    """Return a term as it may be in what was said: tables of endings cut too much or too little."""
+    """Return the forms in which a term may occur, since stemming may cut too much or too little."""
     doubled = one[:-1] if one[-1:] == one[-2:-1] else one  # planning
     endings = (one, doubled, f"{one}e", one.removesuffix("e"), f"{one[:-1]}y")
     return (*endings, *_CARRIED_BY.get(one, ()))
@@ -93,7 +93,7 @@ def _is_number(one: str) -> bool:
 
 
 def _tongue(low: str) -> str:
-    """Return the language that most of the small words are of; empty where none stands out."""
+    """Return the language with the most small words in a text; empty if two have equally many."""
     found = words(low)
     counts = {tongue: sum(word in marks for word in found) for tongue, marks in _TONGUES.items()}
     counts["fr"] += sum(word.startswith(_ELIDED) for word in found)

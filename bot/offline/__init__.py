@@ -1,4 +1,4 @@
-"""The model that is there without a key: rules instead of a language model, and it says so."""
+"""The offline responder: a rule-based model that needs no API key and says that it is no LLM."""
 
 from __future__ import annotations
 

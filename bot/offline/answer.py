@@ -1,7 +1,7 @@
-"""Answers to questions: what is known, who said it, in which words, and when.
+"""Answer a question with the known facts, and say who stated them, in which words, and when.
 
-Rule 1: an answer that is not wholly supported says that it is not.
-Rule 2: a fact is put in the second person where that is certain; else it is quoted.
+Rule 1: an answer that is not fully supported says so.
+Rule 2: a fact is put in the second person if that is certain; otherwise it is quoted.
 Rule 3: the same question over the same evidence has the same answer.
 """
 
@@ -66,7 +66,7 @@ _LAST_TIME = re.compile(
 
 
 def address_user(text: str, asker: UserMessage) -> str:
-    """Return a line of memory as one would say it to the person, or quoted where that is unsafe."""
+    """Return a fact in the second person, or quoted if the conversion is unsafe."""
     if _UNSURE.search(text) and "the user" in text.lower():
         return f"My memory says: {quote(text)}"
     second = to_second(text, asker.subject)
@@ -74,11 +74,11 @@ def address_user(text: str, asker: UserMessage) -> str:
 
 
 def listing(prompt: Prompt, memory: str, asker: UserMessage) -> str:
-    """Return all that is known as a list, empty where there is nothing.
+    """Return everything known as a Markdown list; empty if nothing is known.
 
     Args:
-        prompt: The request, read: values, beliefs, and what is worked on.
-        memory: All facts, as text.
+        prompt: The parsed request, with shared values, beliefs and the current problem.
+        memory: All facts as text.
         asker: The message that asks.
     """
     told = [
@@ -114,7 +114,7 @@ def _quoted(one: Candidate, asker: UserMessage, phrases: Phrases) -> str:
 def _told(
     finding: ResolvedFact, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
 ) -> str:
-    """Return one finding as sentences."""
+    """Return one resolved fact as sentences, with its evidence."""
     head, parts = finding.current, []
     line = head.line
     if line.quotation:
@@ -163,7 +163,7 @@ def _yes_or_no(question: ParsedQuestion, findings: Sequence[ResolvedFact]) -> st
 
 
 def _opposed(question: ParsedQuestion, line: ParsedFact) -> bool:
-    """Return whether one likes what the other hates."""
+    """Return whether one of question and fact says "like" and the other "hate"."""
     asked = frozenset().union(*question.required) & _LIKING
     return line.verb in _LIKING and bool(asked) and line.verb not in asked
 
@@ -187,7 +187,7 @@ def _unknown(question: ParsedQuestion, phrases: Phrases) -> str:
 
 
 def _noted(prompt: Prompt, asker: UserMessage, question: ParsedQuestion, phrases: Phrases) -> str:
-    """Return what a handoff, notes and values say to a question; empty where it asks for none of them."""
+    """Return the answer from the handoff, the problem's notes or shared values; else empty."""
     if prompt.handoff and _LAST_TIME.match(question.text):
         return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
     kinds = requested_note_kinds(question.text)
@@ -207,7 +207,7 @@ def _with_changes(
     question: ParsedQuestion,
     phrases: Phrases,
 ) -> str:
-    """Return the newest statements with their days, each with what was so before."""
+    """Return the changes with their dates, each followed by the facts that it changes."""
     told = []
     for change, findings in ordered:
         former = [_told(one, asker, question, phrases) for one in findings]
@@ -222,10 +222,10 @@ def _with_changes(
 def _reckoned(
     findings: Sequence[ResolvedFact], asker: UserMessage, question: ParsedQuestion, phrases: Phrases
 ) -> str:
-    """Return the answer where it is a sum, with what it is made of; else nothing."""
+    """Return a calculated age or span with the fact it is based on; empty if none is asked for."""
     if len(findings) != 1 or findings[0].previous or not asker.date:
         return ""
-    # "How many days until my exam": what has a date of the exam says nothing of days.
+    # For "how many days until my exam", a fact with the exam's date need not mention days.
     named = [group for group in question.required if not group & _COUNTED]
     line = findings[0].current.line
     own = not named and not line.subject and line.owner == USER.lower()
@@ -242,7 +242,7 @@ def _reckoned(
 def _together(
     everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage, phrases: Phrases
 ) -> str:
-    """Return the sum of what a question asks for together, with what it is made of; else nothing."""
+    """Return the total that a question asks for, with its parts; empty if it asks for none."""
     if not asks_total(question.text):
         return ""
     named = [group for group in question.required if not group & QUESTION_TERMS]
@@ -265,7 +265,7 @@ def _together(
 def _best(
     everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage
 ) -> tuple[int, list[Candidate]]:
-    """Return how well the best candidates answer, as ``level`` says, and them."""
+    """Return the best level, as ``match_level`` defines it, and the candidates that reach it."""
     levels = [(match_level(one, question, asker), one) for one in everything]
     levels = [
         (1 if found > 1 and lacks_answer(one, question) else found, one) for found, one in levels
@@ -283,7 +283,7 @@ def _best(
 def _found(
     best: Sequence[Candidate], everything: Sequence[Candidate], question: ParsedQuestion
 ) -> list[ResolvedFact]:
-    """Return what the best candidates come to; of a number, what has one first."""
+    """Resolve the best candidates; for "how many", put facts with a number first."""
     first_hand = [one for one in best if one.first_hand]
     understood = [one for one in first_hand if one.is_parsed or one.line.quotation]
     findings = resolve_candidates(understood or first_hand or best, everything, _MAX_FINDINGS)
@@ -301,15 +301,15 @@ def _changed(
     *,
     top: int,
 ) -> str:
-    """Return the answer where something said later changes what was found; else nothing.
+    """Return the answer if a later statement changes a found fact; empty if none does.
 
     Args:
-        findings: What was found.
-        said: All that people said.
+        findings: The found facts.
+        said: All statements of people.
         asker: The message that asks.
         question: The question.
-        phrases: Of its language.
-        top: How well the best candidate answers.
+        phrases: Phrases in the language of the question.
+        top: Level of the best candidate.
     """
     ordered = group_by_change(findings, said, question, asker)
     changes = [change for change, _ in ordered if change]
@@ -328,7 +328,15 @@ def answer(
     asker: UserMessage,
     question: ParsedQuestion,
 ) -> str:
-    """Return the answer to one question, from what is at hand."""
+    """Answer one question.
+
+    Args:
+        prompt: The parsed request.
+        memory: Long-term memory as text.
+        recalled: Passages that recall returned.
+        asker: The message that asks.
+        question: The question.
+    """
     phrases = PHRASES[question.language]
     if noted := _noted(prompt, asker, question, phrases):
         return noted
@@ -364,7 +372,7 @@ def _body(
     question: ParsedQuestion,
     phrases: Phrases,
 ) -> str:
-    """Return what is known as sentences; where it may be no answer, that is said."""
+    """Return the found facts as sentences, and say so if they may not answer the question."""
     told = [_told(finding, asker, question, phrases) for finding in findings]
     body = _listed(told)
     if top == 3 or question.form == "topic" or (top == 2 and question.form == "yesno"):

@@ -1,9 +1,9 @@
-"""Whether a statement gives what a question asks for: a time, a number, a name, a place. Pure.
+"""Check that a statement has the type of answer that a question expects: a time, a name. Pure.
 
 Rule 1: an answer says something that the question does not.
-Rule 2: what the question names stands in the statement; verbs of no meaning of their own, and the word
-    for what is asked for ("dose", "price"), may be missing.
-Rule 3: a statement of another kind is no answer: "when" needs a time, "who" a name.
+Rule 2: the statement has the words of the question; light verbs, and the word for the value that is
+    asked for ("dose", "price"), may be missing.
+Rule 3: a statement of another type is no answer: "when" needs a time, "who" a name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _A_NUMBER = (
 
 
 class AnswerType(StrEnum):
-    """What a question asks for."""
+    """Type of value that a question asks for."""
 
     TIME = auto()
     CLOCK = auto()
@@ -76,7 +76,7 @@ _LOOKS = {
         ),
     )
 }
-"""How what is asked for looks in a statement; names are told by their capitals."""
+"""Pattern of each type in a statement; names are recognised by their capitals instead."""
 _ASKED = tuple(
     (re.compile(opening, re.IGNORECASE), kind)
     for opening, kind in (
@@ -129,7 +129,7 @@ _OCCASIONS = frozenset(
 
 
 def answers_question(candidate: Candidate, question: ParsedQuestion, asker: UserMessage) -> bool:
-    """Say whether a statement answers a question for a value, as far as words can tell."""
+    """Return whether a statement answers a question for a value, as far as its words show."""
     said = candidate.words or candidate.line.text
     if question.form != "value" or not candidate.first_hand or question.language != "en":
         return False
@@ -157,19 +157,19 @@ def answers_question(candidate: Candidate, question: ParsedQuestion, asker: User
 
 
 def has_one_value(question: ParsedQuestion) -> bool:
-    """Say whether only one of several statements can hold: a thing is in one place at a time."""
+    """Return whether only one answer can hold: a thing is in one place at a time."""
     return bool(_WHERE_NOW.match(question.text.strip().lower()))
 
 
 def gives_newer_value(
     candidate: Candidate, older: Candidate, question: ParsedQuestion, asker: UserMessage
 ) -> bool:
-    """Say whether a later statement gives what is asked for, and something else than an older one.
+    """Return whether a later statement answers a question with another value than an older one.
 
     Args:
         candidate: The later statement.
-        older: The older one.
-        question: What is asked: a time, a number, or where something is.
+        older: The older statement.
+        question: A question for a time, a number or a place; for any other the result is False.
         asker: The message that asks.
     """
     kind = _kind(question)
@@ -194,13 +194,16 @@ def gives_newer_value(
 
 
 def _is_one_thing(one: ParsedFact, other: ParsedFact) -> bool:
-    """Say whether two statements may be about one thing: "the key" is "the spare key", "the car key" is another."""
+    """Return whether two statements may be about one thing, as "the key" and "the spare key" are.
+
+    "The car key" and "the spare key" are two things.
+    """
     mine, theirs = set(one.subject), set(other.subject)
     return not mine or not theirs or mine <= theirs or theirs <= mine
 
 
 def _has(held: Collection[str], group: Iterable[str]) -> bool:
-    """Say whether one of the terms is there, or another word of its stem: "insured", "insurance"."""
+    """Return whether a term occurs, or a longer word that begins with it."""
     return any(one in held or any(_akin(one, other) for other in held) for one in group)
 
 
@@ -210,7 +213,7 @@ def _akin(one: str, other: str) -> bool:
 
 
 def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
-    """Say whether a statement that names all that a question does still is no answer to it."""
+    """Return whether a statement with all the words of a question still does not answer it."""
     if question.form != "value" or question.language != "en" or not candidate.first_hand:
         return False
     if asks_sum(question.text):
@@ -225,7 +228,7 @@ def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
 
 
 def _tells_which(said: str, question: ParsedQuestion) -> bool:
-    """Say whether words beside the thing asked for say which it is: "my left hand", "the laptop is a ThinkPad"."""
+    """Return whether a neighbouring word specifies the thing asked for: "my left hand"."""
     found = words(said)
     known = set(words(question.text))
     for at, word in enumerate(found):
@@ -238,7 +241,7 @@ def _tells_which(said: str, question: ParsedQuestion) -> bool:
 
 @lru_cache(maxsize=64)
 def _kind(question: ParsedQuestion) -> AnswerType | None:
-    """Return what an answer must hold; None where that is not known."""
+    """Return the type of a question's answer; None if unknown."""
     asked = expand(" ".join(question.text.split()))
     kind = next((kind for opening, kind in _ASKED if opening.match(asked)), None)
     measured = any(group & _MEASURES for group in (*question.required, question.optional))
@@ -246,23 +249,23 @@ def _kind(question: ParsedQuestion) -> AnswerType | None:
 
 
 def _gives(kind: AnswerType, said: str, question: ParsedQuestion) -> bool:
-    """Say whether a statement has something of a kind that the question does not."""
+    """Return whether a statement has a value of a type beyond the words of the question."""
     if kind not in _NAMES:
         return bool(_LOOKS[kind].search(_beyond(said, question)))
     if said == said.lower():
-        # Who writes no capitals writes no names that can be told from words.
+        # Without capitals, names cannot be told from other words.
         return True
     kin = kind is AnswerType.PERSON and not KIN_TERMS.isdisjoint(terms(_beyond(said, question)))
     return kin or bool(_names(said) - set(words(question.text)))
 
 
 def _values(kind: AnswerType, text: str) -> set[str]:
-    """Return what of a kind a text has, in small letters."""
+    """Return the values of a type in a text, in lower case."""
     return {hit.group().lower() for hit in _LOOKS[kind].finditer(text)}
 
 
 def _names(said: str) -> set[str]:
-    """Return the words with a capital, in small letters: no days, and none that a sentence only begins with."""
+    """Return the capitalised words in lower case, without dates and plain first words."""
     found, begins = set(), True
     for token in said.split():
         word = token.strip(".,!?:;\"'’()").removesuffix("'s").removesuffix("’s")
@@ -278,7 +281,7 @@ def _may_lack(
     group: frozenset[str], named: set[str], held: set[str], kind: AnswerType | None
 ) -> bool:
     if group & KIN_TERMS and named & held:
-        # "My cousin Jules": the name tells who is meant.
+        # "My cousin Jules": the name alone identifies the person.
         return True
     if kind in _TIMES and group & _OCCASIONS:
         return True
@@ -286,7 +289,7 @@ def _may_lack(
 
 
 def _beyond(said: str, question: ParsedQuestion) -> str:
-    """Return what of a statement the question does not say, in its order."""
+    """Return the words of a statement that the question does not have, in order."""
     known = set(words(question.text))
     return " ".join(
         one for one in said.split() if not set(words(one)) or not set(words(one)) <= known

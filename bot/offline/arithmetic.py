@@ -1,4 +1,4 @@
-"""Simple sums: how old somebody is, how long until a day or since, amounts together. Pure."""
+"""Calculate ages, days or weeks until or since a date, and totals of amounts. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DATES = (
     (_MONTH_YEAR, (2, 1, 0)),
     (_YEAR, (1, 0, 0)),
 )
-"""Patterns, with the groups of year, month and day."""
+"""Date patterns, each with its groups of year, month and day; 0 for none."""
 _AMOUNT = re.compile(
     r"(?<![\d.,:€£$])(?P<n>\d{1,9}(?:[.,]\d{1,2})?) ?(?P<unit>[^\W\d_]{1,20}|[€£$%])(?![:\d])"
     r"|(?P<sign>[€£$]) ?(?P<sum>\d{1,9}(?:[.,]\d{1,2})?)(?![.,:]?\d)"
@@ -59,17 +59,17 @@ _BEGAN = re.compile(
 _ENDS = re.compile(r"\b(?:born|until|till|expires?|ends?|left|stopped)\b", re.IGNORECASE)
 
 _Found = tuple[int, int, int]
-"""Year, month and day; 0 for what is not told."""
+"""Year, month and day; 0 if unknown."""
 
 
 def calculate_answer(question: str, known: str, today: date, said: date | None = None) -> str:
-    """Return what a question that asks for a sum comes to by what is known; empty where that is not certain.
+    """Return the answer to a question for an age or a span of time; empty if it is not certain.
 
     Args:
-        question: What is asked.
-        known: A sentence that has one date.
-        today: The day of the question.
-        said: The day on which it was said: a day without a year is the next one after it.
+        question: The question.
+        known: A fact with exactly one date.
+        today: Day of the question.
+        said: Day of the fact; a date without a year is the next one after it.
     """
     dates = _dates(known)
     if len(dates) != 1:
@@ -97,17 +97,20 @@ def calculate_answer(question: str, known: str, today: date, said: date | None =
 
 
 def asks_total(question: str) -> bool:
-    """Say whether a question asks for the sum of several amounts."""
+    """Return whether a question asks for the total of several amounts."""
     return bool(_TOGETHER.search(question))
 
 
 def asks_sum(question: str) -> bool:
-    """Say whether a question asks for what has to be reckoned from amounts, which no one statement says."""
+    """Return whether a question asks for a total or a remainder, which no one statement gives."""
     return asks_total(question) or bool(_LEFT.search(question))
 
 
 def sum_amounts(known: Sequence[str]) -> str:
-    """Return the sum of amounts of one unit, one a sentence; empty where they are not that."""
+    """Return the sum of the amounts in two or more facts.
+
+    Empty unless the facts share exactly one unit and each has one amount of it.
+    """
     found = [
         [(hit["n"] or hit["sum"], hit["unit"] or hit["sign"]) for hit in _AMOUNT.finditer(one)]
         for one in known
@@ -128,7 +131,7 @@ def sum_amounts(known: Sequence[str]) -> str:
 
 
 def _years(told: _Found, today: date, before: int) -> str:
-    """Return the years since a day, and those before; empty where it has no year or is to come."""
+    """Return the years since a date plus ``before``; empty without a year or for a future date."""
     year, month, day = told
     if not year or (year, month, day) > (today.year, today.month, today.day):
         return ""
@@ -139,13 +142,13 @@ def _years(told: _Found, today: date, before: int) -> str:
 
 
 def _dates(text: str) -> set[_Found]:
-    """Return the dates that a text names."""
+    """Return the dates in a text, without those that are part of another."""
     found = {
         (_number(hit, year), _number(hit, month), _number(hit, day))
         for pattern, (year, month, day) in _DATES
         for hit in pattern.finditer(text)
     }
-    # "May 2017" stands in "3 May 2017", too.
+    # "3 May 2017" also matches as "May 2017".
     return {
         one for one in found if not any(one != other and _within(one, other) for other in found)
     }
@@ -156,7 +159,7 @@ def _within(one: _Found, other: _Found) -> bool:
 
 
 def _next(told: _Found, since: date) -> date | None:
-    """Return a day; without a year, the next one."""
+    """Return a date; without a year, the next such day; None if it is invalid."""
     year, month, day = told
     try:
         if year:
@@ -168,7 +171,7 @@ def _next(told: _Found, since: date) -> date | None:
 
 
 def _last(told: _Found, until: date) -> date | None:
-    """Return a day; without a year, the last one."""
+    """Return a date; without a year, the last such day; None if it is invalid."""
     year, month, day = told
     try:
         if year:
@@ -180,7 +183,7 @@ def _last(told: _Found, until: date) -> date | None:
 
 
 def _number(hit: re.Match[str], group: int) -> int:
-    """Return the number of a month, a day or a year; 0 where it is not told."""
+    """Return a year, month or day as a number; 0 if the pattern has none."""
     told = hit[group] if group else None
     if not told:
         return 0

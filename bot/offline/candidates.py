@@ -1,12 +1,12 @@
-"""From passages and memory to what is known: candidates for an answer, the current ones first.
+"""Collect candidate facts for a question and resolve conflicts between them.
 
-Rule 1: only a person's own statements and memory are evidence of a fact; questions are none, and
-        the assistant's words and history count where nothing else is there.
-Rule 2: memory is current; between two statements that conflict the newer is.
-Rule 3: what a person asked to forget is no longer used, though the record may hold it.
+Rule 1: only memory and people's own statements are evidence of a fact; questions are not, and the
+        assistant's words and history count only if nothing else is found.
+Rule 2: memory is current; of two conflicting statements the newer is current.
+Rule 3: statements that a person later asked to forget are not used, though the tape may hold them.
 Rule 4: nothing in a passage is ever obeyed; it is only quoted.
-Rule 5: the words of a file are no statements of a person's: they are quoted where nothing else is
-        there, and never taken apart.
+Rule 5: the text of a file is no statement of a person: it is quoted if nothing else is found, and
+        never parsed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _RANKS = {"memory": 3, "note": 1, "history": 0, ASSISTANT: 0}
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that may answer a question.
+    """A statement that may answer a question.
 
     Attributes:
-        line: What it states, where that is understood.
-        words: The words that it was taken from; empty for a line of memory.
-        who: As in ``Passage``.
+        line: The parsed fact; only its text is set if it could not be parsed.
+        words: The sentence that it was taken from; empty for a line of memory.
+        who: The source, as in ``PromptPassage``.
         when: Day, or day and minute; empty for memory.
     """
 
@@ -60,12 +60,12 @@ class Candidate:
 
     @property
     def is_parsed(self) -> bool:
-        """Whether more than its words is known."""
+        """Whether the statement was parsed."""
         return bool(self.line.verb)
 
     @property
     def first_hand(self) -> bool:
-        """Whether a person or memory says so."""
+        """Whether the source is a person, a daily note or memory."""
         return self.who not in ("history", ASSISTANT) and not self.from_file
 
     @property
@@ -75,22 +75,22 @@ class Candidate:
 
     @property
     def from_file(self) -> bool:
-        """Whether these are the words of a file."""
+        """Whether the source is a file."""
         return self.who.startswith(FILE)
 
     @property
     def rank(self) -> tuple[int, str, bool]:
-        """Greater is better: memory, then people's words, the newest first."""
+        """Sort key, greater is better: memory, then people's words, the newest first."""
         return (0 if self.from_file else _RANKS.get(self.who, 2), self.when, self.is_parsed)
 
     def newer(self, other: Candidate) -> bool:
-        """Return whether this was known after the other."""
+        """Return whether this is more current than the other: memory first, then by date."""
         mine, theirs = self.who == "memory", other.who == "memory"
         return (mine, self.when) > (theirs, other.when)
 
 
 def owner_name(who: str, asker: UserMessage) -> str:
-    """Return how lines name a speaker, so that they can be compared with the asker's."""
+    """Return the name that facts use for a speaker."""
     if not asker.in_group:
         return USER
     return asker.subject if who in (asker.who, asker.name) else who
@@ -100,7 +100,7 @@ _Forgotten = tuple[str, str, frozenset[str]]
 
 
 def _is_gone(one: Candidate, forgotten: _Forgotten, asker: UserMessage) -> bool:
-    """Return whether a person later asked to forget what they said."""
+    """Return whether the person who said a statement later asked to forget it."""
     when, who, topic = forgotten
     mine = one.who == who or not asker.in_group
     return mine and one.when <= when and topic <= one.line.terms | set(terms(one.words))
@@ -109,7 +109,7 @@ def _is_gone(one: Candidate, forgotten: _Forgotten, asker: UserMessage) -> bool:
 def _spoken(
     passage: PromptPassage, asker: UserMessage, forgotten: list[_Forgotten]
 ) -> Iterable[Candidate]:
-    """Return what a passage states; what it asks to forget is added to ``forgotten``."""
+    """Yield the statements of a passage, and add its requests to forget to ``forgotten``."""
     subject = owner_name(passage.who, asker)
     stated = extract_facts(passage.text, subject, passage.when[:10], passage.who)
     for fact in stated:
@@ -129,7 +129,7 @@ def _spoken(
 
 
 def _in_view(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
-    """Return what people said in view: the newest, and what shares a word with the question."""
+    """Return people's messages in view: the newest, and older ones that share a wanted term."""
     seen = [
         PromptPassage(one.words, one.who or USER, one.when)
         for one in (*prompt.earlier, *prompt.turn)
@@ -139,7 +139,7 @@ def _in_view(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
 
 
 def _in_files(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
-    """Return what the files in view say that shares a word with the question."""
+    """Return passages of files in view that share a term with the question."""
     found = [
         PromptPassage(text, f"{FILE}{file.name}", one.when)
         for one in (*prompt.earlier, *prompt.turn)
@@ -153,12 +153,12 @@ def _in_files(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
 def _heard(
     prompt: Prompt, recalled: Sequence[PromptPassage], wanted: set[str]
 ) -> list[PromptPassage]:
-    """Return passages with what people said in view, each once, the newest last."""
+    """Return recalled passages, notes, files, then messages in view, each once."""
     found: dict[tuple[str, str], PromptPassage] = {}
     written = (*recalled, *prompt.recalled, *prompt.notes, *_in_files(prompt, wanted))
     for passage in (*written, *_in_view(prompt, wanted)):
         if passage.who != "memory" and passage.text:
-            # What is in view is in its order; what was recalled of it may be in another.
+            # Keep the order of the view; recall may return the same passages in another.
             name = passage.when, comparison_key(passage.text) or passage.text
             found.pop(name, None)
             found[name] = passage
@@ -168,14 +168,14 @@ def _heard(
 def gather(
     prompt: Prompt, memory: str, recalled: Sequence[PromptPassage], asker: UserMessage, topic: str
 ) -> list[Candidate]:
-    """Return all candidates that share a word with a question.
+    """Return all facts in memory, and the other candidates that share a term with a question.
 
     Args:
-        prompt: The request, read.
+        prompt: The parsed request.
         memory: Current long-term memory.
-        recalled: What recall returned.
+        recalled: Passages that recall returned.
         asker: The message that asks.
-        topic: The terms of the question; empty takes everything.
+        topic: Terms of the question; an empty text takes everything.
     """
     wanted = set(topic.split())
     found = [
@@ -200,7 +200,7 @@ def gather(
 
 
 def with_names(question: ParsedQuestion, known: Sequence[Candidate]) -> ParsedQuestion:
-    """Return a question that finds somebody by name, too: "my wife" is Ingrid where that is known."""
+    """Return a question that also matches known names: "my wife" also finds Ingrid."""
     groups = list(question.required)
     for at, group in enumerate(groups):
         for one in known:
@@ -215,7 +215,7 @@ def with_names(question: ParsedQuestion, known: Sequence[Candidate]) -> ParsedQu
 
 
 def match_level(candidate: Candidate, question: ParsedQuestion, asker: UserMessage) -> int:
-    """Return how well a candidate answers: 3 wholly, 2 its subject, 1 comes near, 0 not."""
+    """Return how well a candidate matches: 3 all terms, 2 the specific ones, 1 some, 0 none."""
     line = candidate.line
     owner = line.owner if asker.in_group else ""
     held = (
@@ -244,7 +244,7 @@ def match_level(candidate: Candidate, question: ParsedQuestion, asker: UserMessa
 def of_somebody_else(
     candidate: Candidate, question: ParsedQuestion, asker: UserMessage, wanted: frozenset[str]
 ) -> bool:
-    """Say whether a statement is about somebody whom a question does not ask about."""
+    """Return whether a statement is about somebody whom the question does not ask about."""
     line = candidate.line
     if not candidate.is_parsed or question.form == "topic" or not question.personal:
         return False
@@ -253,19 +253,19 @@ def of_somebody_else(
     extra = set(line.subject) - wanted
     shared = set(line.subject) & wanted - ATTRIBUTES
     if extra & KIN_TERMS:
-        # "My daughter Mia" is who is meant by "Mia"; "my wife's shoe" is not "my shoe".
+        # "My daughter Mia" matches "Mia"; "my wife's shoe" does not match "my shoe".
         return not any(stem(name.lower()) in shared for name in _NAMED.findall(question.text))
     return not shared and bool(extra and not line.owner)
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedFact:
-    """What is current, its evidence and what it took the place of.
+    """A current fact, its evidence, and the statement that it replaced.
 
     Attributes:
         current: The current statement.
-        evidence: The newest words that say so, if any were found.
-        previous: The newest statement that it replaced.
+        evidence: The newest words of a person that say so; None if none were found.
+        previous: The newest statement that it replaced; None if there is none.
     """
 
     current: Candidate
@@ -274,7 +274,7 @@ class ResolvedFact:
 
     @property
     def source(self) -> Candidate:
-        """The words that say so, or what is known where none were found."""
+        """The evidence; the current statement if there is none."""
         return self.evidence or self.current
 
 
@@ -295,7 +295,7 @@ def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate |
 def resolve_candidates(
     best: Sequence[Candidate], everything: Sequence[Candidate], limit: int
 ) -> list[ResolvedFact]:
-    """Return findings for the candidates that match best, one for each fact, the best first."""
+    """Return the current facts behind the best candidates, each once, the best first."""
     found: dict[str, ResolvedFact] = {}
     stated = {comparison_key(one.line.text) for one in best if one.who == "memory"}
     for one in sorted(best, key=lambda each: each.rank, reverse=True):

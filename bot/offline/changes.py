@@ -1,8 +1,9 @@
-"""Whether something that was said later ends or changes what is known, whatever words it uses.
+"""Find later messages that end or change a known fact, whatever words they use.
 
-Rule 1: what says that a thing ended, or went somewhere else, is about all that names the thing; what says
-    that a value is new must name what is asked for, or give another number of the same unit.
-Rule 2: nothing is ended here: an answer tells the newest first, and what it was before behind it.
+Rule 1: a message that something ended or moved concerns every fact that names the thing; a message
+    with a new value must name what is asked for, or give another number of the same unit.
+Rule 2: no fact is ended here: the answer gives the newest statement first, and the earlier fact
+    after it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _OF_NO_USE = frozenset(
 )
 _MOST_NAMES = 12
 _ADVISERS = frozenset(map(stem, "doctor dentist teacher boss manager landlord".split()))
-"""Who changes things for others: "the doctor said that I need meat"."""
+"""People whose words may change the speaker's facts: "the doctor said that I need meat"."""
 _DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
 
 
@@ -70,13 +71,13 @@ def _changed_by(
     question: ParsedQuestion,
     asker: UserMessage,
 ) -> Candidate | None:
-    """Return the newest statement that ends or changes what was found, None where there is none.
+    """Return the newest statement that ends or changes a found fact; None if there is none.
 
     Args:
-        finding: What is known.
-        everything: What was said, all of it, of one minute in its order.
-        question: What is asked.
-        asker: The message that asks; in a group nobody's words change what another said.
+        finding: The found fact.
+        everything: All statements, those of one minute in their order.
+        question: The question.
+        asker: The message that asks; in a group only a fact's own speaker can change it.
     """
     head, told = finding.current, finding.source
     if head.who == "memory" and not told.when:
@@ -97,12 +98,12 @@ def _changed_by(
 
 
 def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -> str:
-    """Return the words by which later statements name what memory answers a question with.
+    """Return a recall query for statements that may have changed the facts that answer a question.
 
     Args:
-        memory: All facts, as text.
+        memory: All facts as text.
         asker: The message that asks.
-        question: What is asked.
+        question: The question.
     """
     known = [
         Candidate(parse_fact(text, asker.subject), "", "memory") for text in fact_lines(memory)
@@ -120,12 +121,12 @@ def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -
 
 
 def is_hypothetical(words: str) -> bool:
-    """Say whether words deny, suppose or wish."""
+    """Return whether a text denies, supposes or wishes."""
     return bool(_UNREAL.search(words))
 
 
 def is_over(words: str) -> bool:
-    """Say whether words say that something is over, or somewhere else; not that it might be."""
+    """Return whether a text says that something is over or moved, not only that it might be."""
     return any(
         _ENDS.search(part) and not _UNREAL.search(_OVER.sub(" ", part))
         for part in _PARTS.split(words)
@@ -136,7 +137,7 @@ def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
     words, known = set(terms(new.words)), set(old.line.terms) | set(terms(old.line.rest))
     named = known - _OF_NO_USE
     if (words & KIN_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(wanted):
-        # It is about somebody else.
+        # The statement is about somebody else.
         return False
     if _DIET & words and _DIET & named and _CHANGES.search(new.words):
         return True
@@ -159,12 +160,12 @@ def group_by_change(
     question: ParsedQuestion,
     asker: UserMessage,
 ) -> list[tuple[Candidate | None, list[ResolvedFact]]]:
-    """Return findings, those that one later statement changes together with it, the newest first.
+    """Return the changes, each with the facts that it changes, then the unchanged facts.
 
     Args:
-        findings: What is known.
-        everything: What was said.
-        question: What is asked.
+        findings: The found facts.
+        everything: All statements.
+        question: The question.
         asker: The message that asks.
     """
     changed: dict[str, tuple[Candidate | None, list[ResolvedFact]]] = {}
@@ -175,7 +176,7 @@ def group_by_change(
             stay.append((None, [one]))
         else:
             changed.setdefault(change.words, (change, []))[1].append(one)
-    # What a statement says is told once, in its own words.
+    # Drop facts that were taken from a change itself: the change is already quoted.
     stay = [
         (change, told)
         for change, told in stay

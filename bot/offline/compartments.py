@@ -1,9 +1,9 @@
-"""What a prompt holds of the memory bus, read and told in plain sentences.
+"""Parse a prompt's shared values, beliefs and problem notes, and describe them in plain sentences.
 
-Rule 1: a value, a belief and a note are read by their form alone; nothing in them is obeyed, and none is
-        taken for a fact or for words of a message.
-Rule 2: what is said to a person holds no sign of the form that a model reads.
-Rule 3: a line that is in no known form is passed over.
+Rule 1: values, beliefs and notes are recognised by their form alone; nothing in them is obeyed, and
+        none counts as a fact or as a message.
+Rule 2: a reply to a person contains no syntax of the prompt.
+Rule 3: a line in no known form is skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SET = re.compile(
     r"(?P<stale>, may be out of date)?\)"
 )
 _SET_BEFORE = re.compile(r" \| v\d+ .*")
-"""What stands behind a value in a memory that an earlier version of the program wrote."""
+"""Suffix of a value in memory written by an earlier version of tapebot."""
 
 _WORKING_ON = re.compile(r"^Problem at hand: (?P<name>.*)$", re.MULTILINE)
 _NOTED_BEFORE = re.compile(r"^What was noted here before:\n(?P<text>(?:.+\n?)+)", re.MULTILINE)
@@ -44,12 +44,12 @@ class PromptValue:
     """A value of shared reference.
 
     Attributes:
-        key: Its name.
-        value: Text, a list, or an object; numbers and the like as the words that say them.
-        day: On which it was set; empty where that is not told.
-        by_assistant: The assistant set it, from what was said.
-        for_everyone: Everybody who talks to the bot reads it.
-        stale: What it rests on no longer holds.
+        key: Name of the value.
+        value: A text, a list or a dict; numbers, booleans and null are texts.
+        day: ISO day on which it was set; empty if unknown.
+        by_assistant: The assistant set it.
+        for_everyone: Everybody who talks to the bot can read it.
+        stale: Its source no longer holds.
     """
 
     key: str
@@ -61,19 +61,19 @@ class PromptValue:
 
     @property
     def terms(self) -> frozenset[str]:
-        """What its name and its texts speak of."""
+        """Terms of its name and its texts."""
         texts = " ".join([_name(self.key), *_leaves(self.value)])
         return frozenset(terms(texts))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptProblem:
-    """The problem that is worked on.
+    """The problem at hand.
 
     Attributes:
-        name: As it was given.
-        notes: Kinds of notes in words, each with its texts.
-        summary: What was noted before, where no notes are left.
+        name: Name of the problem.
+        notes: Texts of its notes, by label such as ``Must`` or ``Decided``.
+        summary: Summary of earlier notes; empty if there is none.
     """
 
     name: str
@@ -82,19 +82,19 @@ class PromptProblem:
 
 
 def parse_values(block: str) -> tuple[PromptValue, ...]:
-    """Return the values that a block of shared reference holds, in order."""
+    """Parse the values in a block of shared reference, in order."""
     found = (_value_of(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
     return tuple(one for one in found if one is not None)
 
 
 def parse_beliefs(block: str) -> tuple[str, ...]:
-    """Return the texts of the beliefs that a block of shared reference holds."""
+    """Parse the texts of the beliefs in a block of shared reference."""
     told = f"\n{block}".partition(f"\n{_BELIEFS}\n")[2]
     return tuple(hit["text"] for line in told.split("\n") if (hit := _BELIEF.fullmatch(line)))
 
 
 def parse_problem(records: str) -> PromptProblem | None:
-    """Return the problem at hand that the records of a prompt tell of."""
+    """Parse the problem at hand from a prompt's records; None if they name none."""
     hits = list(_WORKING_ON.finditer(records))
     if not hits:
         return None
@@ -113,7 +113,7 @@ def parse_problem(records: str) -> PromptProblem | None:
 
 
 def describe_value(one: PromptValue, *, group: bool) -> str:
-    """Return a value as a sentence, with who set it and when."""
+    """Return a value as a sentence that says who set it and when."""
     name = _noted(_name(one.key))
     whose = "The" if group or one.for_everyone else "Your"
     many = isinstance(one.value, list) and len(one.value) > 1
@@ -135,7 +135,13 @@ def describe_value(one: PromptValue, *, group: bool) -> str:
 def matching_values(
     values: Iterable[PromptValue], groups: Iterable[frozenset[str]], optional: frozenset[str]
 ) -> list[PromptValue]:
-    """Return the values that answer a question, by the terms that an answer must hold."""
+    """Return the values that hold all terms of a question, at least one of them in the name.
+
+    Args:
+        values: The values to search.
+        groups: Alternatives of each required term.
+        optional: Further terms, all of which are required here.
+    """
     wanted = [one for one in groups if not one & _OF_ASKING]
     wanted += [frozenset({one}) for one in optional - _OF_ASKING]
     if not wanted:
@@ -149,11 +155,12 @@ def matching_values(
 
 
 def describe_problem(work: PromptProblem | None, kinds: Iterable[str] = ()) -> str:
-    """Return what is worked on, with its notes, those of some kinds alone; empty where there are none.
+    """Return the problem at hand and its notes as text; empty if it has no notes of these kinds.
 
     Args:
-        work: The problem at hand; None where it is none in particular.
-        kinds: Kinds of notes as ``Work`` names them; by default all, and what the problem is called.
+        work: The problem at hand; None if there is none.
+        kinds: Labels of notes as in ``PromptProblem.notes``; by default all notes and the problem's
+            name.
     """
     if work is None:
         return "" if kinds else _NO_WORK
@@ -194,7 +201,10 @@ _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 
 
 def requested_note_kinds(text: str) -> tuple[str, ...] | None:
-    """Return which kinds of notes a question asks for, none for all; None where it asks for none."""
+    """Return the labels of the notes that a question asks for.
+
+    An empty tuple means all notes; None means that it does not ask for notes.
+    """
     plain = " ".join(text.strip().rstrip("?!. ").split())
     return next((kinds for pattern, kinds in _KINDS if pattern.fullmatch(plain)), None)
 
@@ -212,7 +222,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _spoken(value: Any) -> str:
-    """Return a value in words: what is short and plain bare, all else in quotation marks."""
+    """Return a value as text; long or unusual texts in quotation marks."""
     if isinstance(value, list):
         told = [_spoken(one) for one in value] or ["nothing"]
         return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
@@ -234,7 +244,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _value_of(line: str) -> PromptValue | None:
-    """Return the value that a line tells; None where it tells none."""
+    """Parse a line with a value; return None for any other line."""
     try:
         key, at = _text(line, 0, ":|")
         if not key or not line.startswith(": ", at):
@@ -257,7 +267,7 @@ def _value_of(line: str) -> PromptValue | None:
 
 
 def _note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
-    """Return a line of notes: what it is in words, and its texts."""
+    """Return the label and the texts of a line of notes."""
     head, _, more = kind.partition(" ")
     try:
         if head == "draft":
@@ -280,11 +290,11 @@ def _note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
 
 
 class _NotInThisForm(ValueError):
-    """A line is not as the prompt writes values."""
+    """A line is not in the syntax that the prompt uses for values."""
 
 
 def _whole(text: str) -> Any:
-    """Return the value that a text is as a whole; the text where it is none."""
+    """Parse a whole text as a value; return the text itself if that fails."""
     try:
         value, end = _read(text, 0, "")
     except _NotInThisForm:
@@ -293,7 +303,7 @@ def _whole(text: str) -> Any:
 
 
 def _read(line: str, at: int, stops: str) -> tuple[Any, int]:
-    """Return the value that begins at a place, and where it ends."""
+    """Parse the value at a position; return it and the position after it."""
     if line.startswith("[", at):
         return _items(line, at + 1, ";]", "]")
     if line.startswith("{", at):
@@ -303,7 +313,7 @@ def _read(line: str, at: int, stops: str) -> tuple[Any, int]:
 
 
 def _text(line: str, at: int, stops: str) -> tuple[str, int]:
-    """Return a text in quotation marks, or bare up to one of some characters."""
+    """Parse a quoted text, or a bare one up to a stop; return it and the position after it."""
     if line.startswith('"', at):
         hit = _STRING.match(line, at)
         if hit is None:
@@ -319,7 +329,7 @@ def _unescaped(hit: re.Match[str]) -> str:
 
 
 def _listed(line: str, at: int, end: str, one: Callable[[int], int], between: str = "; ") -> int:
-    """Read parts up to a sign, or to the line's end where it is empty; return where they end."""
+    """Parse separated parts up to ``end``, if empty to the line's end; return the position."""
     first = True
     while at < len(line) if not end else not line.startswith(end, at):
         if not first:

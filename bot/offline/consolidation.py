@@ -1,7 +1,7 @@
-"""Consolidation and summaries by rules: a conversation to history and operations on memory.
+"""Consolidate and summarise a conversation by rules, into a history entry and memory operations.
 
-Rule 1: history is extractive: it holds people's words, not a reading of them.
-Rule 2: neither ever holds the words of the assistant, of a quotation or of a file.
+Rule 1: a history entry is extractive: it quotes people's words and does not interpret them.
+Rule 2: neither output contains the words of the assistant, of a quotation or of a file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ SUMMARY_CHARS = 1200
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationOutput:
-    """What a range of a conversation leaves behind.
+    """Result of a consolidation.
 
     Attributes:
-        history_entry: A dated paragraph for the record.
+        history_entry: A dated paragraph of history.
         operations: Changes of long-term memory, in order.
     """
 
@@ -37,7 +37,7 @@ def _last(request: ModelRequest) -> str:
 
 
 def consolidate(request: ModelRequest) -> ConsolidationOutput:
-    """Return what the conversation in the last message leaves behind."""
+    """Consolidate the conversation in the last message of a request."""
     record = parse_consolidation_input(_last(request))
     return ConsolidationOutput(_history(record.messages), derive_operations(record))
 
@@ -45,7 +45,7 @@ def consolidate(request: ModelRequest) -> ConsolidationOutput:
 def _spoken(
     talk: Sequence[ConversationMessage],
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return statements and questions as pairs of who and words, each once."""
+    """Return people's statements and questions as pairs of speaker and words, each once."""
     stated: dict[tuple[str, str], None] = {}
     asked: dict[tuple[str, str], None] = {}
     for line in talk:
@@ -63,7 +63,7 @@ def _spoken(
 
 
 def _told(pairs: list[tuple[str, str]], verb: str, room: int) -> str:
-    """Return one sentence for each person with as many quotations as there is room for."""
+    """Return one sentence for each of three people at most, with as many quotations as fit."""
     by_person: dict[str, list[str]] = {}
     for who, words in pairs:
         by_person.setdefault(who, []).append(quote(words, limit=160))
@@ -102,7 +102,7 @@ def _body(talk: Sequence[ConversationMessage], opening: str) -> str:
 
 
 def summarise(request: ModelRequest) -> str:
-    """Return a summary of the conversation in the last message, people's words only."""
+    """Summarise the conversation in the last message of a request, with people's words only."""
     talk = parse_consolidation_input(_last(request)).messages
     if not talk:
         return "Nothing has been said yet."

@@ -1,9 +1,9 @@
-"""Reading the request for a consolidation or a summary: what is known, and who said what.
+"""Parse the consolidation prompt: known facts and the conversation.
 
-Rule 1: a message begins at the start of a line; its further lines are indented, so that nobody's words
-        begin another's message or another part of the request.
-Rule 2: a message's words are the person's own: no quotation, no file, nothing that was cut in the middle.
-Rule 3: what the assistant answered tells what was done with a message while the conversation ran.
+Rule 1: a message begins at the start of a line; its further lines are indented, so that no text in
+        a message can begin another message or another section.
+Rule 2: a message's words are the person's own, without quotations, files and truncated sentences.
+Rule 3: the assistant's answer shows what was done with a message at the time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FORGOTTEN = _begins(
 )
 
 Acknowledgement = Literal["new", "known", "noted"]
-"""What became of a message's statements at the time: nothing, they were known, they were written."""
+"""What the answer did with a message's statements: ``new`` nothing, ``known``, or ``noted``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class KnownFact:
     """A fact of long-term memory.
 
     Attributes:
-        number: Its number.
-        text: One line.
-        since: The day since when it holds, ``2026-03-01``; empty where that is not said.
+        number: Number of the fact.
+        text: One line of text.
+        since: ISO day since when it holds; empty if unknown.
     """
 
     number: int
@@ -66,10 +66,10 @@ class ConversationMessage:
     """One message of the conversation.
 
     Attributes:
-        number: By which it is cited.
-        when: Day and minute; ``?`` where that is unknown.
-        who: The name shown, with the id in a group; ``tapebot`` for the assistant.
-        words: Its own words, literally.
+        number: Number by which it is cited.
+        when: Day and minute; ``?`` if unknown.
+        who: Name of the sender, with the id in a group; ``tapebot`` for the assistant.
+        words: The sender's own words, literally.
     """
 
     number: int
@@ -84,22 +84,22 @@ class ConversationMessage:
 
     @property
     def said(self) -> UserMessage:
-        """It as a message of a turn."""
+        """The message in the form in which a turn has it."""
         return UserMessage(self.words, self.who, self.day)
 
     @property
     def day(self) -> str:
-        """The day; empty where that is unknown."""
+        """ISO day of the message; empty if unknown."""
         return self.when[:10] if self.when != "?" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationInput:
-    """A request for a consolidation, read.
+    """A parsed consolidation prompt.
 
     Attributes:
         known: Current facts.
-        messages: The conversation.
+        messages: Messages of the conversation, in order.
     """
 
     known: tuple[KnownFact, ...]
@@ -107,7 +107,7 @@ class ConsolidationInput:
 
 
 def parse_consolidation_input(text: str) -> ConsolidationInput:
-    """Read the last message of a request, with or without facts and numbers."""
+    """Parse the last message of a request; facts and message numbers may be missing."""
     facts_at = _FACTS.search(text)
     start = facts_at.end() if facts_at else 0
     talk_at = _TALK.search(text, start)
@@ -138,7 +138,7 @@ def _conversation(text: str) -> tuple[ConversationMessage, ...]:
 
 
 def _own(text: str) -> str:
-    # A message may be a quotation from its first sign on.
+    # The line break lets a quotation at the very start be recognised.
     words = without_quoted_parts(f"\n{text}").strip().removeprefix(CORRECTION).strip()
     cut = _CUT.search(words)
     if cut is None:
@@ -148,7 +148,7 @@ def _own(text: str) -> str:
 
 
 def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowledgement:
-    """Return what the answer to a message says was done with its statements at the time."""
+    """Return what the answer to a message says was done with its statements."""
     reply = next((one.words for one in talk[at + 1 :] if not one.from_person), "")
     words = talk[at].words
     answered = comparison_key(reply)
@@ -167,6 +167,6 @@ def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowle
 
 
 def was_forgotten(talk: Sequence[ConversationMessage], at: int) -> bool:
-    """Return whether a wish to forget was fulfilled at the time, or the person was asked about it."""
+    """Return whether the answer fulfilled a request to forget, or asked the person about it."""
     reply = next((one.words for one in talk[at + 1 :] if not one.from_person), "")
     return bool(_FORGOTTEN.search(reply)) or "?" in reply

@@ -1,7 +1,8 @@
-"""The files of a message: how the prompt describes them, and what can be said of them without a model.
+"""Parse the descriptions of a message's files in the prompt, and reply to files without a model.
 
-Rule 1: what a file says is evidence of what the file says, never of what the person told.
-Rule 2: it says that it cannot look, listen or read, and never acts as if it had.
+Rule 1: the text of a file is evidence of the file's content, never of what the person said.
+Rule 2: a reply says that the responder cannot see, hear or read a file, and never pretends that it
+    did.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 FILE = "file:"
-"""Begins the name of a passage's source where that is a file; no person's name has a colon."""
+"""Prefix of a passage's source if it is a file; no person's name has a colon."""
 
 _ONE = re.compile(
     r"(?:^|\n)\((?P<kind>image|audio|video|document|voice message)(?P<rest>[^\n]*)\)"
@@ -27,9 +28,9 @@ class FileDescription:
 
     Attributes:
         kind: ``image``, ``audio``, ``video``, ``document`` or ``voice message``.
-        name: Its name.
-        note: What the prompt says about it beside that.
-        text: What it says; empty where that is not known.
+        name: Name of the file.
+        note: Further remarks of the prompt.
+        text: Text of the file; empty if unknown.
     """
 
     kind: str
@@ -39,18 +40,18 @@ class FileDescription:
 
 
 def without_files(text: str) -> str:
-    """Return a message's text without the description of its files at its end."""
+    """Return a message's text without the descriptions of its files at the end."""
     found = _at_the_end(text)
     return text[: found[0].start()] if found else text
 
 
 def files_of(text: str) -> tuple[FileDescription, ...]:
-    """Return the files that are described at the end of a message."""
+    """Parse the descriptions of files at the end of a message."""
     return tuple(map(_shown, _at_the_end(text)))
 
 
 def _at_the_end(text: str) -> list[re.Match[str]]:
-    """Return the descriptions with which a text ends, with nothing between them."""
+    """Return the uninterrupted run of descriptions at the end of a text."""
     run: list[re.Match[str]] = []
     for found in _ONE.finditer(text):
         if run and run[-1].end() != found.start():
@@ -60,7 +61,7 @@ def _at_the_end(text: str) -> list[re.Match[str]]:
 
 
 def passages_of(file: FileDescription) -> list[str]:
-    """Return what a file says in pieces fit to be quoted."""
+    """Return the text of a file in pieces short enough to quote."""
     pieces = []
     for line in file.text.split("\n"):
         rest = line.strip()
@@ -75,7 +76,7 @@ def passages_of(file: FileDescription) -> list[str]:
 
 
 def reply_to_files(files: Sequence[FileDescription]) -> str:
-    """Return what can be said to a message that is nothing but files."""
+    """Return the reply to a message that consists of files only."""
     return " ".join(dict.fromkeys(_replies(files)))
 
 
@@ -87,7 +88,7 @@ def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
                 f" something. {_OFFLINE}, so I cannot sum it up, and I note nothing about you from it."
             )
         elif file.kind == "image":
-            # That it was not seen is said by the turn, for any model that does not see.
+            # The turn already says, for any model without vision, that the image was not seen.
             yield "Tell me in words what is in the picture, and I will note that."
         elif file.kind == "voice message":
             yield "Please write to me what you said."

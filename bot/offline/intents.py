@@ -1,9 +1,9 @@
-"""What a person wants: a message to acts.
+"""Parse a message into intents: statement, question, forget, list all, remember, small talk, other.
 
-Rule 1: an act is a statement, a question, a wish to forget, a wish to be told all, a courtesy, or
-        something that only a language model could do.
-Rule 2: a question is what ends in a question mark of any script, or begins as one.
-Rule 3: what must be found for a question are its required terms; each may have alternatives.
+Rule 1: ``other`` is a request that only a language model could fulfil, or a text that no rule
+    matches.
+Rule 2: a question ends in a question mark of any script, or begins like a question.
+Rule 3: an answer must hold the required terms of a question; each term may have alternatives.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _ALL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, taken apart.
+    """A parsed question.
 
     Attributes:
-        text: As it was asked.
-        form: It asks for a value, for yes or no, or for all about a topic.
+        text: The question as asked.
+        form: Whether it asks for a value, for yes or no, or for everything about a topic.
         required: Alternatives of each term that an answer must hold.
-        optional: Terms that may be missing ("what *car* do I drive").
-        query: Words to recall by.
-        relative_day: ``yesterday`` or ``today`` where it asks about that day.
-        personal: It is about the person or what was said, not about the world.
-        language: In which it was asked.
+        optional: Terms that an answer may lack ("what *car* do I drive").
+        query: Query for recall.
+        relative_day: ``yesterday`` or ``today`` if it asks about that day; else empty.
+        personal: The question is about the person or the conversation, not about the world.
+        language: Language of the question.
     """
 
     text: str
@@ -78,15 +78,15 @@ class ParsedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One thing that a message wants, with the message it came in.
+    """One intent of a message.
 
     Attributes:
-        kind: Which of the fields below is set.
+        kind: Kind of the intent, which determines the fields that are set.
         message: The message.
-        facts: Stated facts.
-        question: The question.
-        topic: What to forget, to remember, or to do.
-        small_talk: Which courtesy.
+        facts: Stated facts, for ``state`` and ``remember``.
+        question: The question, for ``ask``.
+        topic: What to forget, to remember, or to do, for ``forget``, ``remember`` and ``other``.
+        small_talk: Kind of small talk, for ``courtesy``.
     """
 
     kind: Literal["state", "ask", "forget", "all", "remember", "courtesy", "other"]
@@ -185,7 +185,7 @@ def _question(text: str, of: Language) -> ParsedQuestion:
 
 
 def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
-    """Return the terms that must be found; "tea or coffee" is one of the two."""
+    """Return the required terms with hyponyms; "tea or coffee" gives one group with both."""
     groups = [frozenset({term}) | HYPONYMS_BY_STEM.get(term, frozenset()) for term in asked]
     either = _EITHER.search(body)
     one, other = (stem(either[1].lower()), stem(either[2].lower())) if either else ("", "")
@@ -196,7 +196,7 @@ def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
 
 
 def _query(plain: str, body: str, required: tuple[frozenset[str], ...]) -> str:
-    """Return words to recall by: those of the question, then what means the same."""
+    """Return the query for recall: the words of the question, then synonyms."""
     wanted = [word for word in [*words(plain), *words(body)] if terms(word) or not word.isascii()]
     for group in required:
         wanted += [word for word in _ALIKE if stem(word) in group]
@@ -210,12 +210,12 @@ _ALIKE = tuple(
 
 
 def is_specific(group: frozenset[str]) -> bool:
-    """Return whether a required term says what the question is about."""
+    """Return whether a group of terms is specific, unlike "like" or "name"."""
     return not group & _GENERIC
 
 
 def message_intents(message: UserMessage) -> tuple[Intent, ...]:
-    """Return what a message wants, in order; a message always wants something."""
+    """Return the intents of a message in order; there is always at least one."""
     text = message.words.strip()
     of = language_of(text)
     plain = expand(text).strip().rstrip("?!. ").strip()
@@ -238,18 +238,18 @@ def message_intents(message: UserMessage) -> tuple[Intent, ...]:
 
 
 def _asks(text: str, plain: str) -> bool:
-    """Return whether a greeting is followed by a question about what was said."""
+    """Return whether a text that looks like small talk is a question about the person."""
     own = {"my", "i", "me"} & set(words(plain))
     return is_question(text) and bool(own) and not plain.lower().startswith(("help", "what can"))
 
 
 def sentence_intents(message: UserMessage, spoken: str, of: Language = "en") -> list[Intent]:
-    """Return what one sentence asks for; nothing where it only states something.
+    """Return the intents of one sentence; empty if it only states something.
 
     Args:
-        message: The message that the sentence stands in.
+        message: The message that contains the sentence.
         spoken: The sentence.
-        of: The language of the message.
+        of: Language of the message.
     """
     plain = expand(spoken).strip().rstrip("?!. ").strip()
     if len(plain) <= 120 and _ALL.fullmatch(plain):

@@ -1,13 +1,13 @@
-"""Operations on long-term memory, from what people said in a stretch of conversation.
+"""Derive operations on long-term memory from what people said in a conversation.
 
-Rule 1: facts come from people's lines alone, and never from a quotation in them.
-Rule 2: what was noted or forgotten while the conversation ran is not learned a second time: memory may
-        have moved on since.
-Rule 3: of what is said and superseded within the stretch the last alone stands, once, with all of its
-        evidence.
-Rule 4: a known fact goes only for a newer statement or a wish to forget it, and what it said beside that
-        is restated.
-Rule 5: an answer is bounded: the newest operations win, and few facts are ended at a time.
+Rule 1: facts come from people's messages alone, and never from quotations in them.
+Rule 2: facts that were noted or forgotten during the conversation are not learned again: memory may
+        have changed since.
+Rule 3: of statements that supersede each other in the conversation only the last counts, once, with
+        all of its evidence.
+Rule 4: a known fact ends only for a newer statement or a request to forget it; what else it said is
+        restated.
+Rule 5: the output is bounded: the newest operations win, and only few facts end at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bot.offline.prompt import UserMessage, names_a_member
 from bot.offline.remember_requests import foreign_memory_text
 
 MOST = 60
-"""Operations of one answer."""
+"""Largest number of operations in one consolidation."""
 
 _MOST_EVIDENCE = 12
 _MOST_STANDING = 4 * MOST
@@ -50,11 +50,11 @@ OperationKind = Literal["add", "supersede", "strengthen", "retire", "restate"]
 
 @dataclass(frozen=True, slots=True)
 class MessageQuote:
-    """Words of a message.
+    """A quotation from a message.
 
     Attributes:
-        message: Its number.
-        quote: A part of one of its lines, literally.
+        message: Number of the message.
+        quote: Part of one of its lines, literally.
     """
 
     message: int
@@ -66,12 +66,12 @@ class MemoryOperation:
     """One change of long-term memory.
 
     Attributes:
-        op: Which.
-        text: Of ``add``, ``supersede`` and ``restate``.
+        op: Kind of operation.
+        text: New text, for ``add``, ``supersede`` and ``restate``.
         fact: Number of the known fact; None for ``add``.
-        subject: Of ``add`` and ``supersede``.
-        slot: Of these, too; empty where there is none.
-        evidence: Of all but ``restate``.
+        subject: Topic of the text, for ``add`` and ``supersede``.
+        evidence: Quotations that support it, for all but ``restate``.
+        slot: Slot of the text, for ``add`` and ``supersede``; empty if there is none.
     """
 
     op: OperationKind
@@ -82,7 +82,7 @@ class MemoryOperation:
     slot: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as an argument of the tool."""
+        """Return the operation in the form of the tool's argument."""
         shown: dict[str, Any] = {"op": self.op}
         if self.fact is not None:
             shown["fact"] = self.fact
@@ -101,13 +101,14 @@ class MemoryOperation:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """A statement that stands at the end of the stretch.
+    """A statement that still holds at the end of the conversation.
 
     Attributes:
-        line: What it says.
-        day: Of the newest message that says so.
-        evidence: Where it was said, without what was written at the time.
-        new: It may be learned; else it is known or was noted, and only takes older ones' place.
+        line: The parsed fact.
+        day: Day of the newest message that says so.
+        evidence: Quotations, except from messages that were noted at the time.
+        new: The statement may be learned; if False, it was known or noted, and only replaces older
+            ones.
     """
 
     line: ParsedFact
@@ -118,7 +119,7 @@ class _Stated:
 
 @dataclass(slots=True)
 class _Heard:
-    """What a stretch leaves behind, as far as it has been read."""
+    """Statements and requests to forget, as they stand after each message of the conversation."""
 
     known: tuple[KnownFact, ...]
     stated: list[_Stated] = field(default_factory=list)
@@ -127,7 +128,7 @@ class _Heard:
     def forget(
         self, message: ConversationMessage, topic: str, evidence: tuple[MessageQuote, ...]
     ) -> None:
-        """Drop what a person wants forgotten; known facts end only where there is evidence."""
+        """Drop statements about a topic; mark known facts for retirement if there is evidence."""
         said = message.said
         self.stated = [
             one
@@ -140,7 +141,7 @@ class _Heard:
                 self.unwanted[fact.number] = evidence
 
     def state(self, new: _Stated) -> None:
-        """Take in a statement: it takes the place of older ones that it repeats or supersedes."""
+        """Add a statement, which replaces the older ones that it repeats or supersedes."""
         standing: list[_Stated] = []
         for old in self.stated:
             if not conflicts(new.line, old.line):
@@ -156,7 +157,7 @@ class _Heard:
 
 
 def derive_operations(record: ConsolidationInput) -> tuple[MemoryOperation, ...]:
-    """Return what a conversation changes of what is known, at most ``MOST`` operations."""
+    """Return the operations that a conversation implies, at most ``MOST``."""
     heard = _hear(record)
     kept = [one for one in heard.stated if one.new or one.evidence][-MOST:]
     while True:
@@ -190,7 +191,7 @@ def _hear(record: ConsolidationInput) -> _Heard:
 
 
 def _to_forget(message: ConversationMessage) -> list[tuple[str, str]]:
-    """Return what a message wants forgotten, each with the sentence that says so."""
+    """Return the topics that a message asks to forget, each with its sentence."""
     return [
         (act.topic, spoken)
         for spoken in first_sentences(message.words)
@@ -219,14 +220,14 @@ def _evidence(message: ConversationMessage, fact: StatedFact) -> tuple[MessageQu
 
 
 def _may_end(said: UserMessage, text: str) -> bool:
-    """Return whether a wish may concern a line: in a group everybody's lines are their own."""
+    """Return whether a person's request may end a fact: in a group, not another member's."""
     if not said.in_group or not names_a_member(text):
         return True
     return text.casefold().startswith(said.who.casefold())
 
 
 def _since_then(fact: KnownFact, day: str) -> bool:
-    """Return whether a fact is plainly newer than a day; zones differ by up to a day."""
+    """Return whether a fact is newer than a day by more than time zones can explain."""
     try:
         return date.fromisoformat(fact.since[:10]) > date.fromisoformat(day) + _A_DAY
     except ValueError:
@@ -234,7 +235,7 @@ def _since_then(fact: KnownFact, day: str) -> bool:
 
 
 class _Answer:
-    """Turns statements into operations; sees what each does to the known facts behind it."""
+    """Turn statements into operations; track what remains of the known facts they replace."""
 
     def __init__(
         self, known: Sequence[KnownFact], unwanted: dict[int, tuple[MessageQuote, ...]]
@@ -244,7 +245,7 @@ class _Answer:
         self._rests: dict[int, ParsedFact | None] = {}
         self._again: dict[int, tuple[MessageQuote, ...]] = {}
         self._changes: list[MemoryOperation] = []
-        # A batch that ends much of memory is refused as a whole.
+        # The write gate refuses a batch that ends a large part of memory.
         self._room = min(MOST, max(_FEW_ENDED, len(known) // _FEW_ENDED))
         newest = sorted(unwanted, key=lambda number: unwanted[number][-1].message)
         for number in newest[-self._room :]:
@@ -303,12 +304,12 @@ _WORD = re.compile(r"\S+")
 
 
 def find_quotations(text: str, wanted: str, learned: str) -> tuple[str, ...]:
-    """Return where a text says something: one quotation for each line that it runs over.
+    """Return the quotations of a passage, one for each line that it spans; empty if not found.
 
     Args:
         text: The message's own words.
-        wanted: Words of it, in which white space may differ.
-        learned: What was learned from them.
+        wanted: The passage, in which white space may differ.
+        learned: The fact learned from it, which selects the part of a long line.
     """
     found = re.search(r"\s+".join(map(re.escape, wanted.split())), text) if wanted.split() else None
     if found is None:
@@ -322,13 +323,13 @@ def _part(sentence: str, learned: str) -> str:
         return sentence
     sought = set(terms(learned))
     spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
-    # Texts are bounded, but a text without spaces is one word.
+    # Bounds the work on very long lines.
     parts = [_from(sentence, spans, at) for at in range(min(len(spans), 400))]
     return max(parts, key=lambda part: (len(sought & set(terms(part))), len(part)))
 
 
 def _from(sentence: str, spans: list[tuple[int, int]], at: int) -> str:
     start = spans[at][0]
-    # A word has at least a character and a space.
+    # A word takes at least one character, so no more than LONGEST words can fit.
     ends = [end for _, end in spans[at : at + LONGEST] if end <= start + LONGEST]
     return sentence[start : ends[-1] if ends else start + LONGEST]

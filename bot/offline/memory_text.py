@@ -1,9 +1,9 @@
-"""Facts into long-term memory, as text.
+"""Merge facts into long-term memory as Markdown text, and search or remove lines of it.
 
-Rule 1: lines that no fact touches are kept byte for byte, headings and blank lines too.
-Rule 2: a newer value stands where the older one stood, and what else the older line said stays; a
-        new fact is added at the end.
-Rule 3: nothing stands twice, and merging twice equals merging once.
+Rule 1: lines that no fact changes are kept byte for byte, including headings and blank lines.
+Rule 2: a newer value replaces the older one in place, and the rest of the older line stays; a new
+        fact is added at the end.
+Rule 3: no fact occurs twice, and merging is idempotent.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class MergedMemory:
 
     Attributes:
         text: The whole long-term memory.
-        added: Facts that were not there before, without bullets.
-        replaced: Lines that were dropped or replaced, exactly as they stood.
+        added: New facts, without bullets.
+        replaced: Dropped or replaced lines, exactly as they were.
     """
 
     text: str
@@ -43,7 +43,7 @@ def _is_fact(line: str) -> bool:
 
 
 def _settle(facts: Iterable[str]) -> list[str]:
-    """Return the facts that stand after all were said, in order."""
+    """Return the facts that remain once later ones have replaced earlier ones, in order."""
     standing: list[ParsedFact] = []
     for fact in facts:
         new = parse_fact(fact)
@@ -54,7 +54,7 @@ def _settle(facts: Iterable[str]) -> list[str]:
 
 
 def remaining_fact(new: ParsedFact, old: ParsedFact) -> ParsedFact | None:
-    """Return what stands of an older line beside a newer one, None where nothing does."""
+    """Return what remains of an older fact next to a newer one; None if nothing does."""
     if not conflicts(new, old):
         return old
     rest = "" if new.key == old.key else remaining_text(new, old)
@@ -62,7 +62,7 @@ def remaining_fact(new: ParsedFact, old: ParsedFact) -> ParsedFact | None:
 
 
 def _with(new: ParsedFact, lines: Sequence[str], parsed: Sequence[ParsedFact | None]) -> list[str]:
-    """Return the lines of memory with a new fact in its place."""
+    """Return the lines of memory with a new fact in place of those it replaces, or at the end."""
     bullet = f"- {new.text}"
     changed: list[str] = []
     for line, old in zip(lines, parsed, strict=True):
@@ -78,10 +78,10 @@ def _with(new: ParsedFact, lines: Sequence[str], parsed: Sequence[ParsedFact | N
 
 
 def merge_facts(current: str, facts: Sequence[str]) -> MergedMemory:
-    """Return memory with the facts in it.
+    """Merge facts into memory.
 
     Args:
-        current: Long-term memory as it stands.
+        current: Present long-term memory.
         facts: Sentences in the third person, oldest first.
     """
     lines = current.rstrip().split("\n") if current.strip() else []
@@ -101,14 +101,14 @@ def merge_facts(current: str, facts: Sequence[str]) -> MergedMemory:
 
 
 def matching_lines(current: str, topic: str) -> tuple[str, ...]:
-    """Return the lines of memory that speak of a topic, exactly as they stand."""
+    """Return the lines of memory about a topic, exactly as they are."""
     wanted = _wanted(topic)
     lines = [line for line in current.split("\n") if _is_fact(line)]
     return tuple(line for line in lines if _speaks_of(line, wanted))
 
 
 def mentions_topic(line: str, topic: str) -> bool:
-    """Return whether a line of memory speaks of a topic, in its words or those of a translation."""
+    """Return whether a line of memory holds all terms of a topic or of its translation."""
     return _speaks_of(line, _wanted(topic))
 
 
@@ -126,7 +126,7 @@ def _spoken_of(line: str) -> frozenset[str]:
 
 
 def remove_topic(current: str, topic: str) -> MergedMemory:
-    """Return memory without the lines that speak of a topic."""
+    """Return memory without the lines about a topic."""
     gone = set(matching_lines(current, topic))
     kept = [line for line in current.split("\n") if line not in gone]
     return MergedMemory(
@@ -142,7 +142,7 @@ def fact_lines(current: str) -> tuple[str, ...]:
 
 
 def contains_statement(current: str, said: str) -> bool:
-    """Return whether a line of memory already holds what was said."""
+    """Return whether a line of memory already contains a statement."""
     sought = comparison_key(said)
     third = comparison_key(parse_fact(said).text)
     lines = [comparison_key(line) for line in fact_lines(current)]
@@ -150,6 +150,6 @@ def contains_statement(current: str, said: str) -> bool:
 
 
 def user_name(current: str) -> str:
-    """Return the person's own name where memory holds it, else nothing."""
+    """Return the user's name from memory, best what they want to be called; empty if unknown."""
     found = [hit for line in fact_lines(current) if (hit := _NAME.fullmatch(line))]
     return next((hit["name"] for hit in sorted(found, key=lambda hit: not hit["called"])), "")

@@ -1,4 +1,4 @@
-"""The offline responder as a model."""
+"""Model adapter of the offline responder."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _CHUNKS = 40
 
 
 class OfflineModel:
-    """Answers from memory by rules: no language model, no network, no state of its own.
+    """A model that answers from memory by rules, without language model, network or state.
 
-    It sees only the request and acts only through tool calls, so that it can stand wherever a
-    language model does. The same request always has the same reply.
+    It reads only the request and acts only through tool calls, like a language model. The same
+    request always has the same reply.
     """
 
     @property
     def name(self) -> str:
-        """The name a person would know it by."""
+        """Name of the model."""
         return "offline"
 
     @property
     def profile(self) -> CapabilityProfile:
-        """What it can do."""
+        """Capabilities of the model."""
         return CapabilityProfile(tools=True, context_tokens=128_000, can_judge=False)
 
     @instrumented
@@ -46,8 +46,8 @@ class OfflineModel:
         """Return the reply; never fails, whatever the request holds.
 
         Args:
-            request: The view, tools and purpose.
-            on_text: Called with the whole text so far, a few words more each time.
+            request: Messages, tools and purpose.
+            on_text: Called with the text so far, longer each time.
         """
         done = await anyio.to_thread.run_sync(_decide, request)
         if on_text is not None and done.text:
@@ -70,7 +70,7 @@ class OfflineModel:
         )
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the model holds no resources."""
 
 
 def _decide(request: ModelRequest) -> TurnStep:
@@ -87,7 +87,7 @@ def _decide(request: ModelRequest) -> TurnStep:
 
 
 def _stream(text: str, on_text: OnText) -> None:
-    """Give the text word by word; long texts in forty pieces, so that the cost stays linear."""
+    """Stream the text by words; long texts in about forty pieces, so that the cost is linear."""
     ends = [at for at, char in enumerate(text) if char.isspace()]
     every = max(1, len(ends) // _CHUNKS)
     for end in ends[every - 1 :: every]:

@@ -1,7 +1,7 @@
-"""What the offline responder says, in the languages that it knows.
+"""Reply texts of the offline responder in English, German, French and Spanish.
 
-Rule 1: it says what it is, and never promises what it did not do.
-Rule 2: short sentences.
+Rule 1: a text says that the responder is no language model, and never promises what was not done.
+Rule 2: sentences are short.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SET_MODEL = "set `TAPEBOT_MODEL` in `.env`, e.g. `TAPEBOT_MODEL=openai/gpt-5-min
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """The fixed texts of one language; fields in braces are filled in."""
+    """Reply texts in one language; placeholders in braces are filled in."""
 
     open: str
     close: str
@@ -187,7 +187,7 @@ PHRASES: dict[Language, Phrases] = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "
 
 
 def quote(text: str, phrases: Phrases = ENGLISH, limit: int = 280) -> str:
-    """Return the text in quotation marks, cut where it is long, on one line."""
+    """Return a text in quotation marks on one line, shortened to ``limit`` characters."""
     flat = " ".join(text.split())
     cut = flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
     return f"{phrases.open}{cut}{phrases.close}"

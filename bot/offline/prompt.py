@@ -1,9 +1,9 @@
-"""Reading a request: who said what, what memory holds, what the tools answered.
+"""Parse a model request into messages, memory, notes, passages and tool results.
 
-Rule 1: only the words before a quotation or a record are the person's own.
-Rule 2: the current long-term memory is the one in the records of the last message, a person's or
-        a tool's, if it is there, else the one in the ``<memory>`` block.
-Rule 3: a turn is all that came after the last answer; tools called in it have been called.
+Rule 1: only the words before a quotation or records are the person's own.
+Rule 2: current long-term memory is that in the records of the last message, a person's or a tool's,
+        if present, else that in the ``<memory>`` block.
+Rule 3: a turn is everything after the last answer, including its tool calls.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HANDOFF_END = "\n</handoff>"
 _HANDED_ON = frozenset(
     {"summary", "next_steps", "source", "owner", "reason", "name", "parent", "session", "previous"}
 )
-"""What a handoff has fields for."""
+"""Fields of a handoff."""
 
 _WRITTEN_AT = re.compile(r"^\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] ")
 ASSISTANT = "tapebot"
@@ -59,11 +59,11 @@ class UserMessage:
 
     Attributes:
         words: The person's own words.
-        who: The name shown, with the id in a group.
-        date: The day, ``2026-11-21``; empty where the message has no header.
-        time: The minute, ``22:41``.
+        who: Name of the sender, with the id in a group; empty if the message has no header.
+        date: ISO day; empty if the message has no header.
+        time: Hour and minute, such as ``22:41``; empty if the message has no header.
         at: Position among the request's messages.
-        files: What came with it.
+        files: Files of the message.
     """
 
     words: str
@@ -75,17 +75,17 @@ class UserMessage:
 
     @property
     def in_group(self) -> bool:
-        """Whether several people speak here, so that names must stand in memory."""
+        """Whether the message is from a group, where facts must name the person."""
         return bool(_MEMBER.fullmatch(self.who))
 
     @property
     def subject(self) -> str:
-        """How lines of memory name this person."""
+        """Name that facts use for this person."""
         return self.who if self.in_group else USER
 
     @property
     def name(self) -> str:
-        """The name alone."""
+        """Name of the sender without the id."""
         return self.who.rpartition(" (")[0] if self.in_group else self.who
 
     @property
@@ -96,12 +96,12 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class PromptPassage:
-    """A recalled text.
+    """A passage of text with its source.
 
     Attributes:
-        text: The words.
-        who: Whose words: a person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:`` and
-            a file's name.
+        text: Text of the passage.
+        who: Source: a person's name, ``tapebot``, ``memory``, ``note``, ``history``, or ``file:``
+            and a file's name.
         when: Day, or day and minute; empty for memory.
     """
 
@@ -111,23 +111,23 @@ class PromptPassage:
 
     @property
     def from_person(self) -> bool:
-        """Whether these are the words of a person."""
+        """Whether the source is a person."""
         return self.who not in (ASSISTANT, "memory", "note", "history") and not self.from_file
 
     @property
     def from_file(self) -> bool:
-        """Whether these are the words of a file."""
+        """Whether the source is a file."""
         return self.who.startswith(FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedCall:
-    """A tool call of this turn that has its result.
+    """A tool call of this turn with its result.
 
     Attributes:
-        name: The tool.
-        arguments: Parsed; empty where they were not an object.
-        result: Its text.
+        name: Name of the tool.
+        arguments: Parsed arguments; empty if they were no JSON object.
+        result: Text of the result.
         at: Position of the call among the request's messages.
     """
 
@@ -139,23 +139,23 @@ class CompletedCall:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A request, read.
+    """A parsed request.
 
     Attributes:
-        turn: The messages to be answered, in order.
-        earlier: What people said before, oldest first.
-        memory: Current long-term memory.
-        shared: What everybody reads, as long-term memory.
-        values: Shared reference.
-        beliefs: What is concluded, as texts.
-        problem: The problem that is worked on.
-        notes: Daily notes in view, as passages.
-        handoff: What the former session left.
+        turn: Messages to answer, in order.
+        earlier: People's earlier messages, oldest first.
+        memory: Current long-term memory as text, without fact numbers.
+        notes: Daily notes in view.
+        handoff: Summary and next steps from the former session.
         completed_calls: Tool calls of this turn with results.
-        first: Nothing has been answered yet in this view.
+        first: The view holds no answer yet.
         tools: Names of the tools that may be called.
-        recalled: Passages in the records of the newest message.
-        numbers: Of the facts in memory, by their lines.
+        recalled: Passages in the records of the last message.
+        numbers: Numbers of the facts in memory, by line.
+        shared: Facts shared with everyone, as text.
+        values: Values of shared reference.
+        beliefs: Texts of the beliefs.
+        problem: The problem at hand; None if the records name none.
     """
 
     turn: tuple[UserMessage, ...]
@@ -175,12 +175,12 @@ class Prompt:
 
 
 def names_a_member(line: str) -> bool:
-    """Return whether a line of memory speaks of one member of a group, by name and id."""
+    """Return whether a line of memory is about one member of a group, by name and id."""
     return bool(_ABOUT_MEMBER.match(line))
 
 
 def chat_message_text(message: ChatMessage) -> str:
-    """Return a message's text, whether it is a text or a list of parts."""
+    """Return the text of a message whose content is a text or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -190,13 +190,13 @@ def chat_message_text(message: ChatMessage) -> str:
 
 
 def without_quoted_parts(content: str) -> str:
-    """Return what a person wrote themselves: no quotation, no files, no records."""
+    """Return a message without quotation, file descriptions and records."""
     cuts = [at for at in (content.find(_QUOTED), content.find(_RECORDS)) if at >= 0]
     return without_files(content[: min(cuts)] if cuts else content)
 
 
 def parse_user_message(content: str, at: int = 0) -> UserMessage:
-    """Read a user message."""
+    """Parse a user message with its header and files."""
     own, files = without_quoted_parts(content), files_of(content.partition(_RECORDS)[0])
     header = _HEADER.match(own)
     if header is None:
@@ -207,7 +207,7 @@ def parse_user_message(content: str, at: int = 0) -> UserMessage:
 
 
 def parse_passages(text: str) -> tuple[PromptPassage, ...]:
-    """Read the passages in a recall's result or in records; other lines are passed over."""
+    """Parse the passages in a recall result or in records; skip other lines."""
     found = []
     for line in text[:200_000].split("\n"):
         match = _PASSAGE.fullmatch(line.rstrip())
@@ -225,7 +225,7 @@ def _records(content: str) -> str:
 
 
 def _handed_on(note: str) -> str:
-    """Return what a handoff says of what came before: its summary, and what comes next."""
+    """Return the summary and the next steps of a handoff."""
     told: dict[str, list[str]] = {}
     field = ""
     for line in note.split("\n"):
@@ -282,7 +282,7 @@ def _memory(system: str, records: str) -> str:
 
 
 def _with_changes(memory: str, changes: str) -> str:
-    """Return long-term memory with what is new in it, and without what is gone."""
+    """Apply a list of changes to long-term memory."""
     *new, last = changes.split("\n")
     gone: set[str] = set()
     if hit := _GONE.fullmatch(last):
@@ -300,7 +300,7 @@ def _with_changes(memory: str, changes: str) -> str:
 
 
 def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:
-    """Return long-term memory without the numbers and days of its facts, and the numbers by lines."""
+    """Return long-term memory without fact numbers and days, and the numbers by line."""
     lines = []
     numbers = {}
     for line in memory.split("\n"):
@@ -312,8 +312,8 @@ def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:
 
 
 def _newer_part(records: str, name: str) -> str | None:
-    """Return a part of memory that was saved since the block was made; None where it was not."""
-    # Facts cannot hold its title on a line of its own, and what a note holds stands behind it.
+    """Return a section of memory saved after the block was rendered; None if there is none."""
+    # No fact can be a line like the title, and notes, which can, follow the real one.
     start = records.find(_NEWER_END) + 1
     hit = next((one for one in _NEWER_PART.finditer(records, start) if one["name"] == name), None)
     if hit is None:
@@ -362,7 +362,7 @@ def _done(messages: Sequence[ChatMessage], start: int) -> tuple[CompletedCall, .
 
 
 def arguments_of(text: str) -> dict[str, Any]:
-    """Return a call's arguments, empty where the text is no JSON object."""
+    """Parse a call's arguments; return an empty dict if the text is no JSON object."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -378,7 +378,7 @@ def _allowed(request: ModelRequest) -> frozenset[str]:
 
 
 def parse_prompt(request: ModelRequest) -> Prompt:
-    """Read the request of a turn."""
+    """Parse the request of a turn."""
     messages = list(request.messages)
     system = "\n".join(chat_message_text(m) for m in messages if m.get("role") == "system")
     answers = [

@@ -1,9 +1,9 @@
-"""Explicit requests to remember something, or to be reminded of it.
+"""Parse requests to remember something or to set a reminder.
 
-Rule 1: a request counts only where the whole message is one, and never where it asks something.
-Rule 2: in a language that is not read here, the words after the request are kept as they were said,
-        and the confirmation is in that language.
-Rule 3: a wish to be reminded is kept as a wish; nothing is promised.
+Rule 1: a request counts only if the whole message is one, and never if it asks a question.
+Rule 2: in a language other than English, the words after the request are stored literally, and the
+        confirmation is in that language.
+Rule 3: a reminder is stored as a fact about the wish; no reminder is promised.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class RememberRequest:
-    """What a message asks to remember.
+    """A request to remember something.
 
     Attributes:
-        words: In the person's words.
-        facts: As lines of memory; empty where the words alone are kept.
+        words: What to remember, in the person's words.
+        facts: The facts to store; empty if only the words are stored.
     """
 
     words: str
@@ -95,7 +95,7 @@ def _reminder(message: UserMessage, text: str) -> RememberRequest | None:
 
 
 def parse_remember_request(message: UserMessage, text: str) -> RememberRequest | None:
-    """Return what a message asks to remember; None where it is no such request."""
+    """Parse a request to remember; return None if the message is none."""
     kept = foreign_memory_text(text)
     if kept:
         return RememberRequest(kept, (StatedFact(kept, text),))
@@ -116,7 +116,7 @@ def parse_remember_request(message: UserMessage, text: str) -> RememberRequest |
 
 
 def foreign_memory_text(text: str) -> str:
-    """Return what a message in another language asks to remember; empty where it does not ask."""
+    """Return what a message in another language asks to remember; empty if it does not ask."""
     if len(text) > _LONGEST or _QUESTION.search(text):
         return ""
     plain = text.replace("’", "'")
@@ -128,7 +128,7 @@ def foreign_memory_text(text: str) -> str:
 
 
 def foreign_confirmation(text: str) -> str:
-    """Return the confirmation of such a request; empty where the text is none."""
+    """Return the confirmation of such a request in its language; empty if the text is none."""
     what = foreign_memory_text(text)
     plain = text.replace("’", "'")
     form = next((says for form, says in _FORMS if form.fullmatch(plain)), "")

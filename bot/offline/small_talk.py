@@ -1,7 +1,8 @@
-"""What is said out of courtesy, in passing or in anger, and what is asked of the clock.
+"""Recognise small talk, bad news, and questions about date and time.
 
-Rule 1: only a whole short message is a courtesy; one that also states or asks something is not.
-Rule 2: the clock is the newest message's own header.
+Rule 1: only a whole short message is small talk; the caller excludes one that also states or asks
+        something.
+Rule 2: date and time come from the header of the message.
 """
 
 from __future__ import annotations
@@ -68,19 +69,23 @@ _SORROW = re.compile(
 
 
 def small_talk_kinds(plain: str) -> tuple[SmallTalk, ...]:
-    """Return which courtesies a message may be, contractions written out, the likeliest first."""
+    """Return the kinds of small talk that a message may be, in the order in which they are tried.
+
+    Args:
+        plain: The message with contractions written out.
+    """
     if len(plain) > 80:
         return ()
     return tuple(name for name, pattern in _COURTESIES.items() if pattern.fullmatch(plain))
 
 
 def is_bad_news(text: str) -> bool:
-    """Return whether a person tells of a loss or of being sad."""
+    """Return whether a person reports a loss, an illness or sadness."""
     return bool(_SORROW.search(expand(text[:4000])))
 
 
 def describe_time(day: str, time: str) -> str:
-    """Return what a message's header says of date and time."""
+    """Return the date and time of a message's header as a sentence."""
     if not day:
         return "I see no clock here: your message came without a date."
     weekday = date.fromisoformat(day).strftime("%A")

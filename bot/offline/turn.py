@@ -1,11 +1,11 @@
-"""One step of a turn: decide which tools to call, or what to say.
+"""Decide one step of a turn: which tools to call, or what to reply.
 
-Rule 1: a result that this turn already holds is used; the same call is never made twice in a turn.
-Rule 2: a tool that is not offered is not called, and what it would have done is not claimed.
-Rule 3: memory is changed fact by fact, for every message in the turn at once.
-        What is to be forgotten goes to the tool that erases where there is one, and its question is
-        passed on as it is.
-Rule 4: the first answer of a conversation says what is answering.
+Rule 1: the same call is never made twice in a turn; an existing result is used.
+Rule 2: a tool that is not offered is not called, and its effect is not claimed.
+Rule 3: memory is changed fact by fact, for all messages of the turn at once. A request to forget
+        goes to the tool that erases, if there is one; its question is shown to the person below the
+        reply.
+Rule 4: the first answer of a conversation says that it comes from the offline responder.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class TurnStep:
-    """What to do: calls to make, or the answer where there are none."""
+    """Result of a step: tool calls to make, or the reply if there are none."""
 
     text: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
@@ -63,14 +63,14 @@ class TurnStep:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What the messages of a turn ask of memory.
+    """Intents of a turn and the memory that they lead to.
 
     Attributes:
-        prompt: The request.
-        acts: All acts in order.
-        memory: Long-term memory with every change in it.
+        prompt: The parsed request.
+        acts: Intents of all messages, in order.
+        memory: Long-term memory with all changes applied.
         changing: Positions of the messages that change it.
-        erases: A tool erases what is to be forgotten; long-term memory is not rewritten for it.
+        erases: A tool handles requests to forget, so they do not change ``memory``.
     """
 
     prompt: Prompt
@@ -120,7 +120,7 @@ def _applied(memory: str, act: Intent) -> str:
 
 
 def _after(plan: _Plan, name: str, at: int) -> CompletedCall | None:
-    """Return the last finished call of a tool after a message."""
+    """Return the last completed call of a tool after a message; None if there is none."""
     found = [done for done in plan.prompt.completed_calls if done.name == name and done.at > at]
     return found[-1] if found else None
 
@@ -148,7 +148,7 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _changes(plan: _Plan) -> list[dict[str, Any]]:
-    """Return how long-term memory becomes what it is to be: a newer line stands where the older one stood."""
+    """Return the changes from present to planned memory; new lines change facts in place."""
     old, new = plan.prompt.memory.splitlines(), plan.memory.splitlines()
     found: list[dict[str, Any]] = []
     for _, begin, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
@@ -183,7 +183,7 @@ def _arguments(question: ParsedQuestion) -> dict[str, Any]:
 
 
 def _lookups(plan: _Plan, act: Intent) -> list[dict[str, Any]]:
-    """Return what is looked up for a question: its words, and those of what is known, which may have changed."""
+    """Return arguments of recall calls for a question, and for facts that may have changed."""
     if act.question is None or not (act.question.query or act.question.relative_day):
         return []
     wanted = [_arguments(act.question)]
@@ -215,7 +215,7 @@ def _reply(plan: _Plan) -> str:
 
 
 def _known(plan: _Plan) -> str:
-    """Return all facts that may be told: the person's as they are now, and those that everybody reads."""
+    """Return the person's facts and the facts shared with everyone, as text."""
     return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
 
 
@@ -316,7 +316,7 @@ def _asked_back(done: CompletedCall | None, phrases: Phrases) -> str:
         return phrases.nothing_to_forget
     if done.result.lstrip().startswith("Not done"):
         return _first_line(done.result)
-    # What was found is shown below the answer, with the question.
+    # The tool's findings and question are shown below the reply.
     return phrases.found_to_forget
 
 
@@ -335,7 +335,7 @@ def _courtesy(plan: _Plan, act: Intent, phrases: Phrases) -> str:
 
 
 def saved(result: str) -> bool:
-    """Return whether a tool's result says that it wrote."""
+    """Return whether a tool's result reports a successful write."""
     low = result.strip().lower()[:300]
     return low.startswith(_FINE) or not _FAILED.search(low)
 

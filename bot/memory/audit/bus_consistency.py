@@ -2,7 +2,8 @@
 
 Rule 1: an active belief has evidence, all of which exists and some of which still holds.
 Rule 2: the source of a shared value exists; if it was erased, the value is marked as stale.
-Rule 3: exactly one problem is active; the entries that a problem resumes belong to that problem alone.
+Rule 3: at most one problem is marked as active, the one at hand; the entries that a problem
+    resumes belong to that problem alone.
 Rule 4: each change names the change before it, and each decision of the gate has a reason.
 """
 

@@ -1,9 +1,10 @@
 """Find duplicate, contradictory, stale, secret and instructing facts by their texts. Pure.
 
 Rule 1: duplicates and contradictions are reported in pairs.
-Rule 2: a fact is stale if nobody said it for a year, or if it names a date that was ahead when it was said
-    and is past now.
-Rule 3: a fact that instructs the assistant needs a person's own words in a private scope, or an owner's.
+Rule 2: a fact is stale if nobody said it for a year, or if it names a date that was ahead when it
+    was said and is past now.
+Rule 3: a fact that instructs the assistant needs a person's own words in a private scope, or an
+    owner's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Check that the evidence of each fact exists on the tapes and supports it. Pure.
 
-Rule 1: a fact needs one piece of evidence that exists, holds its quote and supports its text; several
-    pieces may support it together.
+Rule 1: a fact needs one piece of evidence that exists, holds its quote and supports its text;
+    several pieces may support it together.
 Rule 2: text that the bot itself rendered from memory is no evidence.
 Rule 3: each fact is reported at most once here, with its worst fault.
 """

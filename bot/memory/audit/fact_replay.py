@@ -1,7 +1,7 @@
 """Replay a tape's facts from their operations, and record who decided each change. Pure.
 
-Rule 1: facts are folded from operations alone; snapshots are skipped, except where a reset dropped the
-    entries before them.
+Rule 1: facts are folded from operations alone; snapshots are skipped, except where a reset dropped
+    the entries before them.
 Rule 2: breaks and omissions are recorded, not repaired.
 Rule 3: the replay keeps who decided each change, and how often each text ended.
 """

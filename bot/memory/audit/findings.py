@@ -68,8 +68,8 @@ class AuditedScope:
         name: Tape of the scope.
         fold: The facts as the bot loads them, from the last snapshot on.
         replay: The facts replayed from the whole tape.
-        evidence: Present entries that active facts, beliefs, shared values and problems cite, by tape and
-            id.
+        evidence: Present entries that active facts, beliefs, shared values and problems cite, by
+            tape and id.
     """
 
     name: str
@@ -113,7 +113,8 @@ class AuditedSession:
     Attributes:
         name: Tape of the session.
         dailies: Daily notes of the session.
-        zone: Texts of long-term memory, of shared memory and of shared reference in the memory zone.
+        zone: Texts of long-term memory, of shared memory and of shared reference in the memory
+            zone.
         rendered: The same texts rendered from the scopes; None while the zone may be behind them.
         own: Records on the session's own tape if its facts belong to another scope; else None.
     """

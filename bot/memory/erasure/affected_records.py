@@ -19,7 +19,7 @@ _KINDS: tuple[tuple[str, AffectedRecordKind, str, tuple[str, ...]], ...] = (
     ("problems", "notes", "id", ("name", "summary")),
     ("working", "notes", "problem", ()),
 )
-"""Field of the compartments, kind, field with the id, and fields with text; empty means all fields."""
+"""Field of the compartments, kind, field with the id, fields with text (empty: all fields)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Remove erased text from the memory bus's records. Pure.
 
-Rule 1: a record keeps its id, dates, versions and causes; only its fields with erased text are cleared.
-Rule 2: each record is scrubbed by its own content alone, not by its entry's: so the changes on a tape
-    still agree with the snapshots after them.
-Rule 3: a belief without remaining evidence is erased like a fact; a shared value whose source is erased is
-    marked as stale.
+Rule 1: a record keeps its id, dates, versions and causes; only its fields with erased text are
+    cleared.
+Rule 2: each record is scrubbed by its own content alone, not by its entry's: so the changes on a
+    tape still agree with the snapshots after them.
+Rule 3: a belief without remaining evidence is erased like a fact; a shared value whose source is
+    erased is marked as stale.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class BusScrubber:
         facts: Numbers of the tape's erased facts.
         entries: Tapes and ids of erased entries.
         patterns: Ids of the tape's erased beliefs.
-        texts: Texts of the erased facts, normalized and padded; an item equal to one of them is removed.
+        texts: Texts of the erased facts, normalized and padded; an item equal to one of them is
+            removed.
     """
 
     scrubber: Scrubber
@@ -69,7 +71,7 @@ class BusScrubber:
         if isinstance(versions := state.get("versions"), dict):
             fresh["versions"] = self._versions(versions, state)
         if fresh.get("references") != state.get("references"):
-            # Scrubbed keys may have become equal: the newest must come last, for the last one counts.
+            # Scrubbed keys may have become equal: the newest must come last, since the last counts.
             fresh["references"].sort(key=lambda one: one.get("entry", 0))
         return fresh
 
@@ -143,7 +145,7 @@ class BusScrubber:
         return fresh
 
     def scrub_belief(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a belief without erased evidence; clear it if it matches or has no evidence left."""
+        """Return a belief without erased evidence; clear it if it matches or has none left."""
         evidence = record.get("evidence")
         rests_on = evidence if isinstance(evidence, list) else []
         left = [one for one in rests_on if not self._is_gone(one)]

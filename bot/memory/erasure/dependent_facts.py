@@ -12,7 +12,7 @@ _LONGEST_CHAIN = 1_000
 
 
 def dependent_fact_ids(fact: Fact, facts: Mapping[int, Fact]) -> set[int]:
-    """Return the numbers of a fact, of all facts it replaced, and of its successors that repeat it."""
+    """Return the numbers of a fact, of all facts it replaced, and of successors that repeat it."""
     found = {fact.id}
     before = fact
     while before.supersedes is not None and before.supersedes in facts:
@@ -33,7 +33,7 @@ def dependent_fact_ids(fact: Fact, facts: Mapping[int, Fact]) -> set[int]:
 
 
 def repeats_fact(new: str, old: str) -> bool:
-    """Return whether a text repeats a name or number of another or, if it has none, most of its words."""
+    """Return whether a text repeats a name or number of another or, without any, most words."""
     said = set(match_tokens(normalize_for_match(new)))
     names = {normalize_for_match(one) for one in _names(old)}
     if names:

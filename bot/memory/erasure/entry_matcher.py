@@ -1,11 +1,11 @@
 """Match tape entries, facts and compartment records against an erasure query. Pure.
 
-Rule 1: erasing a fact erases the facts it replaced, its successors that repeat it, and the messages that
-    are its evidence.
-Rule 2: erasing a person's message erases its edits and the turns that answered it: tool calls, results
-    and replies.
-Rule 3: a query by words matches every fact, every message of a person and every record of the memory bus
-    that holds all of them.
+Rule 1: erasing a fact erases the facts it replaced, its successors that repeat it, and the messages
+    that are its evidence.
+Rule 2: erasing a person's message erases its edits and the turns that answered it: tool calls,
+    results and replies.
+Rule 3: a query by words matches every fact, every message of a person and every record of the
+    memory bus that holds all of them.
 Rule 4: entries are passed in the order of their tape; if a late match affects earlier entries, the
     caller makes another pass.
 """
@@ -81,7 +81,8 @@ class ErasureMatcher:
         rights: What the person who asks may erase.
         home: Tape of the scope whose fact numbers the query uses.
         facts: Facts to erase, by scope tape and number.
-        evidence: Entries to erase as evidence of erased facts, or as messages that an edit replaced.
+        evidence: Entries to erase as evidence of erased facts, or as messages that an edit
+            replaced.
         messages: Entries to erase: people's messages and commands, and what answers them.
         inbound: Platform ids of the erased messages, by tape.
         turns: Turns that answered the erased messages, by tape.
@@ -94,8 +95,8 @@ class ErasureMatcher:
         repeated: Other entries that hold all the words of the query.
         not_permitted: Matching facts and messages that the person may not erase.
         redactions: Messages that lose only some words, with the text that remains.
-        unredactable: Messages that should lose only some words but are erased whole: no word separates
-            what to erase from what to keep.
+        unredactable: Messages that should lose only some words but are erased whole: no word
+            separates what to erase from what to keep.
         keeps_something: The person keeps something that holds all the words of the query.
         kept_fact_texts: Texts of facts that stay and cite the same messages as erased ones.
         needs_another_pass: A match may affect entries that were passed before.
@@ -246,7 +247,7 @@ class ErasureMatcher:
         return answers and self._after == tape and "turn" not in entry.meta
 
     def _repeats(self, tape: str, entry: TapeEntry) -> bool:
-        """Return whether an entry other than a person's message holds all the words of the query."""
+        """Return whether an entry that is no person's message holds all the words of the query."""
         if (
             not self.query.searches_words
             or (tape, entry.id) == self.request_location

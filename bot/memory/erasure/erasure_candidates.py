@@ -1,7 +1,7 @@
 """Collect what an erasure would remove, from every tape that a person's memory cites.
 
-Tapes are read from end to end in batches and matched in a thread: the event loop stays free, and only
-one batch and the matches are in memory.
+Tapes are read from end to end in batches and matched in a thread: the event loop stays free, and
+only one batch and the matches are in memory.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class ErasurePreview:
         blobs: Files attached to the erased messages.
         lines: Lines of the erased messages and facts as written.
         redacted_texts: Remaining texts of the messages that lose only some words.
-        unredactable_count: Number of messages that should lose only some words but are erased whole.
+        unredactable_count: Number of messages that should lose only some words but are erased
+            whole.
         facts_without_evidence: Facts that stay although all their evidence is erased.
     """
 
@@ -175,7 +176,7 @@ class CandidateCollector:
         home = self.memory.home
         found: dict[str, Mapping[int, Fact]] = {home.name: dict(home.fold.facts)}
         for identity in self._identities():
-            # Each identity's own scope keeps its facts from before the link; unlinking restores them.
+            # Each identity's scope keeps its facts from before the link; unlinking restores them.
             before = self.memory.scopes.identity_scope(identity)
             await before.open()
             found.setdefault(before.name, dict(before.fold.facts))
@@ -205,7 +206,7 @@ class CandidateCollector:
         return self.memory.scopes.identities(self.memory.home.name)
 
     async def _sources(self, facts: Mapping[int, Fact]) -> list[SourceTape]:
-        """Return the tapes to search, the home scope first: its records name the facts' evidence."""
+        """Return the tapes to search, the home scope first: its records name the evidence."""
         home, session = self.memory.home.name, self.memory.tape.name
         names = [home, session]
         names += [one.tape for fact in facts.values() for one in fact.evidence]

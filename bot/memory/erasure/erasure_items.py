@@ -23,8 +23,8 @@ class ErasureItem:
     """One item that a person may erase or keep.
 
     Attributes:
-        kind: ``fact``, ``facts`` (the rest), ``message``, ``messages`` (all unlisted ones), or ``held``
-            (records of the memory bus).
+        kind: ``fact``, ``facts`` (the rest), ``message``, ``messages`` (all unlisted ones), or
+            ``held`` (records of the memory bus).
         facts: Numbers of the facts, for the first two kinds.
         location: Tape and id, for ``message``.
     """

@@ -36,7 +36,8 @@ class ErasureResult:
         facts: Numbers of the erased facts.
         messages: Number of erased messages.
         entry_count: Number of other entries that repeated them.
-        refused: Number of matching facts and messages that stay, since the person may not erase them.
+        refused: Number of matching facts and messages that stay, since the person may not erase
+            them.
         affected_records: Numbers of records of the memory bus that lost text.
         redacted_count: Number of messages that lost only some words.
     """

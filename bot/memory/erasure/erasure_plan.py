@@ -1,7 +1,7 @@
 """Decide the replacement of each entry, and the order of an erasure. Pure.
 
-Rule 1: repetitions are erased first, then messages, then facts, and the request last: after a kill, what
-    remains still identifies what else to erase.
+Rule 1: repetitions are erased first, then messages, then facts, and the request last: after a kill,
+    what remains still identifies what else to erase.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bot.memory.records.tombstones import is_erased, tombstone
 from bot.tape.entries import TapeEntry
 
 FORGET_REQUESTED_EVENT = "memory.forgetting"
-"""Event that records what a confirmation listed, and who asked. It holds ids and counts, no text."""
+"""Event that records what a confirmation listed and who asked: ids and counts, no text."""
 
 FORGOTTEN_EVENT = "memory.forgotten"
 """Event that records the result of an erasure: fact numbers and counts, no text."""
@@ -280,7 +280,7 @@ def is_turn_output(turns: Collection[str], entry: TapeEntry) -> bool:
 
 
 def _told_in(entry: TapeEntry) -> str:
-    """Return the text of a person's message or of a command that stores text; else an empty string."""
+    """Return the text of a person's message, or of a command that stores text; else empty."""
     if not is_persons_entry(entry):
         return ""
     if entry.kind == "message":

@@ -1,4 +1,4 @@
-"""Parse a request to forget into fact numbers, words and phrases, and match texts against it. Pure."""
+"""Parse a forget request into fact numbers, words and phrases, and match texts. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class KeptContent:
         facts: Numbers of facts that stay.
         erased_messages: Tapes and ids of messages that are erased whole.
         messages: Tapes and ids of messages that lose only the words about what is erased.
-        keeps_unlisted_messages: Treat all messages that are not in ``erased_messages`` like ``messages``.
+        keeps_unlisted_messages: Treat all messages that are not in ``erased_messages`` like
+            ``messages``.
         keeps_records: Records of the memory bus stay.
     """
 
@@ -47,8 +48,8 @@ class ErasureQuery:
         facts: Numbers of facts, erased with their dependent facts.
         words: Normalized words, and runs of scripts without spaces.
         phrases: Consecutive words, as returned by ``pad_words``.
-        confirmed_facts: Numbers of facts that the confirmation listed, erased with their evidence but
-            without other facts of their chain.
+        confirmed_facts: Numbers of facts that the confirmation listed, erased with their evidence
+            but without other facts of their chain.
         ended_facts: Numbers of ended facts that repeat erased text, erased without their evidence.
         kept: What to keep of the matches.
     """
@@ -95,7 +96,8 @@ def parse_query(text: str, *, numbers: bool = True) -> ErasureQuery | None:
 
     Args:
         text: The request.
-        numbers: Read a text of numbers only as fact numbers; if False, as words, such as a phone number.
+        numbers: Read a text of numbers only as fact numbers; if False, as words, such as a phone
+            number.
     """
     asked = text.strip()
     if numbers and _NUMBERS.fullmatch(asked):

@@ -1,8 +1,10 @@
 """Read and write the tape entries of an erasure: the request, the confirmation shown, the result.
 
 Rule 1: a request is a command or a tool call; a person confirms it by the id of that entry.
-Rule 2: an event without text records what the confirmation listed; only a person's newest request counts.
-Rule 3: an event records that a request was carried out; only the newest entries are searched for it.
+Rule 2: an event without text records what the confirmation listed; only a person's newest request
+    counts.
+Rule 3: an event records that a request was carried out; only the newest entries are searched for
+    it.
 """
 
 from __future__ import annotations
@@ -122,8 +124,8 @@ async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -
     """Return the request with this id, and what its confirmation listed.
 
     Raises:
-        MemoryRefused: There is no such request, it is more than a day old, or the same person has made
-            another one since.
+        MemoryRefused: There is no such request, it is more than a day old, or the same person has
+            made another one since.
     """
     found = await tape.read_entries(request, request) if request else []
     shown, newer = await _shown(tape, request)

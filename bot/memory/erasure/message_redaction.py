@@ -1,7 +1,7 @@
 """Redact the clauses of a message that repeat an erased fact, and keep the rest as evidence. Pure.
 
-Rule 1: a clause about an erased fact is replaced whole; one that is also about a kept fact loses single
-    words.
+Rule 1: a clause about an erased fact is replaced whole; one that is also about a kept fact loses
+    single words.
 Rule 2: nothing is redacted on a guess: if no word separates the two, the text stays as it is.
 Rule 3: redaction is idempotent.
 """
@@ -54,7 +54,7 @@ class MessageRedactor:
         return told if any(map(str.isalnum, told.replace(ERASED_TEXT, ""))) else None
 
     def redact_quote(self, text: str) -> str:
-        """Return the longest unredacted run of a quotation, which still occurs in its redacted message."""
+        """Return the longest unredacted run of a quotation, which its redacted message contains."""
         runs: list[list[str]] = [[]]
         for place, piece in enumerate(self._pieces(text)):
             if ERASED_TEXT in piece:

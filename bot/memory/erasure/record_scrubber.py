@@ -3,7 +3,8 @@
 Rule 1: an erased fact keeps its number, its dates and the ids of its evidence, and ends.
 Rule 2: a fact that stays keeps its text, but loses its quotes of erased messages.
 Rule 3: folding the scrubbed records gives the other facts unchanged.
-Rule 4: each record is scrubbed by its own content alone; so an entry agrees with the snapshots after it.
+Rule 4: each record is scrubbed by its own content alone; so an entry agrees with the snapshots
+    after it.
 """
 
 from __future__ import annotations

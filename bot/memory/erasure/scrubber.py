@@ -134,7 +134,7 @@ class Scrubber:
         return entry if changed == entry else changed
 
     def scrub_texts(self, texts: Collection[str]) -> TextMatcher | None:
-        """Return the matcher to apply to texts that belong together; None if none of them matches."""
+        """Return the matcher to apply to texts that belong together; None if no text matches."""
         if self.query.matches(texts):
             return self._asked
         return self.matcher if any(map(self.matcher.matches, texts)) else None

@@ -1,8 +1,8 @@
 """Match text that repeats erased words, pairs of characters or passages. Pure.
 
 Rule 1: case, width, invisible characters and JSON escapes make no difference.
-Rule 2: a word matches whole; one of five or more letters also inside a longer word, so that no ending
-    hides it. Scripts without spaces are compared by pairs of characters.
+Rule 2: a word matches whole; one of five or more letters also inside a longer word, so that no
+    ending hides it. Scripts without spaces are compared by pairs of characters.
 Rule 3: words that also occur in people's texts that stay do not count as repetitions.
 """
 

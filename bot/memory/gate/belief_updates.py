@@ -271,7 +271,7 @@ def find_same_belief(
     return min(twins, key=lambda one: one.status == "retired", default=None)
 
 
-def retire_contradicted_beliefs(
+def mark_contradicted_beliefs_stale(
     pattern: SynthesizedPattern, patterns: Iterable[SynthesizedPattern]
 ) -> list[SynthesizedPattern]:
     """Return the active beliefs that a new one contradicts, marked as stale."""

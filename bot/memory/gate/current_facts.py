@@ -1,4 +1,8 @@
-"""Look up current facts for a proposal: duplicates, conflicts, replaced and ended facts. Pure."""
+"""Look up duplicate, conflicting, replaced and ended facts, and check what ends a fact. Pure.
+
+Rule 1: words that end a fact speak about it, and do not confirm it.
+Rule 2: words that only ask, suppose or report others end nothing, unless they ask to forget.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +58,7 @@ class CurrentFacts:
         return mends and self._batch.author == "person" and text != twin.text
 
     def find_ended(self, text: str, evidence: tuple[Evidence, ...]) -> Fact | None:
-        """Return a fact with the same words that ended after all this evidence; None if none did."""
+        """Return a fact of the same words that ended after all this evidence; None if none did."""
         newest = max((one.when for one in evidence), default="")
         if not newest or self._batch.author not in ("consolidation", "import"):
             return None

@@ -1,4 +1,4 @@
-"""What became of a write beyond the working set. Pure."""
+"""Results of writes beyond the working set, and their JSON. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bot.tape.entries import TapeEntry
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What became of a write.
+    """Result of a write.
 
     Attributes:
-        decision: The gate's.
-        id: The new version, the pattern's id, or the id of the episode that logs it; empty where
+        decision: The gate's decision.
+        id: The new version, the pattern's id, or the id of the episode that logs the write; empty if
             nothing was written.
-        requested: Where it was to go.
+        requested: The compartment that was requested.
     """
 
     decision: WriteDecision
@@ -27,17 +27,17 @@ class WriteResult:
     requested: Compartment
 
     def __bool__(self) -> bool:
-        """Say whether it was written where it was to go."""
+        """Say whether it was written to the requested compartment."""
         return bool(self.id) and self.decision.target_compartment == self.requested
 
     @property
     def is_assumption(self) -> bool:
-        """Whether it waits as an assumption of the problem at hand."""
+        """Whether it waits as an assumption of the active problem."""
         return self.decision.target_compartment == "working"
 
     @property
     def explanation(self) -> str:
-        """Why it is not where it was to go, in sentences for a model."""
+        """Why it is not in the requested compartment, in sentences for a model."""
         noted = (
             " It is noted as an assumption of the problem at hand." if self.is_assumption else ""
         )
@@ -46,12 +46,12 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedWrite:
-    """A write that goes where it was to go.
+    """A write that the gate approved for the requested compartment.
 
     Attributes:
-        decision: The gate's.
-        confidence: What the gate compared with its threshold.
-        record: What its entry says of that.
+        decision: The gate's decision.
+        confidence: The confidence that the gate compared with its threshold.
+        record: The decision as JSON, for the entry.
     """
 
     decision: WriteDecision
@@ -60,14 +60,14 @@ class ApprovedWrite:
 
 
 def decision_record(decision: WriteDecision, signals: WriteSignals, by: str) -> dict[str, Any]:
-    """Return as JSON what an entry says of a decision."""
+    """Return a decision as JSON for its entry."""
     expiry = decision.expiry.isoformat() if decision.expiry is not None else None
     told = {**asdict(decision), "expiry": expiry}
     return {"decision": told, "signals": asdict(signals), "by": by}
 
 
 def parse_write_result(tape: str, entry: TapeEntry, requested: Compartment) -> WriteResult | None:
-    """Return what a ``memory.bus`` says became of a write; None where it records no decision."""
+    """Read the result of a write from a ``memory.bus`` entry; None if it has no decision."""
     told = entry.data.get("decision")
     if not isinstance(told, dict):
         return None

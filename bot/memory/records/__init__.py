@@ -1,1 +1,1 @@
-"""Facts, compartments and what entries say: records, their JSON and their folds. Almost all of it is pure."""
+"""Records of facts, compartments and episodes, their JSON and their folds; almost all pure."""

@@ -1,7 +1,7 @@
-"""Read tape entries as episodes, in the terms of the memory bus's seed. Pure.
+"""Episodes on tapes: read entries as episodes, build episode entries, and parse episode ids.
 
-Rule 1: an entry is one episode or none; turns, steps, commands, receipts, prompts and the zone are
-    not.
+Rule 1: an entry is one episode or none; turns, steps, commands, receipts, prompts and the zone
+    are none.
 Rule 2: an entry whose words were erased stays an episode, and says only that it was erased.
 Rule 3: an edit supersedes the message that it replaces.
 """

@@ -12,7 +12,7 @@ from bot.memory.records.transcript import sender_id, sender_name, sent_time, spe
 from bot.tape.entries import TapeEntry
 
 MEMORY_PAUSED = "paused"
-"""Meta key of a message sent while memory was paused; nothing is learned from it."""
+"""Meta key that marks a message sent while memory was paused; nothing is learned from it."""
 
 
 def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:

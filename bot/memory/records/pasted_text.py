@@ -142,7 +142,7 @@ def _spans(text: str, writer: str) -> tuple[tuple[int, int], ...]:
 
 
 def _in_one_line(text: str) -> list[tuple[int, int]]:
-    """Return the span, to the text's end, of a mail with a one-line header ("From: a@b.example To: ...")."""
+    """Return the span, to the text's end, of a mail with a one-line header ("From: a@b.c To: d")."""
     labels = list(_LABEL.finditer(text))
     for first, second in pairwise(labels):
         header = text[first.start() : second.start()]
@@ -244,7 +244,7 @@ def _mails(lines: list[_Line], theirs: list[bool], writer: frozenset[str]) -> No
 
 
 def _begins_mail(lines: list[_Line], at: int, writer: frozenset[str]) -> str:
-    """Return how a line begins a mail: "sent" by header or forwarding, "greets" by salutation, or ""."""
+    """Return "sent" if a mail's header begins here, "greets" for a salutation, else ""."""
     low = lines[at].low
     if _FORWARDED.match(low) or _WROTE.match(low):
         return "sent"

@@ -1,4 +1,4 @@
-"""Proposed changes to the facts of a scope, and the decisions on them. Pure.
+"""Proposed changes to facts, the decisions on them, and their parsing from a tape. Pure.
 
 Rule 1: a batch has a key, and each key is decided once.
 Rule 2: proposers do not report trust signals; those are computed from the evidence.

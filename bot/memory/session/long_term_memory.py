@@ -180,7 +180,7 @@ class LongTermMemory:
         outcome = await home.apply(batch)
         for one in () if outcome.repeated else outcome.with_verdict("pending"):
             contested = one.signals.get("conflict_level") in ("medium", "high")
-            # Quoted text, or text that gives orders, stays out of the prompt until a person decides.
+            # Quotations and text that gives orders stay out of the prompt until a person decides.
             own = one.fact is not None and one.fact.origin in ("person", "member")
             if one.fact is not None and contested and own and not one.proposal.review_reason:
                 hours = timedelta(hours=self.home.gate.thresholds.pending_hours)

@@ -106,7 +106,7 @@ class VectorFiles:
                 self._dimensions(file)
 
     def ends(self, tape: str) -> tuple[int, int]:
-        """Validate a whole file, and return the ids of its first and last row; 0 if there is none."""
+        """Validate a whole file and return the ids of its first and last row; 0 if none."""
         path, first, last = self._path(tape), 0, 0
         if not path.exists():
             return 0, 0

@@ -46,7 +46,7 @@ _BATCH = 32
 """Texts per embedding call."""
 
 MAX_TEXT_LENGTH = 2_000
-"""Characters of a text that are embedded: vectors of long texts say little, and words find the rest."""
+"""Characters of a text that are embedded; words find the rest of long texts."""
 
 _LINGER = 1.0
 """Seconds to wait for further changes before embedding."""
@@ -277,7 +277,7 @@ class VectorIndex:
                 await anyio.to_thread.run_sync(files.remove, tape)
 
     def statistics(self) -> dict[str, Any]:
-        """Return embedded messages since the start, waiting tapes, and whether the provider fails."""
+        """Return counts of embedded messages and waiting tapes, and if the provider fails."""
         return {
             "embedded": self._embedded,
             "behind": len(self._waiting),
@@ -326,7 +326,7 @@ class VectorIndex:
             files = await self._files()
             first, last = await anyio.to_thread.run_sync(files.ends, tape)
             if first and not await self._source.read(tape, first, first):
-                # The tape was reset while the index was off: erasing keeps entries, a reset does not.
+                # The tape was reset while the index was off; erasing would have kept the entry.
                 await self.discard(tape)
                 last = 0
             state.place = state.last = last
@@ -366,7 +366,7 @@ class VectorIndex:
         try:
             return list(await self._embedder.embed(texts))
         except (ModelRejected, ContextOverflow):
-            # Embed one by one, so that one bad text does not affect others; first check that any works.
+            # Texts are embedded one by one, after a check that the model accepts any at all.
             await self._embedder.embed([_PROBE])
         found: list[Vector | None] = []
         for text in texts:

@@ -1,8 +1,8 @@
-"""How values are written for a model: few quotes, short numbers; and read back. Pure.
+"""Notation of values for a model, with few quotes and short numbers, and its parser. Pure.
 
-Rule 1: what is written is read back exactly, whatever it holds.
-Rule 2: no value holds a raw line break, so none can begin a line of its own.
-Rule 3: text stands bare only where it can be read as nothing else; otherwise as a JSON string.
+Rule 1: every value is read back exactly as it was written.
+Rule 2: written values contain no raw line break, so none can start a line of its own.
+Rule 3: text is unquoted only if it is unambiguous; otherwise it is a JSON string.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import Any
 
 CELL_SEPARATOR = " | "
-"""Between the cells of a line."""
+"""Separates the cells of a line."""
 
 KEY_SEPARATOR = ":|"
-"""What a line's key holds only in quotes."""
+"""Characters that a line's key contains only in quotes."""
 
-# What ends a line for some reader, what nobody sees, and halves of characters, which have no UTF-8.
+# Line separators, control characters, and lone surrogates, which have no UTF-8.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _HIDDEN = re.compile(f"[{_UNSAFE}]")
 _ESCAPED = re.compile(rf'["\\{_UNSAFE}]')
@@ -33,13 +33,13 @@ _NAMED: dict[str, Any] = {"null": None, "true": True, "false": False}
 
 
 def quote_text(text: str) -> str:
-    """Return text as a JSON string without raw line breaks, control characters or lone surrogates."""
+    """Return text as a JSON string without raw line breaks and other control characters."""
     escaped = _ESCAPED.sub(lambda hit: _SHORT.get(hit[0]) or f"\\u{ord(hit[0]):04x}", text)
     return f'"{escaped}"'
 
 
 def encode_word(text: str, stops: str) -> str:
-    """Return text that is known to be text: bare where no character of ``stops`` is in it."""
+    """Write text, unquoted if it contains none of ``stops``."""
     bare = (
         text
         and text == text.strip()
@@ -51,7 +51,7 @@ def encode_word(text: str, stops: str) -> str:
 
 
 def encode_value(anything: Any, stops: str) -> str:
-    """Return any JSON value; bare text in it holds no character of ``stops``."""
+    """Write any JSON value; unquoted text in it contains none of ``stops``."""
     if isinstance(anything, str):
         literal = anything in _NAMED or _NUMBER.fullmatch(anything)
         return (
@@ -73,27 +73,27 @@ def encode_value(anything: Any, stops: str) -> str:
 
 
 def encode_items(values: Iterable[Any], stops: str = ";") -> str:
-    """Return JSON values with semicolons between them."""
+    """Write JSON values separated by semicolons."""
     return "; ".join(encode_value(one, stops) for one in values)
 
 
 def encode_cell(name: str, anything: Any) -> str:
-    """Return a cell that holds any JSON value."""
+    """Write a cell with any JSON value."""
     return f"{name} {encode_value(anything, '|')}"
 
 
 def encode_words(
     name: str, texts: Iterable[str], write: Callable[[str], str] | None = None
 ) -> list[str]:
-    """Return a cell of texts with spaces between them; none where there are none."""
+    """Write a cell of texts separated by spaces; no cell if there are no texts."""
     written = [write(one) if write else encode_word(one, " |") for one in texts]
     return [f"{name} {' '.join(written)}"] if written else []
 
 
 def split_content(content: dict[str, Any], key: str, stops: str = "|") -> tuple[str, list[str]]:
-    """Return content's text as a line's first cell, and the cells of what else it holds.
+    """Write content as its text, for a line's first cell, and cells for the rest.
 
-    Content without such a text is the first cell as a whole.
+    Content without such a text becomes the first cell as a whole.
     """
     if not isinstance(content.get(key), str):
         return encode_value(content, stops), []
@@ -102,40 +102,40 @@ def split_content(content: dict[str, Any], key: str, stops: str = "|") -> tuple[
 
 
 def join_content(main: Any, key: str, rest: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the content that ``split_content`` took apart."""
+    """Rebuild the content that ``split_content`` split."""
     return main if isinstance(main, dict) else {key: main, **(rest or {})}
 
 
 @dataclass(slots=True)
 class LineParser:
-    """Reads a line from its beginning.
+    """Parse a line from left to right.
 
     Attributes:
-        line: What was written.
-        at: Where the next read begins.
+        line: The line.
+        at: Position of the next read.
     """
 
     line: str
     at: int = 0
 
     def skip_sign(self, sign: str) -> bool:
-        """Pass over a sign; False where something else stands there."""
+        """Skip a sign; return False if it is not next."""
         if not self.line.startswith(sign, self.at):
             return False
         self.at += len(sign)
         return True
 
     def require_sign(self, sign: str) -> None:
-        """Pass over a sign.
+        """Skip a sign.
 
         Raises:
-            ValueError: Something else stands there.
+            ValueError: The sign is not next.
         """
         if not self.skip_sign(sign):
             raise ValueError(f"not in this notation, {sign!r} is missing at {self.at}: {self.line}")
 
     def read_text(self, stops: str) -> tuple[str, bool]:
-        """Return the text up to one of ``stops``, and whether it was quoted."""
+        """Read text up to one of ``stops``, and whether it was quoted."""
         if not self.line.startswith('"', self.at):
             hit = _until(stops).match(self.line, self.at)
             self.at = hit.end() if hit else self.at
@@ -149,11 +149,11 @@ class LineParser:
         ), True
 
     def read_word(self, stops: str) -> str:
-        """Return what ``word`` wrote."""
+        """Read what ``encode_word`` wrote."""
         return self.read_text(stops)[0]
 
     def read_value(self, stops: str) -> Any:
-        """Return what ``value`` wrote."""
+        """Read what ``encode_value`` wrote."""
         if self.skip_sign("["):
             return self.read_items(";]", "]")
         if self.skip_sign("{"):
@@ -167,7 +167,7 @@ class LineParser:
         return int(text) if number[1] else float(text)
 
     def read_items(self, stops: str = ";", end: str = "") -> list[Any]:
-        """Return what ``items`` wrote."""
+        """Read what ``encode_items`` wrote."""
         found: list[Any] = []
         while not (self.skip_sign(end) if end else self.at_end):
             if found:
@@ -176,7 +176,7 @@ class LineParser:
         return found
 
     def read_words(self) -> list[tuple[str, bool]]:
-        """Return what ``words`` wrote, each with whether it was quoted."""
+        """Read what ``encode_words`` wrote, and whether each text was quoted."""
         found = []
         while not self.at_end and not self.line.startswith("|", self.at):
             found.append(self.read_text(" |"))
@@ -184,7 +184,7 @@ class LineParser:
         return found
 
     def next_cell(self) -> bool:
-        """Go on to the next cell; False at the line's end."""
+        """Move to the next cell; return False at the end of the line."""
         self.skip_sign(" ")
         if not self.at_end:
             self.require_sign("| ")
@@ -192,7 +192,7 @@ class LineParser:
         return False
 
     def read_cells(self) -> dict[str, Any]:
-        """Return all cells that are left, by name; one that is bare JSON has none."""
+        """Read the remaining cells by name; a cell of bare JSON has an empty name."""
         found: dict[str, Any] = {}
         while self.next_cell():
             name = "" if self.line.startswith("{", self.at) else self.read_word(" |")
@@ -202,7 +202,7 @@ class LineParser:
 
     @property
     def at_end(self) -> bool:
-        """Whether the line is at its end."""
+        """Whether the end of the line is reached."""
         return self.at >= len(self.line)
 
     def _pairs(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from bot.memory.gate.belief_updates import (
     decay_ranks,
     find_same_belief,
     is_current,
-    retire_contradicted_beliefs,
+    mark_contradicted_beliefs_stale,
     revalidate_belief,
     sort_by_confidence,
     strengthen_belief,
@@ -99,7 +99,7 @@ class SemanticSynthesisStore(BeliefReader):
                     f"there are {MAX_BELIEFS} beliefs already: end some first (`/memory beliefs`)"
                 )
             added = replace(made, id=f"p{held.next_pattern}", created_at=now, last_validated=now)
-            ended = retire_contradicted_beliefs(added, held.patterns.values())
+            ended = mark_contradicted_beliefs_stale(added, held.patterns.values())
             return {"patterns": [one.as_json() for one in (added, *ended)]}, added.id
 
         done = await self._change(compose, cause, record)

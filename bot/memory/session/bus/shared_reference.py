@@ -1,4 +1,4 @@
-"""Shared reference: versioned values by key for all problems of a scope, with citations.
+"""Shared reference: versioned values by key for a scope, with citations and prompt text.
 
 Rule 1: a version never changes; setting, rolling back and removing each make a new one.
 Rule 2: a version without a value means that the key was removed; older versions stay readable.

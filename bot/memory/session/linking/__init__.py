@@ -1,1 +1,1 @@
-"""Linking identities: one person's facts and compartments move between scopes."""
+"""Link and unlink identities, and move a person's facts and compartments between scopes."""

@@ -20,8 +20,8 @@ from bot.memory.gate.belief_updates import (
     belief_number,
     find_same_belief,
     is_current,
+    mark_contradicted_beliefs_stale,
     mark_stale,
-    retire_contradicted_beliefs,
 )
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.reference_values import strip_erased
@@ -205,7 +205,7 @@ class _Believed:
     def take(
         self, pattern: SynthesizedPattern, source: FactFold, of: Callable[[str], bool]
     ) -> None:
-        """Adopt a belief of another scope, as far as its evidence is on tapes that ``of`` accepts."""
+        """Adopt another scope's belief, as far as its evidence is on tapes that ``of`` accepts."""
         evidence = [*dict.fromkeys(self._evidence(pattern, source, of))]
         if not evidence:
             return
@@ -243,7 +243,7 @@ class _Believed:
         self._next += 1
         self._names[pattern.id] = added.id
         others = (
-            retire_contradicted_beliefs(added, self._all.values())
+            mark_contradicted_beliefs_stale(added, self._all.values())
             if added.status == "active"
             else []
         )

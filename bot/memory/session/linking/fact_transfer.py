@@ -7,7 +7,7 @@ Rule 3: a person who unlinks takes along facts that rest on their words, with th
     that rest on nothing else end in the joint scope, and facts that they had replaced are reopened
     there.
 Rule 4: evidence belongs to its sender on its channel; without a sender, as for an import, to
-    whoever uses that channel.
+    the person who uses that channel.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ class IdentityLinker:
     async def _ended_by(
         self, move: ScopeMove, source: ScopeMemory, target: ScopeMemory
     ) -> list[Fact]:
-        """Return the facts that those who leave ended themselves, and that their own scope still has."""
+        """Return the facts that those who leave ended, and that their own scope still holds."""
         channels = {channel_of(one) for one in move.identities}
         found: list[Fact] = []
         for fact in facts_ended_elsewhere(source.fold, target.fold):

@@ -141,7 +141,7 @@ class ScopeRegistry:
         return f"{PERSON_SCOPE_PREFIX}{self.identity_linker.people.primary_identity(f'{channel}:{sender}')}"
 
     def identities(self, home: str) -> tuple[str, ...]:
-        """Return the identities that use a person's scope now; none for other or abandoned scopes."""
+        """Return the identities that use a person's scope now; none for any other tape."""
         identity = home.removeprefix(PERSON_SCOPE_PREFIX)
         members = self.identity_linker.people.members(identity)
         return members if home.startswith(PERSON_SCOPE_PREFIX) and members[0] == identity else ()

@@ -1,1 +1,1 @@
-"""One scope's facts on its tape, and who is one person on several channels."""
+"""One scope's facts on its tape, and the links between a person's identities."""

@@ -192,7 +192,7 @@ class IdentityFold:
         return max(found, default=0)
 
     def link_refusal(self, offerer: str, claimer: str) -> str | None:
-        """Return why two identities cannot be linked: ``self``, ``joined`` or ``channel``; else None."""
+        """Return why two cannot be linked: ``self``, ``joined`` or ``channel``; None if they can."""
         if offerer == claimer:
             return "self"
         if self.primary_identity(offerer) == self.primary_identity(claimer):

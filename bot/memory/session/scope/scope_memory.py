@@ -181,7 +181,7 @@ class ScopeMemory:
 
         await self._ready()
         if len(self._fold.facts) > _MANY and batch.key not in self._fold.decided_keys:
-            # Many comparisons would block the event loop. The result is valid if nothing was written meanwhile.
+            # Many comparisons would block the event loop. Only valid if nothing is written meanwhile.
             deciding = self._deciding(batch, self._fold.version + 1)
             prepared = await anyio.to_thread.run_sync(deciding.decide)
         outcome = await self._write(compose)

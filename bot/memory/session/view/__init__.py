@@ -1,1 +1,1 @@
-"""The state of a session as folds over its tape: window, turns, memory zone, and their snapshots."""
+"""The state of a session as folds over its tape: window, turns, memory zone, snapshots."""

@@ -67,7 +67,7 @@ def visible_entries(
 
 
 def _opens(spoken: Sequence[TapeEntry], place: int) -> bool:
-    """Say whether a turn begins here, among entries in view order, including one with queued messages."""
+    """Say whether a turn begins at a place among entries in view order, queued messages included."""
     entry = spoken[place]
     if starts_turn(entry):
         return True

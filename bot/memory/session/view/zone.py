@@ -23,7 +23,7 @@ from bot.tape.service import TapeService
 ZoneEdit = Callable[[MemorySnapshot], MemorySnapshot]
 
 ComposeZoneEntries = Callable[[MemorySnapshot, list[TapeEntry], int], Sequence[TapeEntry]]
-"""Returns the entries to append, given the new snapshot, its zone entries and the tape's version."""
+"""Returns the entries to append, given a snapshot, its zone entries and the tape's version."""
 
 
 class MemoryZone:
