@@ -1,4 +1,4 @@
-"""The exact context builder: each entry becomes one message, with nothing added. Pure.
+"""The exact context builder: entries become messages with little added. Pure.
 
 Rule 1: an anchor is an assistant message with its name and state; the last boundary comes first.
 Rule 2: a message is its role and its words. Quotes and attachments follow them.

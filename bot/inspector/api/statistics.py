@@ -51,7 +51,7 @@ class DayModel(BaseModel):
         "platform says that they were sent: its clock may count whole seconds."
     )
     usage: tuple[ModelUsage, ...] = Field(description="By model: turns, summaries, consolidations.")
-    facts: int = Field(description="Beliefs that are active at the day's end.")
+    facts: int = Field(description="Facts that are active at the day's end.")
     zone_bytes: int = Field(description="Bytes of the memory zones at the day's end.")
     entries: int = Field(description="Entries of the tapes at the day's end.")
 

@@ -62,7 +62,9 @@ class TurnModel(BaseModel):
     last: int = Field(description="Id of its end, or of the newest that is known of it.")
     started: str = Field(description="ISO 8601.")
     ended: str | None = Field(description="ISO 8601; null while it is open.")
-    ms: float | None = Field(description="Milliseconds that it took; null while it is open.")
+    ms: float | None = Field(
+        description="Milliseconds since it began or was last taken up; null while it is open."
+    )
     status: str = Field(description="How it ended: `ok`, `error`, `stopped`; or `open`.")
     steps: int = Field(description="Model calls that were answered.")
     tools: tuple[str, ...] = Field(description="Tools that were called, in order.")

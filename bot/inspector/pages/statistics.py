@@ -83,7 +83,7 @@ def _plots(found: StatisticsModel) -> list[Plot]:
         _tokens(found.days, labels),
         _cost(found.days, labels),
         _latency(found.days, labels),
-        _level("facts", "Active beliefs", labels, [day.facts for day in found.days], count),
+        _level("facts", "Active facts", labels, [day.facts for day in found.days], count),
         _level("zone", "Memory zones", labels, [day.zone_bytes for day in found.days], size),
         _level("entries", "Entries of tapes", labels, [day.entries for day in found.days], count),
     ]

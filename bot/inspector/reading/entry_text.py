@@ -226,7 +226,7 @@ def _memory(name: str, data: dict[str, Any]) -> str:
     if name == DAILY_EVENT:
         return f"Note of {data.get('date')}: {data.get('content')}"
     if name == HISTORY_EVENT:
-        return f"What was said, in short: {data.get('content') or data.get('text')}"
+        return f"What was said, in short: {data.get('entry') or ''}"
     if name == CONSOLIDATION_FAILED_EVENT:
         return f"Consolidation failed: {data.get('error') or data.get('reason')}"
     if name == MEMORY_UNDONE_EVENT:

@@ -58,7 +58,7 @@ class FactView(BaseModel):
     age: str = Field(description="Since it holds, such as `3 days`; empty where that is unknown.")
     valid_from: str = Field(description="Since when, ISO 8601 in UTC.")
     valid_to: str | None = Field(description="Until when; null where it still holds.")
-    changed: str = Field(description="When it was admitted, ISO 8601 in UTC.")
+    changed: str = Field(description="When it last changed, ISO 8601 in UTC.")
     admitted: int = Field(description="Id of the entry whose decision admitted it; 0 for none.")
     supersedes: str | None = Field(description="Number of the fact whose place it took.")
     evidence: int = Field(description="Pieces of evidence that are kept.")

@@ -18,7 +18,7 @@ from bot.bus.messages import Sender
 from bot.inspector.reading import entry_search as finding
 from bot.inspector.reading.categories import CATEGORIES
 from bot.inspector.reading.entries import first_id, summarize_entry
-from bot.inspector.reading.entry_text import LONGEST, decisions, evidence, full_text
+from bot.inspector.reading.entry_text import LONGEST, decisions, entry_line, evidence, full_text
 from bot.tape.entries import ENTRY_KINDS, TapeEntry, anchor, event, message
 from bot.tape.stores.memory import MemoryTapeStore
 
@@ -401,3 +401,8 @@ async def test_answers_are_found_by_words_that_very_many_messages_have_and_no_an
 def test_a_time_that_only_another_zone_has_is_unknown():
     entry = message("user", "hello", ts="0001-01-01T00:00:00+14:00")
     assert (summarize_entry(entry).time, summarize_entry(entry).text) == ("", "hello")
+
+
+def test_a_summary_of_a_consolidation_is_shown_with_its_words():
+    line = entry_line(event("memory.history", {"entry": "Ada bought a boat.", "range": [1, 9]}))
+    assert line == "What was said, in short: Ada bought a boat."
