@@ -67,7 +67,7 @@ class ToolCallRunner:
             if call["id"] not in done:
                 await self._run(turn, ToolCall(call["id"], call["name"], call["arguments"]))
 
-    def _may_clear(self) -> bool:
+    def _may_change_memory(self) -> bool:
         """Return whether every sender that the turn answers may clear memory shared by the chat."""
         asking = self._asking()
         return bool(asking) and all(
@@ -126,7 +126,7 @@ class ToolCallRunner:
             session.zone,
             session.memory,
             self.memory_seen,
-            may_clear=self._may_clear(),
+            may_change_memory=self._may_change_memory(),
             turn=turn,
             view_start=window.first_id,
             turn_start=next(iter(window.turn_starts()[-1:]), window.first_id),

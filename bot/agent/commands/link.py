@@ -12,8 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
-from bot.agent.commands.memory.fact_numbers import idempotency_key
-from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.bus import Address, Answer, BusError, Button
 from bot.bus.access.access_list import shown_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code

@@ -14,11 +14,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from bot.agent.commands.memory.fact_numbers import idempotency_key
 from bot.agent.commands.memory.fact_text import escape_markdown, shorten
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
-from bot.agent.commands.registry import Command, CommandContext, CommandReply
+from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.core.clock import format_time
 from bot.memory.gate.reference_values import check_key, check_value, parse_value

@@ -236,3 +236,9 @@ class CommandRegistry:
         close = closest_name(parsed.name, self._commands)
         hint = f" Did you mean `/{close}`?" if close else ""
         return f"There is no command `/{parsed.name}`.{hint} `/help` lists all of them."
+
+
+def idempotency_key(context: CommandContext) -> str:
+    """Return the idempotency key of a command's changes, stable across redelivery."""
+    # A platform's message ids are unique only within a chat, and a scope has several chats.
+    return f"command:{context.tape.name}:{context.command_entry.id}"

@@ -54,7 +54,7 @@ async def _forget(arguments: ForgetArguments, context: ToolContext) -> ToolOutco
     who = frozenset(identities if len(senders) == 1 else ())
     owner = bool(context.answered_messages) and all(map(is_owner, context.answered_messages))
     collector = CandidateCollector(
-        context.memory, ErasureRights(context.may_clear, who), owner=owner
+        context.memory, ErasureRights(context.may_change_memory, who), owner=owner
     )
     survey = await collector.collect(asked, request, inbound_ids(context.answered_messages))
     if survey.is_empty:

@@ -83,7 +83,7 @@ async def _show(_: NoArguments, context: ToolContext) -> ToolOutcome:
 
 
 async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
-    if not context.may_clear:
+    if not context.may_change_memory:
         raise MemoryRefused("in a group only an owner may clear it, with `/memory clear`")
     memory = context.memory
     if context.zone.read() == MemorySnapshot(context.zone.read().version):

@@ -157,7 +157,7 @@ def _check_text(text: str, context: ToolContext, kind: str = "") -> None:
 
 
 def _check_rights(context: ToolContext) -> None:
-    if not context.may_clear:
+    if not context.may_change_memory:
         raise MemoryRefused(_IN_GROUPS)
 
 

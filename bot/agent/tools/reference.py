@@ -40,7 +40,7 @@ async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome
     if arguments.value is None:
         return ToolOutcome(await _read(arguments.key, context))
     context.check_learning()
-    if not context.may_clear:
+    if not context.may_change_memory:
         raise MemoryRefused("in a group only an owner may change it, with `/reference set`")
     if not context.answered_messages:
         raise MemoryRefused("no message of the user is being answered that it could rest on")

@@ -37,7 +37,7 @@ class ToolContext:
         zone: The session's memory zone.
         memory: The session's long-term memory.
         memory_seen: Memory as the model saw it when it made the call.
-        may_clear: Whether the people answered may change or remove memory: it is their private
+        may_change_memory: Whether the people answered may change or remove memory: it is their private
             chat, or they own the bot.
         turn: The running turn's id.
         view_start: Id of the first entry in view.
@@ -54,7 +54,7 @@ class ToolContext:
     zone: MemoryZone
     memory: LongTermMemory
     memory_seen: MemorySnapshot
-    may_clear: bool = True
+    may_change_memory: bool = True
     turn: str = ""
     view_start: int = 1
     turn_start: int = 1

@@ -83,7 +83,7 @@ def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> Proposa
     """
     _check_number(len(changes))
     wanted = [one for one in changes if one.op not in CONCLUSION_OPS]
-    if not context.may_clear and any(one.op != "add" for one in wanted):
+    if not context.may_change_memory and any(one.op != "add" for one in wanted):
         raise MemoryRefused("in a group only an owner may change or end facts: only add some")
     facts = {one.id: one for one in context.memory.facts()}
     touched = {one.fact for one in wanted if one.op != "add"}

@@ -158,7 +158,7 @@ def render_info(info: TapeInfo) -> str:
 
 
 async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOutcome:
-    if not context.may_clear:
+    if not context.may_change_memory:
         raise MemoryRefused("in a group only an owner may set the conversation aside, with `/new`")
     name = arguments.name.strip()
     if not _NAME.fullmatch(name) or name.lower().startswith(_RESERVED):

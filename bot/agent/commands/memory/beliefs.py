@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from bot.agent.commands.memory.fact_numbers import idempotency_key, parse_belief_names
+from bot.agent.commands.memory.fact_numbers import parse_belief_names
 from bot.agent.commands.memory.fact_text import (
     AUTHOR_NAMES,
     age_text,
@@ -20,7 +20,7 @@ from bot.agent.commands.memory.pending import accept_facts as accept_pending
 from bot.agent.commands.memory.pending import drop_facts as drop_pending
 from bot.agent.commands.memory.why import evidence_line, why_fact
 from bot.agent.commands.pagination import paginate, split_page_number
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.core.clock import format_time
 from bot.memory.gate.belief_updates import is_current
 from bot.memory.records.compartment_records import EpisodeEntry, SynthesizedPattern

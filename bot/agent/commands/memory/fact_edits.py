@@ -7,7 +7,6 @@ from dataclasses import replace
 from bot.agent.commands.memory.fact_numbers import (
     FactNumber,
     find_fact,
-    idempotency_key,
     parse_fact_number,
     scope_of,
     unknown_number_text,
@@ -15,7 +14,7 @@ from bot.agent.commands.memory.fact_numbers import (
 from bot.agent.commands.memory.fact_text import fact_line, shorten
 from bot.agent.commands.memory.fact_text import fact_line as shown
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT, is_other_person, may_edit
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.memory.gate.remember_proposal import propose_remembered_line
 from bot.memory.gate.remember_requests import to_memory_line
 from bot.memory.records.fact import MAX_FACT_TEXT, Fact

@@ -65,9 +65,3 @@ def unknown_number_text(number: FactNumber, context: CommandContext) -> str:
     if number.id in scope_of(number, context).fold.facts:
         return f"Number {number} was forgotten: its words are gone."
     return f"There is no number {number}. `/memory` lists them."
-
-
-def idempotency_key(context: CommandContext) -> str:
-    """Return the idempotency key of a command's changes, stable across redelivery."""
-    # A platform's message ids are unique only within a chat, and a scope has several chats.
-    return f"command:{context.tape.name}:{context.command_entry.id}"

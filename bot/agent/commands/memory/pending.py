@@ -5,12 +5,11 @@ from __future__ import annotations
 from bot.agent.commands.memory.fact_edits import ALREADY_DONE
 from bot.agent.commands.memory.fact_numbers import (
     FactNumber,
-    idempotency_key,
     parse_fact_numbers,
 )
 from bot.agent.commands.memory.fact_text import bullet_list, fact_line
 from bot.agent.commands.memory.overview import parse_page_number
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import (

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.agent.commands.memory.fact_edits import ALREADY_DONE
-from bot.agent.commands.memory.fact_numbers import idempotency_key
 from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.memory.records.fact_undo import undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision

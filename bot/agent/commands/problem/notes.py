@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bot.agent.commands.memory.fact_text import escape_markdown, shorten
-from bot.agent.commands.problem.transitions import change_key, find_recorded_change, formatted_name
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.problem.transitions import find_recorded_change, formatted_name
+from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.memory.records.compartment_records import WorkingSet, working_set_from_json
 from bot.memory.records.problem_notes import (
     NOTE_KINDS,
@@ -45,7 +45,7 @@ async def note(arguments: str, context: CommandContext) -> CommandReply:
 async def _change(
     kind: NoteKind, edit: WorkingSetEdit, context: CommandContext, done: str
 ) -> CommandReply:
-    bus, cause = context.memory.bus, change_key(context)
+    bus, cause = context.memory.bus, idempotency_key(context)
     working = await _changed_before(context, cause)
     if working is None:
         problem = await bus.problems.get_active()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from bot.agent.commands.memory.fact_text import escape_markdown, shorten
-from bot.agent.commands.registry import CommandContext, CommandReply
+from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.core.errors import MemoryRefused
 from bot.memory.records.compartment_records import (
@@ -31,11 +31,6 @@ _Put = Callable[[ProblemRegistry, str, str], Awaitable[bool]]
 _WHICH = "Which one? Give its number or its name; `/problem` lists all."
 _DONE = "Done."
 """Reply to a repeated command if the record of its change was erased."""
-
-
-def change_key(context: CommandContext) -> str:
-    """Return the idempotency key of a command's changes."""
-    return f"command:{context.tape.name}:{context.command_entry.id}"
 
 
 async def find_recorded_change(context: CommandContext, cause: str) -> TapeEntry | None:
@@ -61,7 +56,7 @@ async def new(name: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem new NAME``."""
     if not name:
         return CommandReply("What shall it be called? For example: `/problem new Taxes`.")
-    problems, cause = context.memory.bus.problems, change_key(context)
+    problems, cause = context.memory.bus.problems, idempotency_key(context)
     made = await problems.create(name, cause=cause)
     switching = f"{cause}:switch"
     await problems.switch_to(made.problem_id, cause=switching)
@@ -70,7 +65,7 @@ async def new(name: str, context: CommandContext) -> CommandReply:
 
 async def switch(wanted: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem switch X`` and ``/problem resume X``."""
-    cause = change_key(context)
+    cause = idempotency_key(context)
     if not wanted:
         return CommandReply(_WHICH)
     if cause not in context.fold.facts.decided_keys:
@@ -108,7 +103,7 @@ async def done(wanted: str, context: CommandContext) -> CommandReply:
 
 async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
     """Change the state of a problem, by default the active one."""
-    cause = change_key(context)
+    cause = idempotency_key(context)
     if cause not in context.fold.facts.decided_keys:
         problems = context.memory.bus.problems
         found = await find_problem(wanted, context) if wanted else await problems.get_active()
@@ -128,7 +123,7 @@ async def priority(arguments: str, context: CommandContext) -> CommandReply:
         return CommandReply("For example: `/problem priority 2 9`: 1 to 9, the highest first.")
     found = await find_problem(wanted, context)
     await context.memory.bus.problems.prioritise(
-        found.problem_id, int(number), cause=change_key(context)
+        found.problem_id, int(number), cause=idempotency_key(context)
     )
     return CommandReply(f"{formatted_name(found)} has priority {number} now.")
 
