@@ -13,16 +13,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bot.agent.agent import Agent, ImageLoader
+from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.registry import CommandRegistry
 from bot.agent.consolidation.policy import ConsolidationPolicy
 from bot.agent.context import ContextBuilder
-from bot.agent.subtask import recall_tool_for
-from bot.agent.tools.memory import MEMORY_TOOLS
-from bot.agent.tools.problem import PROBLEM_TOOL
 from bot.agent.tools.registry import Tool, ToolRegistry
-from bot.agent.tools.skills import skill_tool
-from bot.agent.tools.tape import HANDOFF_TOOL
 from bot.agent.views.registry import DEFAULT_BUILDER
 from bot.agent.workspace import Workspace
 from bot.bus.local import LocalBus
@@ -247,11 +243,4 @@ def _agent(
         context_tokens=bounds.context_tokens,
         judge=model if model.profile.can_judge else None,
     )
-    own: list[Tool[Any]] = [
-        *MEMORY_TOOLS,
-        recall_tool_for(agent),
-        HANDOFF_TOOL,
-        PROBLEM_TOOL,
-        skill_tool(workspace.read_skill),
-    ]
-    return replace(agent, tools=ToolRegistry([*own, *tools]))
+    return replace(agent, tools=ToolRegistry([*builtin_tools(agent), *tools]))

@@ -13,24 +13,19 @@ from contextlib import (
 )
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
 import anyio
 from filelock import FileLock, Timeout
 
 from bot.agent.agent import Agent
+from bot.agent.builtin_tools import builtin_tools
 from bot.agent.commands.builtin import builtin_commands
 from bot.agent.commands.link import link_commands
 from bot.agent.commands.pair import pair_command
 from bot.agent.commands.registry import Command
 from bot.agent.consolidation.policy import ConsolidationPolicy
-from bot.agent.subtask import recall_tool_for
-from bot.agent.tools.memory import MEMORY_TOOLS
-from bot.agent.tools.problem import PROBLEM_TOOL
-from bot.agent.tools.registry import Tool, ToolRegistry
-from bot.agent.tools.skills import skill_tool
-from bot.agent.tools.tape import HANDOFF_TOOL
+from bot.agent.tools.registry import ToolRegistry
 from bot.agent.views.registry import context_builder
 from bot.agent.workspace import Workspace
 from bot.bus import Address, Answer, Bus
@@ -390,19 +385,12 @@ def _services(
         vectors=vectors,
         judge=judge,
     )
-    tools: list[Tool[Any]] = [
-        *MEMORY_TOOLS,
-        recall_tool_for(agent),
-        HANDOFF_TOOL,
-        PROBLEM_TOOL,
-        skill_tool(workspace.read_skill),
-    ]
     # Messages outside the view must be in a summary, so both bounds shrink together.
     messages = -(-settings.memory_window // builder.budget_divisor)
     return SessionServices(
         bus=bus,
         store=store,
-        agent=replace(agent, tools=ToolRegistry(tools)),
+        agent=replace(agent, tools=ToolRegistry(builtin_tools(agent))),
         scopes=scopes,
         erase_residual_files=ResidualFiles(settings.home, bus, blobs).erase,
         commands=builtin_commands(commands),

@@ -1,0 +1,28 @@
+"""The tools that every model is offered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.agent.agent import Agent
+from bot.agent.subtask import recall_tool_for
+from bot.agent.tools.memory import MEMORY_TOOLS
+from bot.agent.tools.problem import PROBLEM_TOOL
+from bot.agent.tools.registry import Tool
+from bot.agent.tools.skills import skill_tool
+from bot.agent.tools.tape import HANDOFF_TOOL
+
+
+def builtin_tools(agent: Agent) -> list[Tool[Any]]:
+    """Return the built-in tools, in the order in which they are offered.
+
+    Args:
+        agent: Its model and limits serve recall's sub-tasks; its workspace has the skills.
+    """
+    return [
+        *MEMORY_TOOLS,
+        recall_tool_for(agent),
+        HANDOFF_TOOL,
+        PROBLEM_TOOL,
+        skill_tool(agent.workspace.read_skill),
+    ]
