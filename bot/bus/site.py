@@ -150,7 +150,7 @@ class WebBackend(Protocol):
         """Return a stored file's content; None if it is missing."""
         ...
 
-    async def serve(self, chat: APIRouter, desk: RemoteCommands) -> None:
+    async def serve(self, chat: APIRouter, remote_commands: RemoteCommands) -> None:
         """Serve the site with the chat's routes until cancelled.
 
         Raises:

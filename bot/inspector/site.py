@@ -67,7 +67,7 @@ class WebSite:
         """Return a stored file's content; None if it is not there."""
         return await self.web.blob(digest)
 
-    async def serve(self, chat: APIRouter, desk: RemoteCommands) -> None:
+    async def serve(self, chat: APIRouter, remote_commands: RemoteCommands) -> None:
         """Serve the site with the chat's routes until cancelled.
 
         Raises:
@@ -75,4 +75,4 @@ class WebSite:
         """
         with bind(self.listen) as bound:
             await self.ready()
-            await serve(build_app(replace(self.web, remote_commands=desk), chat), bound)
+            await serve(build_app(replace(self.web, remote_commands=remote_commands), chat), bound)

@@ -45,15 +45,15 @@ class AnswerStream(Generic[PieceT]):
     """The current stream of one chat.
 
     Args:
-        screen: The platform.
+        messenger: The platform.
         room: The chat's rate-limit state.
         report: Reports to the bus which messages carry a part of an answer.
     """
 
     def __init__(
-        self, screen: MessengerApi[PieceT], room: RateLimitState, report: ReportPart[PieceT]
+        self, messenger: MessengerApi[PieceT], room: RateLimitState, report: ReportPart[PieceT]
     ) -> None:
-        self._screen = screen
+        self._messenger = messenger
         self._room = room
         self._report = report
         self._waiting: Partial | None = None
@@ -114,7 +114,7 @@ class AnswerStream(Generic[PieceT]):
         self._waiting = None
         if partial is None:
             return
-        pace = self._screen.pace(partial.address)
+        pace = self._messenger.pace(partial.address)
         shown = self._shown
         if shown is None or shown.key != partial.stream:
             shown = self._shown = DisplayedAnswer.from_sent(
@@ -130,7 +130,7 @@ class AnswerStream(Generic[PieceT]):
 
     async def _try(self, shown: DisplayedAnswer[PieceT], partial: Partial) -> None:
         try:
-            pieces = self._screen.render(partial.text)
+            pieces = self._messenger.render(partial.text)
             if pieces:
                 await self._bring(shown, partial, pieces)
         except RateLimited as flood:
@@ -156,12 +156,12 @@ class AnswerStream(Generic[PieceT]):
         async def sent() -> None:
             await self._report(shown, partial.stream)
 
-        await shown.reconcile(self._screen, pieces, sent, last=False)
+        await shown.reconcile(self._messenger, pieces, sent, last=False)
 
     async def _draft(self, partial: Partial, piece: PieceT) -> bool:
         """Send a draft; return False if the platform has no drafts."""
         try:
-            shown = await self._screen.draft(partial.address, partial.stream, piece)
+            shown = await self._messenger.draft(partial.address, partial.stream, piece)
         except RateLimited as flood:
             self._not_before = anyio.current_time() + flood.seconds
             return True

@@ -40,12 +40,12 @@ class OutboundDispatcher(Generic[PieceT]):
 
     Args:
         port: The channel's access to the bus.
-        screen: The platform.
+        messenger: The platform.
     """
 
-    def __init__(self, port: ChannelPort, screen: MessengerApi[PieceT]) -> None:
+    def __init__(self, port: ChannelPort, messenger: MessengerApi[PieceT]) -> None:
         self._port = port
-        self._screen = screen
+        self._messenger = messenger
         self._lines: dict[str, ChatQueue[PieceT]] = {}
         # Rate-limit state lives as long as a queue that uses it.
         self._rooms: WeakValueDictionary[str, RateLimitState] = WeakValueDictionary()
@@ -65,9 +65,9 @@ class OutboundDispatcher(Generic[PieceT]):
         line = self._lines.get(session)
         if line is None:
             room = self._rooms.setdefault(
-                self._screen.rate_limit_key(outbound.address), RateLimitState()
+                self._messenger.rate_limit_key(outbound.address), RateLimitState()
             )
-            line = self._lines[session] = ChatQueue(self._port, self._screen, room)
+            line = self._lines[session] = ChatQueue(self._port, self._messenger, room)
             tasks.start_soon(self._serve, session, line)
         line.put(outbound)
 
@@ -136,20 +136,20 @@ class ChatQueue(Generic[PieceT]):
 
     Args:
         port: Where delivery reports are sent.
-        screen: The platform.
+        messenger: The platform.
         room: The chat's rate-limit state.
     """
 
     def __init__(
-        self, port: ChannelPort, screen: MessengerApi[PieceT], room: RateLimitState
+        self, port: ChannelPort, messenger: MessengerApi[PieceT], room: RateLimitState
     ) -> None:
         self._port = port
-        self._screen = screen
+        self._messenger = messenger
         self._room = room
         self._answers: deque[Answer] = deque()
         self._woken = anyio.Event()
-        self._typing = TypingIndicator(screen, room)
-        self._stream = AnswerStream(screen, room, self._report_part)
+        self._typing = TypingIndicator(messenger, room)
+        self._stream = AnswerStream(messenger, room, self._report_part)
 
     @property
     def empty(self) -> bool:
@@ -217,9 +217,11 @@ class ChatQueue(Generic[PieceT]):
 
     def _pieces(self, text: str, *, plain: bool = False) -> Sequence[PieceT]:
         """Return an answer as at least one message, even if its text has no visible character."""
-        found = () if plain else self._screen.render(text)
+        found = () if plain else self._messenger.render(text)
         return (
-            found or self._screen.render_plain(text) or self._screen.render_plain(_NOTHING_TO_SEE)
+            found
+            or self._messenger.render_plain(text)
+            or self._messenger.render_plain(_NOTHING_TO_SEE)
         )
 
     async def _insist(self, shown: DisplayedAnswer[PieceT], answer: Answer) -> None:
@@ -236,7 +238,7 @@ class ChatQueue(Generic[PieceT]):
             sent = partial(self._report_unless_last, shown, answer.id, count)
             try:
                 await shown.reconcile(
-                    self._screen, form.pieces, sent, form.buttons, form.files, last=True
+                    self._messenger, form.pieces, sent, form.buttons, form.files, last=True
                 )
             except RateLimited as flood:
                 self._room.back_off(flood.seconds)
@@ -262,7 +264,7 @@ class ChatQueue(Generic[PieceT]):
         logger.info("the form of an answer was refused: %s", error)
         if not form.plain:
             return replace(
-                form, pieces=self._screen.render_plain(form.text) or form.pieces, plain=True
+                form, pieces=self._messenger.render_plain(form.text) or form.pieces, plain=True
             )
         if form.buttons:
             return replace(form, buttons=())

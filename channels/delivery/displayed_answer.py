@@ -59,7 +59,7 @@ class DisplayedAnswer(Generic[PieceT]):
 
     async def reconcile(
         self,
-        screen: MessengerApi[PieceT],
+        messenger: MessengerApi[PieceT],
         wanted: Sequence[PieceT],
         on_sent: OnSent,
         buttons: tuple[Button, ...] = (),
@@ -70,7 +70,7 @@ class DisplayedAnswer(Generic[PieceT]):
         """Send, edit and delete until the chat shows the answer; safe to repeat after any error.
 
         Args:
-            screen: The platform.
+            messenger: The platform.
             wanted: The text messages that the chat must show.
             on_sent: Called after each new message.
             buttons: Shown below the last text message.
@@ -84,18 +84,18 @@ class DisplayedAnswer(Generic[PieceT]):
         for place, piece in enumerate(whole):
             below = buttons if place == len(wanted) - 1 else ()
             if place < len(self.message_ids):
-                await self._change(screen, place, piece, below)
+                await self._change(messenger, place, piece, below)
             else:
-                await run_shielded(partial(self._send, screen, piece, below, on_sent))
+                await run_shielded(partial(self._send, messenger, piece, below, on_sent))
         if last:
             self._part_from(len(whole))
             while self.stale_ids:
-                await self._take_away(screen, self.stale_ids[-1])
+                await self._take_away(messenger, self.stale_ids[-1])
                 self.stale_ids.pop()
 
     async def _change(
         self,
-        screen: MessengerApi[PieceT],
+        messenger: MessengerApi[PieceT],
         place: int,
         piece: PieceT | OutgoingFile,
         buttons: tuple[Button, ...],
@@ -109,7 +109,7 @@ class DisplayedAnswer(Generic[PieceT]):
             self._part_from(place)
             raise MessageGone("no text becomes a file, and no file a text")
         try:
-            await screen.edit(self.address, self.message_ids[place], piece, buttons)
+            await messenger.edit(self.address, self.message_ids[place], piece, buttons)
         except (MessageGone, MessageRejected) as error:
             # Send this message and all that follow again, to keep the order. A message that is only
             # too old to be edited still shows a part of the answer, so it is deleted as well.
@@ -122,37 +122,37 @@ class DisplayedAnswer(Generic[PieceT]):
         self.stale_ids += self.message_ids[place:]
         del self.message_ids[place:], self.pieces[place:]
 
-    async def _take_away(self, screen: MessengerApi[PieceT], message_id: str) -> None:
+    async def _take_away(self, messenger: MessengerApi[PieceT], message_id: str) -> None:
         try:
-            await screen.delete(self.address, message_id)
+            await messenger.delete(self.address, message_id)
         except (MessageGone, MessageRejected) as error:
             logger.info("a message of %s stays: %s", self.address.session, error)
 
     async def _send(
         self,
-        screen: MessengerApi[PieceT],
+        messenger: MessengerApi[PieceT],
         piece: PieceT | OutgoingFile,
         buttons: tuple[Button, ...],
         on_sent: OnSent,
     ) -> None:
         if isinstance(piece, OutgoingFile):
-            sent = await self._send_file(screen, piece)
+            sent = await self._send_file(messenger, piece)
         else:
-            sent = await self._send_text(screen, piece, buttons)
+            sent = await self._send_text(messenger, piece, buttons)
         self.message_ids.append(sent)
         self.pieces.append(piece)
         await on_sent()
 
-    async def _send_file(self, screen: MessengerApi[PieceT], file: OutgoingFile) -> str:
+    async def _send_file(self, messenger: MessengerApi[PieceT], file: OutgoingFile) -> str:
         message = OutgoingMessage(self.address, file, f"{self.key}/{len(self.message_ids)}")
         try:
-            return await screen.send_file(message)
+            return await messenger.send_file(message)
         except (MessageGone, MessageRejected) as refusal:
             # The text is already in the chat: the caller adds a note about the file to it.
             raise FileRejected(file, rejected_file_text(file, str(refusal))) from refusal
 
     async def _send_text(
-        self, screen: MessengerApi[PieceT], piece: PieceT, buttons: tuple[Button, ...]
+        self, messenger: MessengerApi[PieceT], piece: PieceT, buttons: tuple[Button, ...]
     ) -> str:
         place = len(self.message_ids)
         message = OutgoingMessage(
@@ -163,17 +163,19 @@ class DisplayedAnswer(Generic[PieceT]):
             buttons,
         )
         try:
-            return await screen.send(message)
+            return await messenger.send(message)
         except MessageGone as gone:
             if message.reply_to is None:
                 raise MessageRejected(str(gone)) from gone
             # The message that is answered was deleted: send without a reply.
             self.reply_to = None
-            return await self._again(screen, message)
+            return await self._again(messenger, message)
 
-    async def _again(self, screen: MessengerApi[PieceT], message: OutgoingMessage[PieceT]) -> str:
+    async def _again(
+        self, messenger: MessengerApi[PieceT], message: OutgoingMessage[PieceT]
+    ) -> str:
         try:
-            return await screen.send(replace(message, reply_to=None))
+            return await messenger.send(replace(message, reply_to=None))
         except MessageGone as gone:
             raise MessageRejected(str(gone)) from gone
 

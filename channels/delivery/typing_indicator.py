@@ -26,12 +26,12 @@ class TypingIndicator(Generic[PieceT]):
     """Repeat the platform's typing indicator while the bot is busy.
 
     Args:
-        screen: The platform.
+        messenger: The platform.
         room: The chat's rate-limit state.
     """
 
-    def __init__(self, screen: MessengerApi[PieceT], room: RateLimitState) -> None:
-        self._screen = screen
+    def __init__(self, messenger: MessengerApi[PieceT], room: RateLimitState) -> None:
+        self._messenger = messenger
         self._room = room
         self._state: Activity | None = None
         self._until = 0.0
@@ -69,9 +69,9 @@ class TypingIndicator(Generic[PieceT]):
         state = self._state
         if state is None:
             return 0
-        pause = self._screen.pace(state.address).typing
+        pause = self._messenger.pace(state.address).typing
         try:
-            await self._screen.typing(state.address)
+            await self._messenger.typing(state.address)
         except RateLimited as flood:
             self._flooded_until = anyio.current_time() + flood.seconds
             return max(pause, flood.seconds)

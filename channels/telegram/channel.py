@@ -182,7 +182,7 @@ class TelegramChannel:
     async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
         """Serve until the token is rejected for good."""
         recent, announce = RecentMessages(), self._platform.announce
-        screen = TelegramMessenger(api, recent)
+        messenger = TelegramMessenger(api, recent)
         async with AsyncExitStack() as stack:
             listener = None
             if self._webhook is not None and self._platform.spool is None:
@@ -202,7 +202,7 @@ class TelegramChannel:
                 timing=self._timing,
             )
             await intake.resume()
-            tasks.start_soon(OutboundDispatcher(port, screen).run)
+            tasks.start_soon(OutboundDispatcher(port, messenger).run)
             tasks.start_soon(partial(sync_command_menu, api, self._platform.commands, self._timing))
             self._take_updates(api, intake, listener, tasks)
             announce(f"Telegram: @{me.username} is here")

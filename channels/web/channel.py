@@ -61,7 +61,7 @@ class WebChannel:
         notices = NoticeStore(self._platform.data_dir / "notices")
         uploads = UploadStore(self._platform.data_dir / "uploads", self._most_bytes)
         rooms = ConversationRegistry(self._site, notices)
-        desk = WebRemoteCommands(port)
+        remote_commands = WebRemoteCommands(port)
         refused: ChannelRefused | None = None
         async with anyio.create_task_group() as tasks:
             lanes = KeyedExecutor(tasks)
@@ -75,11 +75,11 @@ class WebChannel:
                 self._check_seconds,
             )
             routes = chat_routes(self._site, SocketServer(lobby), uploads, notices)
-            tasks.start_soon(WebDispatcher(port, rooms, desk, lanes).run)
+            tasks.start_soon(WebDispatcher(port, rooms, remote_commands, lanes).run)
             tasks.start_soon(_sweep, uploads)
             tasks.start_soon(rooms.watch_erasures)
             try:
-                await self._site.serve(routes, desk)
+                await self._site.serve(routes, remote_commands)
             except ChannelRefused as error:
                 # Raised after the task group, which would wrap it in an exception group.
                 refused = error

@@ -31,7 +31,7 @@ class WebDispatcher:
     Args:
         port: The channel's access to the bus.
         rooms: The conversations.
-        desk: Receives the answers to remote commands.
+        remote_commands: Receives the answers to remote commands.
         lanes: Run each conversation's work in order.
     """
 
@@ -39,12 +39,12 @@ class WebDispatcher:
         self,
         port: ChannelPort,
         rooms: ConversationRegistry,
-        desk: WebRemoteCommands,
+        remote_commands: WebRemoteCommands,
         lanes: KeyedExecutor,
     ) -> None:
         self._port = port
         self._rooms = rooms
-        self._desk = desk
+        self._remote_commands = remote_commands
         self._lanes = lanes
         self._partials: dict[str, Partial] = {}
 
@@ -53,8 +53,8 @@ class WebDispatcher:
         while True:
             outbound = await self._port.receive()
             session = outbound.address.session
-            if self._desk.is_for_remote(outbound):
-                await self._desk.deliver(outbound)
+            if self._remote_commands.is_for_remote(outbound):
+                await self._remote_commands.deliver(outbound)
             elif isinstance(outbound, Partial):
                 waits = session in self._partials
                 self._partials[session] = outbound

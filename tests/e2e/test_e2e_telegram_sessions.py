@@ -76,7 +76,10 @@ async def test_two_topics_that_stream_at_once_keep_their_messages_and_sessions(t
         "blue": PausedStep(text_reply(f"blue: {LONG}, the blue end"), partial=f"blue: {LONG}"),
     }
     model = ScriptedModel(lambda request: held["red" if "red" in asked(request) else "blue"])
-    async with talking(tmp_path, model, always=frozenset({"telegram:-1005"})) as (telegram, host):
+    async with talking(tmp_path, model, always_answer=frozenset({"telegram:-1005"})) as (
+        telegram,
+        host,
+    ):
         forum = telegram.group(-1005, "Forum", forum=True)
         red, blue = telegram.topic(forum, "Red", 7), telegram.topic(forum, "Blue", 7)
         telegram.say(forum, 7, "a red story", topic=red)

@@ -156,7 +156,7 @@ import os, signal, sys
 from bot.cli import tape_server
 from bot.runtime.settings import load_settings
 tape_server._say = lambda _: os.kill(os.getpid(), signal.SIGTERM)
-sys.exit(tape_server.tape_server(load_settings(tape_server_listen="127.0.0.1:0")))
+sys.exit(tape_server.run_tape_server(load_settings(tape_server_listen="127.0.0.1:0")))
 """
 """A server that is asked to stop in the moment in which it says that it is there."""
 

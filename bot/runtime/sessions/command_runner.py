@@ -54,7 +54,7 @@ class CommandRunner:
         commands: All commands.
         context: The session as commands see it.
         memory: The session's long-term memory.
-        receipts: Sends the replies.
+        deliveries: Sends the replies.
         timezone: The user's, by name.
     """
 
@@ -64,7 +64,7 @@ class CommandRunner:
         context: SessionContext,
         memory: LongTermMemory,
         *,
-        receipts: DeliveryTracker,
+        deliveries: DeliveryTracker,
         timezone: str,
     ) -> None:
         self._commands = commands
@@ -72,7 +72,7 @@ class CommandRunner:
         self._memory = memory
         self._fold = memory.fold
         self._zone = memory.zone
-        self._receipts = receipts
+        self._deliveries = deliveries
         self._timezone = timezone
 
     def refusal(self, delivery: Delivery, parsed: ParsedCommand) -> str | None:
@@ -93,7 +93,7 @@ class CommandRunner:
                 turn, delivery.inbound, ONLY_COMMANDS, self._fold
             ),
         )
-        await self._receipts.send_answers()
+        await self._deliveries.send_answers()
 
     async def run(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         """Record a command, run it, and reply; facts it saves cite the recorded command."""
@@ -138,7 +138,7 @@ class CommandRunner:
                 ),
             ],
         )
-        await self._receipts.send_answers()
+        await self._deliveries.send_answers()
 
     async def _hear(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
         """Record a command; return the recorded entry if a killed process got that far."""
@@ -154,7 +154,7 @@ class CommandRunner:
         inbound = delivery.inbound
         if parsed is None and not inbound.expects_answer:
             logger.warning("what was overheard in %s is left out: it broke down", inbound.session)
-            await self._receipts.acknowledge(delivery)
+            await self._deliveries.acknowledge(delivery)
             return
         if parsed is None:
             heard = message_entry(inbound, self._timezone, paused=self._memory.paused)
@@ -174,4 +174,4 @@ class CommandRunner:
                 ),
             ],
         )
-        await self._receipts.send_answers()
+        await self._deliveries.send_answers()

@@ -25,7 +25,7 @@ class MessageRecorder:
     Args:
         fold: The session's state.
         memory: The session's long-term memory, with its tape.
-        receipts: Acknowledges recorded messages.
+        deliveries: Acknowledges recorded messages.
         timezone: The user's, by name.
         most_overheard: The most overheard messages that a turn takes in.
     """
@@ -34,7 +34,7 @@ class MessageRecorder:
         self,
         fold: SessionFold,
         memory: LongTermMemory,
-        receipts: DeliveryTracker,
+        deliveries: DeliveryTracker,
         *,
         timezone: str,
         most_overheard: int,
@@ -43,7 +43,7 @@ class MessageRecorder:
         self._memory = memory
         self._tape = memory.tape
         self._learning = ExplicitMemories(memory)
-        self._receipts = receipts
+        self._deliveries = deliveries
         self._timezone = timezone
         self._bound = most_overheard
         self._unmarked = 0
@@ -92,7 +92,7 @@ class MessageRecorder:
             return [entry, *amended, *([session_mark_entry(self._fold)] if marks else [])]
 
         await self._tape.append_composed(compose)
-        await self._receipts.acknowledge(delivery)
+        await self._deliveries.acknowledge(delivery)
 
     async def record_edit(self, delivery: Delivery, original: TapeEntry) -> bool:
         """Record an edit; it replaces its message in view if that is still unanswered.
@@ -113,7 +113,7 @@ class MessageRecorder:
         heard = (await self._tape.append_composed(compose))[0]
         if in_time:
             await self._learning.replace(heard, original)
-        await self._receipts.acknowledge(delivery)
+        await self._deliveries.acknowledge(delivery)
         return in_time
 
     async def learn(self, entries: Sequence[TapeEntry]) -> list[str]:

@@ -199,7 +199,7 @@ class SessionWorker:
         return (
             self._job is None
             and not self._consolidator.running
-            and not self._judging.running
+            and not self._verifier.running
             and not self._deferred
             and not self._fold.turns.undelivered
         )
@@ -238,7 +238,7 @@ class SessionWorker:
         self._requests = RequestBuilder(
             agent, self._tape, self._fold, self._zone, ImageTracker(agent.images), self._memory
         )
-        self._receipts = DeliveryTracker(
+        self._deliveries = DeliveryTracker(
             self._address, services.bus, self._tape, self._fold, services.exports
         )
         self._consolidator = Consolidator(
@@ -252,7 +252,7 @@ class SessionWorker:
             post=self._send.send,
             working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
         )
-        self._judging = FactVerifier(
+        self._verifier = FactVerifier(
             memory=self._memory,
             model=agent.judge,
             clock=agent.clock,
@@ -261,20 +261,20 @@ class SessionWorker:
             working_on=lambda: self._working_on(lambda: [CONSOLIDATION]),
         )
         self._services.scopes.active_sessions[self._tape.name] = LiveSession(
-            self._requests, self._consolidator, self._judging, lambda: self._job is not None
+            self._requests, self._consolidator, self._verifier, lambda: self._job is not None
         )
-        self._hearing = MessageRecorder(
+        self._recorder = MessageRecorder(
             self._fold,
             self._memory,
-            self._receipts,
+            self._deliveries,
             timezone=agent.timezone_name,
             most_overheard=services.group_context,
         )
-        self._replies = CommandRunner(
+        self._command_runner = CommandRunner(
             self._commands,
             SessionContext(services, self._requests, self._consolidator),
             self._memory,
-            receipts=self._receipts,
+            deliveries=self._deliveries,
             timezone=agent.timezone_name,
         )
 
@@ -294,12 +294,12 @@ class SessionWorker:
             with anyio.CancelScope(shield=True):
                 while item is not None:
                     if isinstance(item, DeliveryReport):
-                        await self._receipts.record_report(item)
+                        await self._deliveries.record_report(item)
                     item = self._inbox.receive_nowait()
 
     async def _recover(self) -> None:
         """Resume what a kill left: undelivered answers, an open turn, waiting messages."""
-        await self._receipts.send_answers()
+        await self._deliveries.send_answers()
         if self._is_suspect(CONSOLIDATION):
             # Retry it with back-off, as after any other failure.
             await self._consolidator.record_failure(None, "tapebot hung in it and was ended")
@@ -315,7 +315,7 @@ class SessionWorker:
             sent = str(entry.meta.get("inbound"))
             if not self._is_suspect(sent):
                 with self._working_on(lambda sent=sent: [sent]):  # type: ignore[misc]
-                    notes += await self._hearing.learn([entry])
+                    notes += await self._recorder.learn([entry])
         opened = self._fold.turns.open_turn
         if opened is not None:
             await self._take_up(opened, notes)
@@ -379,7 +379,7 @@ class SessionWorker:
             buttons=[retry_button(entry)],
         )
         self._suspects.clear(self._tape.name, [inbound])
-        await self._receipts.send_answers()
+        await self._deliveries.send_answers()
 
     async def _settle_problems(self) -> None:
         """Switch to the problem that a turn requested, once no message of the old one waits."""
@@ -390,7 +390,7 @@ class SessionWorker:
         if isinstance(item, ReleaseRequest):
             self._leaving = True
         elif isinstance(item, DeliveryReport):
-            await self._receipts.record_report(item)
+            await self._deliveries.record_report(item)
         elif isinstance(item, ConsolidationOutcome):
             await self._consolidator.record_outcome(item)
             self._consolidate_if_due()
@@ -399,10 +399,10 @@ class SessionWorker:
             self._consolidate_if_due()
         elif isinstance(item, VerificationOutcome):
             with self._working_on(lambda: [CONSOLIDATION]):
-                await self._judging.record_outcome(item, self._group)
+                await self._verifier.record_outcome(item, self._group)
             self._consolidate_if_due()
         elif isinstance(item, VerificationRetry):
-            self._judging.retry()
+            self._verifier.retry()
             self._consolidate_if_due()
         elif isinstance(item, _JobDone):
             if self._turn is not None and self._turn.ended:
@@ -420,17 +420,17 @@ class SessionWorker:
     # Messages.
 
     async def _on_delivery(self, delivery: Delivery) -> None:
-        if not await self._receipts.track(delivery):
+        if not await self._deliveries.track(delivery):
             return
         parsed = self._parsed(delivery)
         given_up = self._suspects.is_given_up(self._tape.name, delivery.inbound.id)
         if given_up or delivery.given_up:
-            await self._replies.give_up(delivery, parsed)
+            await self._command_runner.give_up(delivery, parsed)
             self._suspects.clear(self._tape.name, [delivery.inbound.id])
             return
         await update_fact_scope(delivery.inbound, self._memory, self._fold)
         if parsed is None and delivery.inbound.via is not None:
-            await self._replies.reply_commands_only(delivery)
+            await self._command_runner.reply_commands_only(delivery)
         elif parsed is not None and parsed.name == "stop":
             await self._stop(delivery, parsed)
         elif self._deferred:
@@ -459,15 +459,17 @@ class SessionWorker:
             self._deferred.append(delivery)
         elif parsed is None:
             await self._hear(delivery)
-        elif (why := self._replies.refusal(delivery, parsed)) is not None:
-            await self._replies.reply(delivery, parsed, CommandReply(why, replaces_message=False))
+        elif (why := self._command_runner.refusal(delivery, parsed)) is not None:
+            await self._command_runner.reply(
+                delivery, parsed, CommandReply(why, replaces_message=False)
+            )
         elif (command := self._commands.get(parsed.name)) is not None and command.run is None:
             if command.name == "retry":
                 await self._retry(delivery, parsed)
             else:
                 self._start_job([delivery.inbound.id], self._new_session, delivery, parsed)
         else:
-            await self._replies.run(delivery, parsed)
+            await self._command_runner.run(delivery, parsed)
 
     async def _hear(self, delivery: Delivery) -> None:
         """Handle a message that is no command."""
@@ -480,14 +482,14 @@ class SessionWorker:
         if known is not None:
             await self._correct(delivery, known)
         elif not inbound.expects_answer:
-            await self._hearing.record_overheard(delivery)
+            await self._recorder.record_overheard(delivery)
         elif self._job is not None:
-            notes = await self._hearing.record_queued(delivery)
+            notes = await self._recorder.record_queued(delivery)
             if self._turn is not None:
                 self._turn.notes += notes
-        elif self._hearing.overheard():
+        elif self._recorder.overheard():
             # Queue it behind the overheard messages, so that one turn takes them all in.
-            await self._hearing.record_queued(delivery)
+            await self._recorder.record_queued(delivery)
             await self._begin_waiting()
         else:
             await self._begin_turn(delivery)
@@ -496,8 +498,8 @@ class SessionWorker:
         """Handle an edit; for an unanswered message the new text counts."""
         turn = self._turn if known.running else None
         if known.original is None or (turn is not None and not turn.may_restart_model_call):
-            await self._hearing.record_overheard(delivery, known.elsewhere)
-        elif await self._hearing.record_edit(delivery, known.original) and turn is not None:
+            await self._recorder.record_overheard(delivery, known.elsewhere)
+        elif await self._recorder.record_edit(delivery, known.original) and turn is not None:
             turn.restart_model_call()
 
     # Jobs.
@@ -526,7 +528,7 @@ class SessionWorker:
         with scope, self._working_on(lambda: messages):
             await job(*arguments)
         await self._finish_stops()
-        await self._receipts.send_answers()
+        await self._deliveries.send_answers()
         await self._services.bus.send(Activity(self._address, "idle"))
         await self._send.send(_JobDone())
 
@@ -546,15 +548,15 @@ class SessionWorker:
         # /new consolidates everything itself.
         if self._clearing is None:
             self._consolidator.start_if_due(self._group)
-            self._judging.start_if_due(self._group)
+            self._verifier.start_if_due(self._group)
 
     async def _begin_turn(self, delivery: Delivery) -> None:
         # Record the message before anything else is handled, and before /stop can end the turn.
         turn = self._turn = self._new_turn()
         await self._memory.bus.working_sets.expire_stale()
         await self._memory.refresh()
-        heard = await turn.start([self._hearing.entry(delivery.inbound)], [delivery.inbound.id])
-        turn.notes += await self._hearing.learn(heard)
+        heard = await turn.start([self._recorder.entry(delivery.inbound)], [delivery.inbound.id])
+        turn.notes += await self._recorder.learn(heard)
         self._start_job(turn.inbound, self._drive, turn)
 
     async def _begin_waiting(self) -> None:
@@ -572,12 +574,12 @@ class SessionWorker:
             await self._begin_alone(inbound_ids(waiting[:1])[0], [waiting[0].id])
         else:
             turn = self._turn = self._new_turn()
-            joined = [*self._hearing.overheard(), *(entry.id for entry in trusted)]
+            joined = [*self._recorder.overheard(), *(entry.id for entry in trusted)]
             with self._working_on(lambda: inbound_ids(trusted)):
                 await self._memory.refresh()
                 await turn.start([], inbound_ids(trusted), joined=joined)
                 # This saves nothing twice; it returns notes on facts that were not saved.
-                turn.notes += await self._hearing.learn(trusted)
+                turn.notes += await self._recorder.learn(trusted)
             self._start_job(turn.inbound, self._drive, turn)
 
     async def _begin_alone(self, inbound: str, joined: Sequence[int]) -> None:
@@ -592,7 +594,7 @@ class SessionWorker:
         with self._working_on(lambda: [inbound]):
             await self._memory.refresh()
             await turn.start([], [inbound], joined=joined)
-            turn.notes += await self._hearing.learn(
+            turn.notes += await self._recorder.learn(
                 self._fold.window.messages_by_platform_id([inbound])
             )
             turn.notes += await self._wanted([inbound])
@@ -604,10 +606,10 @@ class SessionWorker:
         wanted = parsed.arguments.strip() or next(iter(entries), "")
         if delivery.inbound.via is not None:
             reply = CommandReply("Send `/retry` in the chat itself.", replaces_message=False)
-            await self._replies.reply(delivery, parsed, reply)
+            await self._command_runner.reply(delivery, parsed, reply)
         elif wanted not in entries:
             reply = CommandReply("There is nothing to try again.", replaces_message=False)
-            await self._replies.reply(delivery, parsed, reply)
+            await self._command_runner.reply(delivery, parsed, reply)
         else:
             turn = self._turn = self._new_turn()
             turn.alone = True
@@ -641,7 +643,9 @@ class SessionWorker:
         suspects = [one for one in opened.inbound if self._is_suspect(one)]
         split = [one for one in opened.inbound if one in self._fold.turns.split_messages]
         turn.alone = bool(suspects or split or opened.retries)
-        turn.notes += await self._hearing.learn(self._fold.window.messages_by_platform_id(suspects))
+        turn.notes += await self._recorder.learn(
+            self._fold.window.messages_by_platform_id(suspects)
+        )
         turn.notes += await self._wanted([*opened.retries, *split])
         await turn.resume(opened)
         await self._drive(turn)
@@ -671,9 +675,9 @@ class SessionWorker:
 
     async def _stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         if self._job is None:
-            await self._replies.reply(delivery, parsed, CommandReply("Nothing is running."))
+            await self._command_runner.reply(delivery, parsed, CommandReply("Nothing is running."))
         elif self._stopping is not None:
-            await self._replies.reply(delivery, parsed, CommandReply("Stopping already."))
+            await self._command_runner.reply(delivery, parsed, CommandReply("Stopping already."))
         else:
             # The cancelled job records the stop itself when it ends.
             self._stopping = (delivery, parsed)
@@ -690,10 +694,10 @@ class SessionWorker:
         turn = self._turn
         if self._clearing is not None:
             reply = CommandReply("Stopped; the session was not cleared.")
-            await self._replies.reply(*self._clearing, reply)
+            await self._command_runner.reply(*self._clearing, reply)
             self._clearing = None
         if turn is None or turn.ended:
-            await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
+            await self._command_runner.reply(delivery, parsed, CommandReply("Stopped."))
             return
         waiting = self._fold.window.waiting_messages()
         joined = [entry.id for entry in waiting]
@@ -701,7 +705,7 @@ class SessionWorker:
         if delivery.inbound.via is not None:
             # The chat sees that its turn was stopped; the reply goes to the other surface.
             await turn.end("stopped", "Stopped.", joined=joined)
-            await self._replies.reply(delivery, parsed, CommandReply("Stopped."))
+            await self._command_runner.reply(delivery, parsed, CommandReply("Stopped."))
             return
         heard = command_entry(delivery.inbound, parsed, self._services.agent.timezone_name)
         turn.inbound.append(delivery.inbound.id)
@@ -710,18 +714,18 @@ class SessionWorker:
     async def _new_session(self, delivery: Delivery, parsed: ParsedCommand) -> None:
         if parsed.arguments.lower() not in ("", "now"):
             reply = CommandReply("There is only `/new` and `/new now`.")
-            await self._replies.reply(delivery, parsed, reply)
+            await self._command_runner.reply(delivery, parsed, reply)
             return
         self._clearing = (delivery, parsed)
         now = parsed.arguments.lower() == "now"
         if not now and (why := await self._consolidate_all()) is not None:
             text = f"{archiver.FAILED}\n\n({why}. `/new now` begins at once.)"
             with anyio.CancelScope(shield=True):
-                await self._replies.reply(delivery, parsed, CommandReply(text))
+                await self._command_runner.reply(delivery, parsed, CommandReply(text))
             self._clearing = None
             return
         self._consolidator.cancel()
-        self._judging.cancel()
+        self._verifier.cancel()
         with anyio.CancelScope(shield=True):
             await archiver.hand_off(
                 self._tape,

@@ -392,7 +392,7 @@ async def test_a_session_that_nobody_holds_is_kept_from_others(fleet):
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(claim)
-        async with keeper.bus.keep("fake:1"):
+        async with keeper.bus.lock_session("fake:1"):
             await keeper.bus.channel("fake").publish(inbound("m1"))
             await keeper.outlive_lease()
             assert not claimed.is_set()
@@ -413,7 +413,7 @@ async def test_a_holder_elsewhere_is_asked_and_lets_go(fleet, monkeypatch):
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(idle)
-        async with keeper.bus.keep("fake:1"):
+        async with keeper.bus.lock_session("fake:1"):
             assert (await worker.bus.statistics())["held"] == 0
     await fleet.until_empty()
 
@@ -424,10 +424,10 @@ async def test_a_holder_that_is_at_work_keeps_its_session(fleet):
     inbox = await worker.bus.claim()
     delivery = await inbox.receive()
     with pytest.raises(SessionBusy, match="at work in b"):
-        async with keeper.bus.keep("fake:1"):
+        async with keeper.bus.lock_session("fake:1"):
             pass
     await delivery.ack()
-    async with worker.bus.keep("fake:1"):
+    async with worker.bus.lock_session("fake:1"):
         inbox.release()
 
 

@@ -218,7 +218,7 @@ def dying(line):
     return encode_line(line)
 
 module.encode_line = dying
-module.restore(Path(sys.argv[1]), TapeFolder(Path(sys.argv[2]), ""))
+module.restore_export(Path(sys.argv[1]), TapeFolder(Path(sys.argv[2]), ""))
 """
 
 

@@ -123,7 +123,7 @@ async def test_there_and_back_is_where_it_was(source, places, tmp_path):
     came = await migrate_home(there, back, say=Said())
     assert went.digest == came.digest
     assert await held(back) == await held(source)
-    assert verify_folder(Path(back.where) / "tapes", "").problems == []
+    assert verify_folder(Path(back.location) / "tapes", "").problems == []
 
 
 async def test_what_was_written_in_the_database_comes_back_to_files(places):
@@ -131,7 +131,7 @@ async def test_what_was_written_in_the_database_comes_back_to_files(places):
     await fill(there.tapes)
     await migrate_home(there, back, say=Said())
     assert await held(back) == await held(there)
-    assert verify_folder(Path(back.where) / "tapes", "").problems == []
+    assert verify_folder(Path(back.location) / "tapes", "").problems == []
 
 
 async def test_messages_that_wait_are_worked_in_order_as_given_out_before(source, places):
@@ -144,7 +144,7 @@ async def test_messages_that_wait_are_worked_in_order_as_given_out_before(source
         session_limit=100,
         exports=places.folder,
     )
-    wanted = (await source.waiting()).messages
+    wanted = (await source.read_bus_state()).messages
     found, again = [], set()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(bus.run)
@@ -234,7 +234,7 @@ async def test_damaged_lines_are_left_out_and_their_ids_stay_taken(target, tmp_p
 async def test_parts_that_a_killed_move_left_in_a_folder_are_taken_up(source, places):
     whole, half = await places.make("files"), await places.make("files")
     await migrate_home(source, whole, say=Said())
-    parts = sorted(Path(whole.where, "tapes").glob("*.*-*.jsonl"))
+    parts = sorted(Path(whole.location, "tapes").glob("*.*-*.jsonl"))
     assert len(parts) == 2
     kept = Path(half.where, "tapes", parts[0].name)
     kept.write_bytes(parts[0].read_bytes())
@@ -245,7 +245,7 @@ async def test_parts_that_a_killed_move_left_in_a_folder_are_taken_up(source, pl
 async def test_parts_of_another_history_in_a_folder_are_not_written_over(source, places):
     whole, half = await places.make("files"), await places.make("files")
     await migrate_home(source, whole, say=Said())
-    part = min(Path(whole.where, "tapes").glob("*.*-*.jsonl"))
+    part = min(Path(whole.location, "tapes").glob("*.*-*.jsonl"))
     kept = Path(half.where, "tapes", part.name)
     kept.write_bytes(part.read_bytes().replace(b"quotes", b"Quotes"))
     before = kept.read_bytes()
