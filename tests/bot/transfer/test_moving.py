@@ -236,7 +236,7 @@ async def test_parts_that_a_killed_move_left_in_a_folder_are_taken_up(source, pl
     await migrate_home(source, whole, say=Said())
     parts = sorted(Path(whole.location, "tapes").glob("*.*-*.jsonl"))
     assert len(parts) == 2
-    kept = Path(half.where, "tapes", parts[0].name)
+    kept = Path(half.location, "tapes", parts[0].name)
     kept.write_bytes(parts[0].read_bytes())
     await migrate_home(source, half, say=Said())
     assert await held(half) == await held(source)
@@ -246,14 +246,14 @@ async def test_parts_of_another_history_in_a_folder_are_not_written_over(source,
     whole, half = await places.make("files"), await places.make("files")
     await migrate_home(source, whole, say=Said())
     part = min(Path(whole.location, "tapes").glob("*.*-*.jsonl"))
-    kept = Path(half.where, "tapes", part.name)
+    kept = Path(half.location, "tapes", part.name)
     kept.write_bytes(part.read_bytes().replace(b"quotes", b"Quotes"))
     before = kept.read_bytes()
     with pytest.raises(TapeExists, match="another segment"):
         await migrate_home(source, half, say=Said())
     assert kept.read_bytes() == before
     assert "telegram:42" not in await half.tapes.list_tapes()
-    assert not list(Path(half.where, "tapes").glob("*.new"))
+    assert not list(Path(half.location, "tapes").glob("*.new"))
 
 
 async def test_a_database_that_somebody_uses_is_not_moved(places):
