@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from time import perf_counter
 
 from bench.library import index_files
+from bench.machine import clocked
 from bench.postgres_server import opened, running
 from bench.report import Cell, Scale, Table, ms, p50, p95
 from bench.resident import resident
@@ -108,7 +110,8 @@ async def _one_length(
     index = sum(path.stat().st_size for path in index_files(tapes))
     vectors = sum(path.stat().st_size for path in derived.rglob("*") if path.is_file())
     plain = Plain(root / "plain.db", tapes)
-    limit = [_clocked(plain, text) for text in asked]
+    words = [" ".join(re.findall(r"\w+", text)) for text in asked]
+    limit = [clocked(partial(plain.search, one)) for one in words]
     plain.close()
     before = resident()
     async with opened(server.create()) as database:
@@ -160,10 +163,3 @@ async def _searched(
             taken.append(perf_counter() - began)
         found.append((taken, resident() - before))
     return found
-
-
-def _clocked(plain: Plain, text: str) -> float:
-    words = " ".join(re.findall(r"\w+", text))
-    began = perf_counter()
-    plain.search(words)
-    return perf_counter() - began

@@ -56,13 +56,13 @@ async def search_tape(
     last = before - 1 if before is not None else None
     query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=limit + 1)
 
-    async def by_words() -> list[Hit]:
-        return [hit for hit in await tape.search(query) if hit.entry.id != asking]
+    async def found(wanted: SearchQuery) -> list[Hit]:
+        return [hit for hit in await tape.search(wanted) if hit.entry.id != asking]
 
     if vectors is None or "message" not in kinds or not parsed.terms:
-        return (await by_words())[:limit]
+        return (await found(query))[:limit]
     # An exact phrase is searched by words first.
-    if parsed.exact and (hits := await by_words()):
+    if parsed.exact and (hits := await found(query)):
         return hits[:limit]
     newest = SearchQuery(kinds=frozenset({"message"}), last=last, limit=_SPEAKERS)
     names = {term for hit in await tape.search(newest) for term in _names(hit)}
@@ -80,13 +80,13 @@ async def search_tape(
         if one.similarity >= _ALIKE
     }
     if not near:
-        return (await by_words())[:limit]
+        return (await found(query))[:limit]
     meant = replace(query, near={one.id: one.nearness for one in near.values()})
     try:
-        both = [hit for hit in await tape.search(meant) if hit.entry.id != asking]
+        both = await found(meant)
     except TapeRefused as error:
         logger.warning("found by words alone: the tape server must be of this version (%s)", error)
-        return (await by_words())[:limit]
+        return (await found(query))[:limit]
     stale = [
         hit
         for hit in both
@@ -96,7 +96,7 @@ async def search_tape(
     if stale:
         # The vectors belong to an earlier state of the tape.
         await vectors.discard(tape.name)
-        return (await by_words())[:limit]
+        return (await found(query))[:limit]
     return both[:limit]
 
 
