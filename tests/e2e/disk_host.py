@@ -32,8 +32,8 @@ from bot.core.clock import SystemClock
 from bot.core.errors import TapebotError
 from bot.runtime.app import open_app
 from bot.runtime.app.build import App
-from bot.runtime.sessions.command_runner import GAVE_UP
 from bot.runtime.sessions.supervisor import Supervisor
+from bot.runtime.sessions.writer import GAVE_UP
 from bot.runtime.settings import load_settings
 from bot.testing.fake_channel import FakeChannel
 

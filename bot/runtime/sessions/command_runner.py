@@ -1,40 +1,30 @@
-"""Run commands that need no turn of their own, and record their replies on the tape."""
+"""Run commands that need no turn of their own, and give them access to their session."""
 
 from __future__ import annotations
 
-import logging
+from pathlib import Path
 
 from bot.agent.commands.parser import ParsedCommand
-from bot.agent.commands.registry import CommandRegistry, CommandReply
-from bot.bus import Button, Delivery
+from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
+from bot.bus import Delivery
 from bot.core.errors import TapebotError
-from bot.core.ids import new_id
+from bot.memory.erasure.entry_matcher import ErasureRights
+from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
+from bot.memory.erasure.erasure_messages import ErasureResult
+from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.records.transcript import format_entry_time, recorded_at
+from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.long_term_memory import LongTermMemory
-from bot.runtime.sessions.context import SessionContext
-from bot.runtime.sessions.delivery_tracker import DeliveryTracker
-from bot.runtime.sessions.entries import (
-    command_author,
-    command_end_entries,
-    command_entry,
-    message_entry,
-)
+from bot.memory.session.scope.identities import identity_at
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
+from bot.runtime.sessions.entries import command_author
+from bot.runtime.sessions.erasure import Eraser
+from bot.runtime.sessions.session import Session
+from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.entries import TapeEntry
+from bot.tape.service import TapeService
 
-logger = logging.getLogger(__name__)
-
-GAVE_UP = (
-    "I was interrupted while answering this, more than once, and have stopped trying; why is in my log. "
-    "Your message is kept. To have me try again, press the button or send `/retry`."
-)
-COMMAND_GAVE_UP = (
-    "I was interrupted while doing this, more than once, and have stopped trying; why is in my log. "
-    "To have me try again, give the command again."
-)
-
-ONLY_COMMANDS = (
-    "From here only commands are taken, such as `/memory`; `/help` lists them. What is said to me belongs "
-    "into the chat itself."
-)
 _THEIR_OWN = (
     "`/{name}` is about the account of whoever gives it: only the person whose chat this is can do that, "
     "in the chat itself."
@@ -42,136 +32,138 @@ _THEIR_OWN = (
 _OF_ACCOUNTS = frozenset({"link", "login", "unlink"})
 
 
-def retry_button(entry: int) -> tuple[str, str]:
-    """Return label and command of the button that retries a message."""
-    return "Try again", f"/retry {entry}"
+async def run_command(
+    session: Session, writer: SessionWriter, delivery: Delivery, parsed: ParsedCommand
+) -> None:
+    """Record a command, run it, and reply; facts it saves cite the recorded command."""
+    commands = session.services.commands
+    command = commands.get(parsed.name)
+    entry = await writer.record_command(delivery, parsed)
+    try:
+        if command is None or command.run is None:
+            reply = CommandReply(commands.unknown(parsed))
+        else:
+            context = SessionContext(session, command_author(delivery.inbound), entry)
+            reply = await command.run(parsed.arguments, context)
+    except TapebotError as error:
+        reply = CommandReply(f"That did not work: {error}.")
+    await writer.reply(delivery, parsed, reply)
 
 
-class CommandRunner:
-    """Runs commands of one session; each reply is one append.
+def refusal(session: Session, delivery: Delivery, parsed: ParsedCommand) -> str | None:
+    """Return why the sender may not give this command; None if they may."""
+    command = session.services.commands.get(parsed.name)
+    if command is None:
+        return None
+    if delivery.inbound.via is not None and command.name in _OF_ACCOUNTS:
+        return _THEIR_OWN.format(name=command.name)
+    return command.refusal(parsed.arguments, command_author(delivery.inbound))
+
+
+class SessionContext:
+    """Gives a command access to its session.
 
     Args:
-        commands: All commands.
-        context: The session as commands see it.
-        memory: The session's long-term memory.
-        deliveries: Sends the replies.
-        timezone: The user's, by name.
+        session: The session.
+        author: The command's author.
+        entry: The command's entry on the tape.
     """
 
-    def __init__(
-        self,
-        commands: CommandRegistry,
-        context: SessionContext,
-        memory: LongTermMemory,
-        *,
-        deliveries: DeliveryTracker,
-        timezone: str,
-    ) -> None:
-        self._commands = commands
-        self._context = context
-        self._memory = memory
-        self._fold = memory.fold
-        self._zone = memory.zone
-        self._deliveries = deliveries
-        self._timezone = timezone
+    def __init__(self, session: Session, author: CommandAuthor, entry: TapeEntry) -> None:
+        self._session = session
+        self._services = session.services
+        self._agent = session.services.agent
+        self.author = author
+        self._entry = entry
 
-    def refusal(self, delivery: Delivery, parsed: ParsedCommand) -> str | None:
-        """Return why the sender may not give this command; None if they may."""
-        command = self._commands.get(parsed.name)
-        if command is None:
-            return None
-        if delivery.inbound.via is not None and command.name in _OF_ACCOUNTS:
-            return _THEIR_OWN.format(name=command.name)
-        return command.refusal(parsed.arguments, command_author(delivery.inbound))
+    @property
+    def command_entry(self) -> TapeEntry:
+        """The command's entry on the tape."""
+        return self._entry
 
-    async def reply_commands_only(self, delivery: Delivery) -> None:
-        """Refuse a message from another surface that is no command; it is not recorded."""
-        turn = new_id("turn")
-        await self._zone.edit(
-            None,
-            lambda _, __, ___: command_end_entries(
-                turn, delivery.inbound, ONLY_COMMANDS, self._fold
-            ),
-        )
-        await self._deliveries.send_answers()
+    @property
+    def memory(self) -> LongTermMemory:
+        """The session's long-term memory."""
+        return self._session.memory
 
-    async def run(self, delivery: Delivery, parsed: ParsedCommand) -> None:
-        """Record a command, run it, and reply; facts it saves cite the recorded command."""
-        command = self._commands.get(parsed.name)
-        heard = await self._hear(delivery, parsed)
-        try:
-            if command is None or command.run is None:
-                reply = CommandReply(self._commands.unknown(parsed))
-            else:
-                context = self._context.for_author(command_author(delivery.inbound), heard)
-                reply = await command.run(parsed.arguments, context)
-        except TapebotError as error:
-            reply = CommandReply(f"That did not work: {error}.")
-        await self.reply(delivery, parsed, reply)
+    @property
+    def tape(self) -> TapeService:
+        """The session's tape."""
+        return self._session.tape
 
-    async def reply(
-        self,
-        delivery: Delivery,
-        parsed: ParsedCommand,
-        reply: CommandReply,
-    ) -> None:
-        """Append command, memory change and reply in one step, and send the reply."""
-        turn = new_id("turn")
-        inbound = delivery.inbound
-        replaces = inbound.pressed_message_id if reply.replaces_message else None
-        known = inbound.id in self._fold.turns.unanswered_commands
-        heard = [] if known else [command_entry(inbound, parsed, self._timezone)]
-        await self._zone.edit(
-            reply.zone_edit,
-            lambda fresh, zone, _: [
-                *heard,
-                *reply.extra_entries,
-                *zone,
-                *command_end_entries(
-                    turn,
-                    inbound,
-                    reply.render(fresh),
-                    self._fold,
-                    buttons=reply.buttons,
-                    replaces=replaces,
-                    files=reply.files,
-                ),
-            ],
-        )
-        await self._deliveries.send_answers()
+    @property
+    def fold(self) -> SessionFold:
+        """The session's state."""
+        return self._session.fold
 
-    async def _hear(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
-        """Record a command; return the recorded entry if a killed process got that far."""
-        known = self._fold.turns.unanswered_commands.get(delivery.inbound.id)
-        if known is not None and (found := await self._memory.tape.read_entries(known, known)):
-            return found[0]
-        return await self._memory.tape.append(
-            command_entry(delivery.inbound, parsed, self._timezone)
+    @property
+    def zone(self) -> MemoryZone:
+        """The session's memory zone."""
+        return self._session.zone
+
+    @property
+    def exports(self) -> Path:
+        """The folder for exported files."""
+        return self._services.exports
+
+    @property
+    def commands(self) -> CommandRegistry:
+        """All commands."""
+        return self._services.commands
+
+    async def export_memory(self) -> ArchiveSummary:
+        """Write the session's memory into one file in the folder for exports."""
+        moment = recorded_at(self.command_entry) or self._agent.clock.now()
+        return await self._services.archive(self.tape.name, self.author.inbound, moment)
+
+    async def preview_erasure(
+        self, wanted: ErasureQuery, request: TapeEntry | None = None
+    ) -> ErasurePreview:
+        """Return what an erasure would remove, requested by this command or by an earlier one."""
+        return await self._eraser().collector.collect(wanted, request or self.command_entry)
+
+    async def erase(
+        self, wanted: ErasureQuery, request: TapeEntry, shown: tuple[frozenset[int], int]
+    ) -> ErasureResult | ErasurePreview:
+        """Erase what an earlier request asks for; see ``bot.runtime.sessions.erasure.Eraser``."""
+        return await self._eraser().erase(wanted, request, shown)
+
+    async def drop_request(self, wanted: ErasureQuery) -> None:
+        """Erase the words of this command."""
+        await self._eraser().drop_request(self.command_entry, wanted)
+
+    def _eraser(self) -> Eraser:
+        asker, services = self.author, self._services
+        owner = asker.role == "owner"
+        identity = identity_at(self.tape.name, asker.id)
+        who = services.scopes.identity_linker.people.members(identity) if identity else ()
+        rights = ErasureRights(asker.private or owner, frozenset(who))
+        collector = CandidateCollector(self.memory, rights, owner=owner)
+        return Eraser(
+            collector,
+            services.scopes,
+            services.bus.lock_session,
+            services.erase_residual_files,
+            services.agent.vectors,
+            services.memory_files,
         )
 
-    async def give_up(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
-        """Record and answer a message that broke the worker before, without handling it."""
-        inbound = delivery.inbound
-        if parsed is None and not inbound.expects_answer:
-            logger.warning("what was overheard in %s is left out: it broke down", inbound.session)
-            await self._deliveries.acknowledge(delivery)
-            return
-        if parsed is None:
-            heard = message_entry(inbound, self._timezone, paused=self._memory.paused)
-        else:
-            heard = command_entry(inbound, parsed, self._timezone)
-        known = inbound.id in self._fold.turns.unanswered_commands
-        text, status = (GAVE_UP, "interrupted") if parsed is None else (COMMAND_GAVE_UP, "error")
-        buttons = [Button("Try again", "/retry")] if parsed is None else []
-        logger.warning("message %s of %s is given up: it broke down", inbound.id, inbound.session)
-        turn = new_id("turn")
-        await self._zone.edit(
-            None,
-            lambda _, __, ___: [
-                *([] if known else [heard]),
-                *command_end_entries(
-                    turn, inbound, text, self._fold, status=status, buttons=buttons
-                ),
-            ],
-        )
-        await self._deliveries.send_answers()
+    def model_line(self) -> str:
+        """Return the model's name."""
+        name = self._agent.model.name
+        if name == "offline":
+            return "offline responder (no language model; set `TAPEBOT_MODEL` for one)"
+        return f"`{name}`"
+
+    def consolidation_line(self) -> str:
+        """Return the state of consolidation in one line."""
+        zone = self._agent.timezone
+        if self._session.consolidator.running:
+            return "running"
+        failure = self.fold.consolidation_failure
+        if failure is not None:
+            when, error = format_entry_time(failure, zone), failure.data.get("error")
+            return f"failed at {when} ({error}); it is retried"
+        if self.fold.last_consolidation is None:
+            return "not needed yet"
+        return f"last at {format_entry_time(self.fold.last_consolidation, zone)}"

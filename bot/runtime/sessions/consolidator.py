@@ -10,13 +10,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
+from bot.agent.agent import Agent
 from bot.agent.consolidation.policy import ConsolidationPolicy, EntryRange
 from bot.agent.consolidation.worker import (
     ConsolidationResult,
@@ -24,7 +24,6 @@ from bot.agent.consolidation.worker import (
     failed_attempts,
     record_result,
 )
-from bot.core.clock import Clock
 from bot.core.errors import ConsolidationFailed, ModelError, TapeError
 from bot.core.telemetry.metrics import (
     CONSOLIDATION_BACKLOG,
@@ -33,7 +32,6 @@ from bot.core.telemetry.metrics import (
     count_error,
 )
 from bot.core.telemetry.tracing import span
-from bot.llm.base import Model
 from bot.memory.records.transcript import recorded_at
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.view.session_fold import CONSOLIDATION_FAILED_EVENT
@@ -47,27 +45,8 @@ CONSOLIDATION = "(consolidation)"
 """Stands for the message ids in the work record while background consolidation runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolidationOutcome:
-    """A background consolidation has ended.
-
-    Attributes:
-        scope: Identifies the run.
-        result: The consolidation; None if it failed.
-        error: Why it failed; None if it did not.
-    """
-
-    scope: anyio.CancelScope
-    result: ConsolidationResult | None
-    error: ModelError | ConsolidationFailed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConsolidationRetry:
-    """The back-off after a failed consolidation is over."""
-
-
-Post = Callable[[ConsolidationOutcome | ConsolidationRetry], Awaitable[None]]
+Post = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Has the worker call a function between two messages, in its own task."""
 
 
 class Consolidator:
@@ -75,38 +54,29 @@ class Consolidator:
 
     Args:
         memory: The session's long-term memory, with its tape and fold.
-        model: The model that consolidates.
+        agent: The models that consolidate and judge, the clock and the time zone.
         policy: Decides when to consolidate, and up to which entry.
-        judge: Checks whether quoted messages support proposed facts; None leaves that to rules.
         portion_tokens: Tokens of conversation in one request.
-        clock: Times the back-off.
-        timezone: The user's.
-        post: Sends outcomes to the worker.
+        post: Has the worker write the outcome.
         working_on: Records the background work, for crash attribution.
     """
 
     def __init__(
         self,
-        *,
         memory: LongTermMemory,
-        model: Model,
-        judge: Model | None,
+        agent: Agent,
         policy: ConsolidationPolicy,
+        *,
         portion_tokens: int,
-        clock: Clock,
-        timezone: tzinfo,
         post: Post,
         working_on: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._memory = memory
+        self._agent = agent
         self._tape = memory.tape
         self._fold = memory.fold
-        self._model = model
-        self._judge = judge
         self._policy = policy
         self._portion = portion_tokens
-        self._clock = clock
-        self._timezone = timezone
         self._post = post
         self._working_on = working_on
         self._scope: anyio.CancelScope | None = None
@@ -154,17 +124,6 @@ class Consolidator:
             self._checking = None
             self._unchecked = True
 
-    async def record_outcome(self, outcome: ConsolidationOutcome) -> None:
-        """Write an outcome to the tape, unless its run was cancelled."""
-        if outcome.scope is not self._scope:
-            return
-        self._scope = None
-        if outcome.result is not None:
-            with self._working_on():
-                await self._record(outcome.result)
-            return
-        await self.record_failure(outcome.error, str(outcome.error))
-
     async def record_failure(self, error: BaseException | None, why: str) -> None:
         """Record a failure on the tape, for ``/memory`` and ``/status``."""
         attempt = failed_attempts(self._fold.consolidation_failure) + 1
@@ -177,7 +136,7 @@ class Consolidator:
         }
         if isinstance(error, ConsolidationFailed) and error.usage is not None:
             data["usage"] = error.usage
-            data["model"] = self._model.name
+            data["model"] = self._agent.model.name
         logger.warning("Memory consolidation of %s failed: %s", self._tape.name, why)
         CONSOLIDATIONS.add(1, "failed")
         if error is not None:
@@ -191,13 +150,9 @@ class Consolidator:
         pause = failure.data.get("retry_in") if failure is not None else None
         if failed is None or not isinstance(pause, (int, float)):
             return 0.0
-        passed = (self._clock.now() - failed).total_seconds()
+        passed = (self._agent.clock.now() - failed).total_seconds()
         # If the clock was set back, wait no longer than the recorded back-off.
         return min(pause - passed, pause)
-
-    def retry(self) -> None:
-        """End the back-off."""
-        self._waiting = False
 
     async def finish(self) -> None:
         """Consolidate everything that is left, in the foreground.
@@ -222,14 +177,24 @@ class Consolidator:
             )
 
     async def _run(self, due: EntryRange, scope: anyio.CancelScope) -> None:
-        outcome: ConsolidationOutcome | None = None
         with scope, self._working_on():
             try:
-                outcome = ConsolidationOutcome(scope, await self._consolidate(due))
+                result = await self._consolidate(due)
             except (ModelError, ConsolidationFailed) as error:
-                outcome = ConsolidationOutcome(scope, None, error)
-        if outcome is not None:
-            await self._post(outcome)
+                record = partial(self.record_failure, error, str(error))
+            else:
+                record = partial(self._record, result)
+        if not scope.cancelled_caught:
+            await self._post(partial(self._record_outcome, scope, record))
+
+    async def _record_outcome(
+        self, scope: anyio.CancelScope, record: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Write the outcome of a run to the tape, unless it was cancelled meanwhile."""
+        if scope is self._scope:
+            self._scope = None
+            with self._working_on():
+                await record()
 
     async def _consolidate(self, wanted: EntryRange) -> ConsolidationResult:
         began, outcome = time.perf_counter(), "cancelled"
@@ -237,12 +202,12 @@ class Consolidator:
         try:
             with span("consolidation"):
                 made = await consolidate(
-                    self._model,
+                    self._agent.model,
                     self._memory,
                     wanted,
                     portion_tokens=self._portion,
-                    timezone=self._timezone,
-                    judging=self._judge,
+                    timezone=self._agent.timezone,
+                    judging=self._agent.judge,
                 )
         except (ModelError, ConsolidationFailed):
             outcome = "failed"
@@ -264,5 +229,8 @@ class Consolidator:
             self._checking = None
 
     async def _retry_after(self, seconds: float) -> None:
-        await self._clock.sleep(seconds)
-        await self._post(ConsolidationRetry())
+        await self._agent.clock.sleep(seconds)
+        await self._post(self._end_back_off)
+
+    async def _end_back_off(self) -> None:
+        self._waiting = False

@@ -9,14 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from bot.agent.request_builder import RequestBuilder
-from bot.agent.views.automatic_recall import AutomaticRecall
-from bot.agent.views.exact import AnchorReader
-from bot.agent.views.summaries import SummaryReader
 from bot.core.errors import (
     BusError,
     MemoryRefused,
@@ -36,10 +32,6 @@ from bot.memory.erasure.erasure_requests import find_erasure_result, result_even
 from bot.memory.records.attachments import attachments_in
 from bot.memory.session.linking.scope_registry import ScopeRegistry, is_shared_scope
 from bot.memory.session.vector_index import VectorIndex
-from bot.memory.session.view.fold_loader import load_fold
-from bot.memory.session.view.session_fold import SessionFold
-from bot.runtime.sessions.consolidator import Consolidator
-from bot.runtime.sessions.fact_verifier import FactVerifier
 from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 
@@ -89,75 +81,6 @@ def suspend_files(
 ) -> AbstractAsyncContextManager[None]:
     """Suspend derived files while entries are erased from these tapes; do nothing without files."""
     return nullcontext() if files is None else files.suspend(tapes)
-
-
-class LiveSession:
-    """A session with a worker, as erasure sees it.
-
-    Args:
-        requests: Builds requests from the session's state.
-        consolidator: The session's background consolidation.
-        judging: The session's background fact verification.
-        working: Returns whether a turn or ``/new`` runs.
-    """
-
-    def __init__(
-        self,
-        requests: RequestBuilder,
-        consolidator: Consolidator,
-        judging: FactVerifier,
-        working: Callable[[], bool],
-    ) -> None:
-        self._requests = requests
-        self._consolidator = consolidator
-        self._judging = judging
-        self._working = working
-
-    @property
-    def tape(self) -> str:
-        """The session's tape."""
-        return self._requests.tape.name
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a job runs that holds the tape's words in memory."""
-        return self._working()
-
-    def cancel_background_work(self) -> None:
-        """Cancel background work on words that are about to be erased."""
-        self._consolidator.cancel()
-        self._judging.cancel()
-
-    async def update_home(self) -> None:
-        """Switch to the tape that now holds the person's memory."""
-        await self._requests.memory.update_home()
-
-    async def reload(self) -> None:
-        """Fold the tape anew into the same state object; writes are blocked meanwhile."""
-        requests = self._requests
-        async with requests.tape.block_writes():
-            window = requests.fold.window
-            fresh = await load_fold(
-                requests.tape, max_messages=window.max_messages, max_tokens=window.max_tokens
-            )
-            replace_state(requests.fold, fresh)
-            requests.tape.fence(requests.fold.version)
-        requests.rendered.clear()
-        requests.recalled = AutomaticRecall()
-        requests.anchors = AnchorReader(requests.tape, requests.fold)
-        requests.summaries = SummaryReader(requests.tape, requests.fold)
-
-
-def replace_state(fold: SessionFold, fresh: SessionFold) -> None:
-    """Copy a fold's state into another in place, because other objects hold its parts."""
-    shared = ("window", "turns", "zone", "facts")
-    for part in fields(SessionFold):
-        if part.name not in shared:
-            setattr(fold, part.name, getattr(fresh, part.name))
-            continue
-        old, new = getattr(fold, part.name), getattr(fresh, part.name)
-        for one in fields(old):
-            setattr(old, one.name, getattr(new, one.name))
 
 
 @dataclass(slots=True)
@@ -245,8 +168,8 @@ class Eraser:
             MemoryRefused: A turn or ``/new`` runs.
         """
         own = {source.name: source.own for source in survey.sources}
-        touched = [one for one in self.scopes.active_sessions.values() if one.tape in own]
-        if any(one.is_busy and own[one.tape] for one in touched):
+        touched = [one for one in self.scopes.active_sessions.values() if one.key in own]
+        if any(one.is_busy and own[one.key] for one in touched):
             raise MemoryRefused(BUSY)
         for one in touched:
             one.cancel_background_work()
@@ -403,7 +326,7 @@ class Eraser:
                 async with scope.tape.block_writes():
                     await scope.reload()
         for one in list(self.scopes.active_sessions.values()):
-            if one.tape in tapes:
+            if one.key in tapes:
                 await one.reload()
 
 

@@ -1,33 +1,19 @@
-"""``/new``: consolidate what is left, seal the tape's live part, hand off.
-
-The seal, the carried-over zone, the boundary, the reply and the end of the command are one atomic
-append. Before it nothing has changed, and a repeated command starts over; after it the command is
-done.
-"""
+"""``/new``: consolidate what is left, then seal the tape's live part and start a new phase."""
 
 from __future__ import annotations
 
-from datetime import tzinfo
-from typing import Any
+import anyio
 
 from bot.agent.commands.parser import ParsedCommand
-from bot.bus import Inbound
-from bot.core.clock import format_time
-from bot.memory.records.event_names import (
-    HISTORY_EVENT,
-)
+from bot.agent.commands.registry import CommandReply
+from bot.bus import Delivery
+from bot.core.errors import ConsolidationFailed, ModelError
+from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.transcript import render_transcript
-from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import MemoryZone
-from bot.memory.session.view.zone_snapshot import (
-    zone_entries,
-)
-from bot.runtime.sessions.entries import command_end_entries, command_entry
-from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
+from bot.runtime.sessions.session import Session
+from bot.runtime.sessions.writer import SessionWriter
 from bot.tape.search import problem_of
-from bot.tape.service import TapeService
 
-STARTED = "New session started."
 FAILED = "Memory archival failed, session not cleared. Please try again."
 
 _QUOTED_LINES = 6
@@ -35,78 +21,96 @@ _QUOTED_LENGTH = 200
 _MAX_SUMMARY = 3_000
 
 
-async def hand_off(
-    tape: TapeService,
-    fold: SessionFold,
-    zone: MemoryZone,
-    *,
-    inbound: Inbound,
-    parsed: ParsedCommand,
-    turn: str,
-    timezone: tzinfo,
-    timezone_name: str,
-    consolidated: bool,
-) -> None:
-    """Seal the live part of the tape and start the next phase.
+class NewSession:
+    """A running ``/new``.
 
     Args:
-        tape: The session's tape.
-        fold: The session's state.
-        zone: The memory zone, which is carried over.
-        inbound: The command's message.
+        session: The session.
+        writer: Writes its tape.
+        delivery: The command's message.
         parsed: The command.
-        turn: Id of the command's turn.
-        timezone: The user's.
-        timezone_name: The user's, by name.
-        consolidated: Whether everything is consolidated; the rest is consolidated later.
     """
-    summary = await _summary(tape, fold, timezone, consolidated=consolidated)
 
-    def carry(version: int) -> list[TapeEntry]:
-        state: dict[str, Any] = {
-            "summary": summary,
-            "next_steps": [],
-            "source": [_phase_start(fold), version],
-            "owner": "human",
-            "reason": "/new" if consolidated else "/new now",
-        }
-        return [
-            *zone_entries(zone.read(), format_time(zone.now())),
-            anchor(SESSION_NEW, state),
-            command_entry(inbound, parsed, timezone_name),
-            *command_end_entries(turn, inbound, STARTED, fold),
-        ]
+    def __init__(
+        self, session: Session, writer: SessionWriter, delivery: Delivery, parsed: ParsedCommand
+    ) -> None:
+        self._session = session
+        self._writer = writer
+        self._delivery = delivery
+        self._parsed = parsed
+        self._answered = False
 
-    await tape.archive_composed(carry)
+    async def run(self) -> None:
+        """Start a new phase, or reply why not; ``/new now`` leaves the consolidation for later."""
+        arguments = self._parsed.arguments.lower()
+        if arguments not in ("", "now"):
+            await self._reply("There is only `/new` and `/new now`.")
+            return
+        now = arguments == "now"
+        if not now and (why := await self._consolidate()) is not None:
+            with anyio.CancelScope(shield=True):
+                await self._reply(f"{FAILED}\n\n({why}. `/new now` begins at once.)")
+            return
+        self._session.cancel_background_work()
+        with anyio.CancelScope(shield=True):
+            await self._writer.start_session(
+                self._delivery,
+                self._parsed,
+                summary=await phase_summary(self._session, consolidated=not now),
+                reason="/new now" if now else "/new",
+            )
+            self._answered = True
+
+    async def reply_stopped(self) -> None:
+        """Reply that the session was not cleared, if it was stopped before that."""
+        if not self._answered:
+            await self._reply("Stopped; the session was not cleared.")
+
+    async def _reply(self, text: str) -> None:
+        await self._writer.reply(self._delivery, self._parsed, CommandReply(text))
+        self._answered = True
+
+    async def _consolidate(self) -> str | None:
+        """Consolidate what is left; return why it failed, None on success."""
+        consolidator, seconds = (
+            self._session.consolidator,
+            self._session.services.archive_timeout,
+        )
+        try:
+            with anyio.fail_after(seconds):
+                await consolidator.finish()
+        except (ModelError, ConsolidationFailed, TimeoutError) as error:
+            why = str(error) or f"it took over {seconds:g} s"
+            await consolidator.record_failure(error, why)
+            return why
+        return None
 
 
-def _phase_start(fold: SessionFold) -> int:
-    return fold.boundary.id if fold.boundary else 1
-
-
-async def _summary(
-    tape: TapeService, fold: SessionFold, timezone: tzinfo, *, consolidated: bool
-) -> str:
+async def phase_summary(session: Session, *, consolidated: bool) -> str:
     """Return this phase's history entries, or the last messages if it is not consolidated.
 
     It covers only the current problem.
     """
+    fold = session.fold
     if consolidated:
-        return await _history(tape, _phase_start(fold), fold.problem) or "Nothing was said before."
+        return await _history(session) or "Nothing was said before."
     spoken = [entry for entry in fold.window.conversation() if entry.kind == "message"]
-    lines = [line[:_QUOTED_LENGTH] for line in render_transcript(spoken[-_QUOTED_LINES:], timezone)]
+    zone = session.services.agent.timezone
+    lines = [line[:_QUOTED_LENGTH] for line in render_transcript(spoken[-_QUOTED_LINES:], zone)]
     return "Not consolidated yet. The last words were:\n" + "\n".join(lines) if lines else ""
 
 
-async def _history(tape: TapeService, since: int, problem: str) -> str:
-    """Return a problem's newest history entries after an id that fit, oldest first."""
+async def _history(session: Session) -> str:
+    """Return the current problem's newest history entries of this phase that fit, oldest first."""
+    fold = session.fold
+    since = fold.boundary.id if fold.boundary else 1
     found: list[str] = []
     room = _MAX_SUMMARY
-    async for entry in tape.read_back():
+    async for entry in session.tape.read_back():
         if entry.id <= since:
             break
-        told = entry.kind == "event" and entry.name == HISTORY_EVENT
-        if told and problem_of(entry) == problem:
+        is_history = entry.kind == "event" and entry.name == HISTORY_EVENT
+        if is_history and problem_of(entry) == fold.problem:
             text = str(entry.data.get("entry", ""))
             if found and len(text) > room:
                 break

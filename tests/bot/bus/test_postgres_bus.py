@@ -34,7 +34,7 @@ from bot.bus.postgres.row_handler import (
 )
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import POLL, Wakeups
-from bot.runtime.sessions.command_runner import GAVE_UP
+from bot.runtime.sessions.writer import GAVE_UP
 from bot.testing.host import session_host
 from bot.testing.scripted_model import ScriptedModel, text_reply
 from testkit.postgres import PostgresServer

@@ -58,7 +58,8 @@ from bot.memory.session.view.context_window import WindowFold
 from bot.memory.session.view.fold_loader import load_fold
 from bot.memory.session.view.session_fold import SessionFold
 from bot.memory.session.view.zone import MemoryZone
-from bot.runtime.sessions.erasure import Eraser, erase_no_files, replace_state
+from bot.runtime.sessions.erasure import Eraser, erase_no_files
+from bot.runtime.sessions.session import replace_state
 from bot.tape.entries import (
     MEMORY_CONSOLIDATED,
     SESSION_NEW,
@@ -87,7 +88,7 @@ class Alive:
     is_busy = False
 
     def __init__(self, tape: TapeService, fold: SessionFold) -> None:
-        self.tape = tape.name
+        self.key = tape.name
         self._read = tape
         self._fold = fold
 

@@ -66,8 +66,8 @@ class ActiveSession(Protocol):
     """A session with a worker, whose state in memory must follow erasures on its tape."""
 
     @property
-    def tape(self) -> str:
-        """Name of the session's tape."""
+    def key(self) -> str:
+        """The session's key, which is the name of its tape."""
         ...
 
     @property

@@ -17,7 +17,7 @@ from bot.memory.records.event_names import (
 from bot.memory.session.scope.identities import LinkParty
 from bot.memory.session.view.fold_loader import load_fold
 from bot.memory.session.view.session_fold import SCOPE_EVENT
-from bot.runtime.sessions.command_runner import ONLY_COMMANDS
+from bot.runtime.sessions.writer import ONLY_COMMANDS
 from bot.tape.entries import SESSION_NEW
 from bot.tape.service import TapeService
 from bot.testing.fake_channel import FakeChannel

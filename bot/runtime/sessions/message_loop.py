@@ -1,0 +1,365 @@
+"""Handle one session's messages in order.
+
+A session is idle or busy with one job: a turn or ``/new``. ``worker_state`` decides what happens to a
+message meanwhile; deferred messages stay unacknowledged. Background work reports to the loop, which
+alone writes its outcome. The loop ends when the session has been idle for a while and no answer is
+undelivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from bot.agent.commands.parser import ParsedCommand
+from bot.agent.commands.registry import CommandReply
+from bot.agent.turn import Turn
+from bot.bus import Activity, Delivery, DeliveryReport, ReleaseRequest, SessionInbox
+from bot.runtime.sessions.command_runner import refusal, run_command
+from bot.runtime.sessions.consolidator import CONSOLIDATION
+from bot.runtime.sessions.edits import find_edit_target
+from bot.runtime.sessions.entries import parsed_command
+from bot.runtime.sessions.fact_scope import update_fact_scope
+from bot.runtime.sessions.new_session import NewSession
+from bot.runtime.sessions.session import Session
+from bot.runtime.sessions.turn_runner import TurnRunner, WorkingOn
+from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerState
+from bot.runtime.sessions.writer import SessionWriter
+
+Callback = Callable[[], Awaitable[None]]
+LoopItem = Delivery | DeliveryReport | ReleaseRequest | Callback
+
+_KINDS_BY_COMMAND = {
+    "stop": MessageKind.STOP,
+    "retry": MessageKind.RETRY,
+    "new": MessageKind.NEW_SESSION,
+}
+"""The commands that the loop itself carries out."""
+
+
+class MessageLoop:
+    """Handles the messages of an open session.
+
+    Args:
+        session: The session.
+        inbox: The session's inbox.
+        tasks: Owns jobs and background work.
+        send: The sending end of the loop's queue.
+        receive: Its receiving end.
+        working_on: Records which messages are being handled.
+
+    Attributes:
+        progressed: Whether a job has ended.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        inbox: SessionInbox,
+        tasks: TaskGroup,
+        send: MemoryObjectSendStream[LoopItem],
+        receive: MemoryObjectReceiveStream[LoopItem],
+        *,
+        working_on: WorkingOn,
+    ) -> None:
+        self._session = session
+        self._inbox = inbox
+        self._tasks = tasks
+        self._send = send
+        self._receive = receive
+        self._working_on = working_on
+        self._poison = session.services.poison_messages
+        self._writer = SessionWriter(session)
+        self._turns = TurnRunner(session, self._writer, working_on)
+        self._state = WorkerState[Delivery]()
+        self._job_scope = anyio.CancelScope()
+        self._new_session: NewSession | None = None
+        self._recovered = False
+        self._leaving = False
+        self.progressed = False
+
+    # Lifecycle.
+
+    async def run(self) -> None:
+        """Go on with what a kill left, then handle items until the session is idle for long."""
+        self._tasks.start_soon(self._pump)
+        await self._writer.send_damage()
+        await self._recover()
+        self._recovered = True
+        while not (self._leaving and self._is_quiet):
+            item: LoopItem | None = None
+            with anyio.move_on_after(self._session.services.idle_seconds):
+                item = await self._receive.receive()
+            if item is not None:
+                await self._handle(item)
+            elif self._is_quiet:
+                break
+        await self._session.memory.bus.working_sets.expire_stale()
+
+    def leave(self) -> None:
+        """End as soon as nothing runs and no answer is undelivered."""
+        if not self._leaving:
+            self._leaving = True
+            self._tasks.start_soon(self._send.send, ReleaseRequest())
+
+    @property
+    def busy(self) -> bool:
+        """True while the session is recovered, a job runs or an answer is undelivered."""
+        return not self._recovered or not self._is_quiet
+
+    @property
+    def _is_quiet(self) -> bool:
+        return (
+            self._state.job is None
+            and not self._session.works_in_background
+            and not self._state.deferred
+            and not self._session.fold.turns.undelivered
+        )
+
+    async def _pump(self) -> None:
+        """Move items from the bus to the loop's queue.
+
+        When it is stopped, delivery reports that have arrived are still recorded, so that no
+        delivered answer is sent again.
+        """
+        item: Delivery | DeliveryReport | ReleaseRequest | None = None
+        try:
+            while True:
+                item = await self._inbox.receive()
+                await self._send.send(item)
+                item = None
+        finally:
+            with anyio.CancelScope(shield=True):
+                while item is not None:
+                    if isinstance(item, DeliveryReport):
+                        await self._writer.record_report(item)
+                    item = self._inbox.receive_nowait()
+
+    async def _recover(self) -> None:
+        """Go on with what a kill left: undelivered answers, an open turn, waiting messages."""
+        await self._writer.send_answers()
+        if self._turns.is_suspect(CONSOLIDATION):
+            # Retry it with back-off, as after any other failure.
+            await self._session.consolidator.record_failure(
+                None, "tapebot hung in it and was ended"
+            )
+            self._poison.clear(self._session.key, [CONSOLIDATION])
+        notes = await self._save_explicit_memories()
+        opened = self._session.fold.turns.open_turn
+        turn = None if opened is None else await self._turns.reopen(opened, notes)
+        if turn is not None and opened is not None:
+            self._start_job(Job.TURN, opened.inbound, partial(self._turns.resume, turn, opened))
+        else:
+            await self._apply_problem_switch()
+            await self._start_next_job()
+
+    async def _save_explicit_memories(self) -> list[str]:
+        """Save what messages on the tape ask to remember, which a kill may have prevented."""
+        fold = self._session.fold
+        messages = [
+            *fold.window.messages_by_platform_id(fold.turns.unanswered),
+            *fold.window.waiting_messages(),
+        ]
+        notes: list[str] = []
+        for entry in messages:
+            inbound = str(entry.meta.get("inbound"))
+            if not self._turns.is_suspect(inbound):
+                with self._working_on(partial(_list_of, inbound)):
+                    notes += await self._writer.save_explicit_memories([entry])
+        return notes
+
+    async def _apply_problem_switch(self) -> None:
+        """Switch to the problem that a turn requested, once no message of the old one waits."""
+        if not self._session.fold.window.waiting_messages():
+            await self._session.memory.bus.problems.apply_requested_switch()
+
+    # Items.
+
+    async def _handle(self, item: LoopItem) -> None:
+        if isinstance(item, ReleaseRequest):
+            self._leaving = True
+        elif isinstance(item, DeliveryReport):
+            await self._writer.record_report(item)
+        elif callable(item):
+            await item()
+            self._start_background_work()
+        else:
+            with self._working_on(partial(_list_of, item.inbound.id)):
+                await self._receive_message(item)
+
+    async def _receive_message(self, delivery: Delivery) -> None:
+        """Handle or defer a message that the tape does not hold yet."""
+        if not await self._writer.track(delivery):
+            return
+        inbound, key = delivery.inbound, self._session.key
+        parsed = self._parsed(delivery)
+        if delivery.given_up or self._poison.is_given_up(key, inbound.id):
+            await self._writer.give_up(delivery, parsed)
+            self._poison.clear(key, [inbound.id])
+            return
+        await update_fact_scope(inbound, self._session.memory, self._session.fold)
+        if parsed is None and inbound.via is not None:
+            await self._writer.reply_commands_only(delivery)
+        else:
+            await self._carry_out(delivery, self._state.receive(delivery, self._kind(delivery)))
+
+    def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
+        """Return the command in a message; an unknown command in a caption is plain text."""
+        parsed = parsed_command(delivery.inbound)
+        known = parsed and self._session.services.commands.get(parsed.name)
+        return None if delivery.inbound.attachments and known is None else parsed
+
+    def _kind(self, delivery: Delivery) -> MessageKind:
+        parsed, inbound = self._parsed(delivery), delivery.inbound
+        if parsed is None:
+            if inbound.edits is not None:
+                return MessageKind.EDIT
+            return MessageKind.MESSAGE if inbound.expects_answer else MessageKind.SILENT
+        command = self._session.services.commands.get(parsed.name)
+        if command is not None and command.run is None:
+            return _KINDS_BY_COMMAND[command.name]
+        waits = command is not None and command.waits_for_turn(parsed.arguments)
+        return MessageKind.TURN_COMMAND if waits else MessageKind.COMMAND
+
+    async def _carry_out(self, delivery: Delivery, action: Action) -> None:
+        """Do with a message what the state says."""
+        parsed = self._parsed(delivery)
+        if parsed is not None:
+            await self._carry_out_command(delivery, parsed, action)
+        elif action is Action.EDIT:
+            await self._edit(delivery)
+        elif action is Action.RECORD:
+            await self._writer.record_overheard(delivery)
+        elif action is Action.JOIN_TURN:
+            notes = await self._writer.record_queued(delivery)
+            if self._turns.current is not None:
+                self._turns.current.notes += notes
+        elif action is Action.START_TURN:
+            await self._start_turn(delivery)
+
+    async def _carry_out_command(
+        self, delivery: Delivery, parsed: ParsedCommand, action: Action
+    ) -> None:
+        if action is Action.DEFER:
+            return
+        if action is Action.CANCEL_JOB:
+            # The cancelled job answers the stop itself when it ends.
+            self._job_scope.cancel()
+        elif action is Action.REPLY_IDLE:
+            await self._writer.reply(delivery, parsed, CommandReply("Nothing is running."))
+        elif action is Action.REPLY_STOPPING:
+            await self._writer.reply(delivery, parsed, CommandReply("Stopping already."))
+        elif (why := refusal(self._session, delivery, parsed)) is not None:
+            await self._writer.reply_text(delivery, parsed, why)
+        elif action is Action.RETRY:
+            if (turn := await self._turns.retry(delivery, parsed)) is not None:
+                self._run_turn(turn)
+        elif action is Action.NEW_SESSION:
+            self._new_session = NewSession(self._session, self._writer, delivery, parsed)
+            self._start_job(Job.NEW_SESSION, [delivery.inbound.id], self._new_session.run)
+        else:
+            await run_command(self._session, self._writer, delivery, parsed)
+
+    async def _start_turn(self, delivery: Delivery) -> None:
+        if self._turns.overheard():
+            # Queue it behind the overheard messages, so that one turn takes them all in.
+            await self._writer.record_queued(delivery)
+            await self._start_waiting_turn()
+        else:
+            self._run_turn(await self._turns.start(delivery))
+
+    async def _edit(self, delivery: Delivery) -> None:
+        """Handle an edit; for an unanswered message the new text counts."""
+        session = self._session
+        target = await find_edit_target(session.tape, session.fold, delivery.inbound)
+        if target is None:
+            silent = not delivery.inbound.expects_answer
+            kind = MessageKind.SILENT if silent else MessageKind.MESSAGE
+            await self._carry_out(delivery, self._state.action(kind))
+            return
+        turn = self._turns.current if target.running else None
+        if target.original is None or (turn is not None and not turn.may_restart_model_call):
+            await self._writer.record_overheard(delivery, target.elsewhere)
+        elif await self._writer.record_edit(delivery, target.original) and turn is not None:
+            turn.restart_model_call()
+
+    # Jobs.
+
+    def _run_turn(self, turn: Turn) -> None:
+        self._start_job(Job.TURN, turn.inbound, partial(self._turns.run, turn))
+
+    def _start_job(self, kind: Job, messages: Sequence[str], job: Callback) -> None:
+        """Start a job.
+
+        Args:
+            kind: What it is.
+            messages: Platform ids of its messages; a running turn adds to them.
+            job: Does it.
+        """
+        self._state.start(kind)
+        self._session.is_busy = True
+        self._job_scope = anyio.CancelScope()
+        self._tasks.start_soon(self._run_job, self._job_scope, messages, job)
+
+    async def _run_job(
+        self, scope: anyio.CancelScope, messages: Sequence[str], job: Callback
+    ) -> None:
+        bus, address = self._session.services.bus, self._session.address
+        await bus.send(Activity(address, "thinking"))
+        with scope, self._working_on(lambda: messages):
+            await job()
+        await self._answer_stop()
+        await self._writer.send_answers()
+        await bus.send(Activity(address, "idle"))
+        await self._send.send(self._end_job)
+
+    async def _end_job(self) -> None:
+        """End the job, and start what waits for that."""
+        self._turns.finish()
+        self._new_session = None
+        self._state.end()
+        self._session.is_busy = False
+        self.progressed = True
+        # A stop may have arrived after the job had answered the one before.
+        await self._answer_stop()
+        await self._apply_problem_switch()
+        await self._writer.send_damage()
+        await self._start_next_job()
+
+    async def _answer_stop(self) -> None:
+        """Answer a pending ``/stop``, also one that found nothing left to stop."""
+        while (stop := self._state.take_stop()) is not None:
+            if self._new_session is not None:
+                await self._new_session.reply_stopped()
+            if (parsed := self._parsed(stop)) is not None:
+                await self._turns.stop(stop, parsed)
+
+    async def _start_next_job(self) -> None:
+        """Start what waits: first messages on the tape, then deferred ones."""
+        if await self._start_waiting_turn():
+            return
+        while (deferred := self._state.next_deferred(self._kind)) is not None:
+            await self._carry_out(*deferred)
+        self._start_background_work()
+
+    async def _start_waiting_turn(self) -> bool:
+        """Start a turn for messages on the tape that no turn has taken in, if there are any."""
+        fold = self._session.fold
+        while fold.window.waiting_messages() or fold.turns.split_messages:
+            if (turn := await self._turns.start_waiting()) is not None:
+                self._run_turn(turn)
+                return True
+        return False
+
+    def _start_background_work(self) -> None:
+        # /new consolidates everything itself.
+        if self._state.job is not Job.NEW_SESSION:
+            self._session.start_background_work(self._tasks)
+
+
+def _list_of(inbound: str) -> list[str]:
+    return [inbound]

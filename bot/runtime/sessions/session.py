@@ -1,0 +1,175 @@
+"""A session that this process holds: its tape, what is folded from it, and its background work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+
+from anyio.abc import TaskGroup
+
+from bot.agent.request_builder import RequestBuilder
+from bot.agent.views.automatic_recall import AutomaticRecall
+from bot.agent.views.exact import AnchorReader
+from bot.agent.views.summaries import SummaryReader
+from bot.agent.vision import ImageTracker
+from bot.bus import Address
+from bot.memory.records.episodes import with_problem
+from bot.memory.session.long_term_memory import LongTermMemory
+from bot.memory.session.view.fold_loader import load_fold
+from bot.memory.session.view.session_fold import SessionFold
+from bot.memory.session.view.zone import MemoryZone
+from bot.runtime.sessions.consolidator import Consolidator, Post
+from bot.runtime.sessions.fact_verifier import FactVerifier
+from bot.runtime.sessions.services import SessionServices
+from bot.tape.service import TapeService
+
+
+@dataclass(slots=True)
+class Session:
+    """One open session; implements ``bot.memory.session.linking.scope_registry.ActiveSession``.
+
+    Attributes:
+        services: What sessions share.
+        address: The chat.
+        tape: The session's tape.
+        fold: The session's state.
+        zone: The memory zone.
+        memory: The long-term memory.
+        requests: Builds model requests.
+        consolidator: Consolidates in the background.
+        verifier: Verifies facts in the background.
+        is_busy: Whether a job runs that has read the tape.
+    """
+
+    services: SessionServices
+    address: Address
+    tape: TapeService
+    fold: SessionFold
+    zone: MemoryZone
+    memory: LongTermMemory
+    requests: RequestBuilder
+    consolidator: Consolidator
+    verifier: FactVerifier
+    is_busy: bool = False
+
+    @property
+    def key(self) -> str:
+        """The session's key, which is the name of its tape."""
+        return self.tape.name
+
+    @property
+    def timezone_name(self) -> str:
+        """Name of the user's time zone."""
+        return self.services.agent.timezone_name
+
+    @property
+    def works_in_background(self) -> bool:
+        """True while a consolidation or a verification runs."""
+        return self.consolidator.running or self.verifier.running
+
+    def start_background_work(self, tasks: TaskGroup) -> None:
+        """Start a consolidation and a verification, if they are due."""
+        self.consolidator.start_if_due(tasks)
+        self.verifier.start_if_due(tasks)
+
+    def cancel_background_work(self) -> None:
+        """Cancel background work, for example on words that are about to be erased."""
+        self.consolidator.cancel()
+        self.verifier.cancel()
+
+    async def update_home(self) -> None:
+        """Switch to the tape that now holds the person's memory."""
+        await self.memory.update_home()
+
+    async def reload(self) -> None:
+        """Fold the tape anew into the same state object; writes are blocked meanwhile."""
+        async with self.tape.block_writes():
+            window = self.fold.window
+            fresh = await load_fold(
+                self.tape, max_messages=window.max_messages, max_tokens=window.max_tokens
+            )
+            replace_state(self.fold, fresh)
+            self.tape.fence(self.fold.version)
+        requests = self.requests
+        requests.rendered.clear()
+        requests.recalled = AutomaticRecall()
+        requests.anchors = AnchorReader(self.tape, self.fold)
+        requests.summaries = SummaryReader(self.tape, self.fold)
+
+
+async def open_session(
+    services: SessionServices,
+    key: str,
+    post: Post,
+    working_on: Callable[[], AbstractContextManager[None]],
+) -> Session:
+    """Open a session from its tape, which is created if there is none.
+
+    Args:
+        services: What sessions share.
+        key: The session's key.
+        post: Has the worker write the outcome of background work.
+        working_on: Records background work, for crash attribution.
+    """
+    tape = TapeService(services.store, key)
+    fold = await _load(tape, services)
+    zone = MemoryZone(
+        tape,
+        retention_days=services.retention_days,
+        fold=fold.zone,
+        timezone=services.agent.timezone,
+        clock=services.agent.clock,
+    )
+    await zone.load_or_create()
+    memory = LongTermMemory(tape, fold, zone, services.scopes, hours=services.working_set_hours)
+    await memory.open()
+    images = ImageTracker(services.agent.images)
+    return Session(
+        services,
+        Address.parse(key),
+        tape,
+        fold,
+        zone,
+        memory,
+        RequestBuilder(services.agent, tape, fold, zone, images, memory),
+        Consolidator(
+            memory,
+            services.agent,
+            services.policy,
+            portion_tokens=services.portion_tokens,
+            post=post,
+            working_on=working_on,
+        ),
+        FactVerifier(memory, services.agent, post, working_on),
+    )
+
+
+async def _load(tape: TapeService, services: SessionServices) -> SessionFold:
+    """Return the folded state of a tape; it and the memory files follow what is appended."""
+    await tape.ensure_bootstrap_anchor()
+    # The fold may miss unreadable entries at the end, or hold ones written meanwhile.
+    version = await tape.version()
+    fold = await load_fold(
+        tape, max_messages=services.view_messages, max_tokens=services.view_tokens
+    )
+    tape.observe(fold.apply)
+    if (files := services.memory_files) is not None:
+        # Another process may have held the session before.
+        files.mark_stale(tape.name)
+        tape.observe(lambda entry: files.add_entry(tape.name, entry))
+    tape.fence(max(version, fold.version))
+    tape.stamp = lambda entry: with_problem(entry, fold.problem)
+    return fold
+
+
+def replace_state(fold: SessionFold, fresh: SessionFold) -> None:
+    """Copy a fold's state into another in place, because other objects hold its parts."""
+    shared = ("window", "turns", "zone", "facts")
+    for part in fields(SessionFold):
+        if part.name not in shared:
+            setattr(fold, part.name, getattr(fresh, part.name))
+            continue
+        old, new = getattr(fold, part.name), getattr(fresh, part.name)
+        for one in fields(old):
+            setattr(old, one.name, getattr(new, one.name))

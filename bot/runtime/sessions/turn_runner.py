@@ -1,0 +1,276 @@
+"""Start, resume, run and end the turns of one session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import anyio
+
+from bot.agent.commands.parser import ParsedCommand
+from bot.agent.commands.registry import CommandReply
+from bot.agent.turn import Turn
+from bot.bus import Activity, Delivery, Partial
+from bot.memory.records.conversation_entries import inbound_ids
+from bot.memory.records.transcript import speaker_label
+from bot.memory.session.view.turn_fold import OpenTurn
+from bot.runtime.sessions.session import Session
+from bot.runtime.sessions.writer import GAVE_UP, SessionWriter, retry_button
+from bot.tape.entries import TapeEntry
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_QUOTE = 2_000
+"""The most characters to quote of a message that the model is asked to answer late."""
+_MOST_OTHERS = 20
+"""The most overheard edits and private messages that a turn takes in."""
+
+WorkingOn = Callable[[Callable[[], Sequence[str]]], AbstractContextManager[None]]
+"""Records the platform ids of the messages that are being handled, for crash attribution."""
+
+
+class TurnRunner:
+    """Runs one session's turns, one at a time.
+
+    Args:
+        session: The session.
+        writer: Writes its tape.
+        working_on: Records which messages are being handled.
+
+    Attributes:
+        current: The turn that runs; None between turns.
+    """
+
+    def __init__(self, session: Session, writer: SessionWriter, working_on: WorkingOn) -> None:
+        self._session = session
+        self._writer = writer
+        self._fold = session.fold
+        self._poison = session.services.poison_messages
+        self._working_on = working_on
+        self.current: Turn | None = None
+
+    # Start.
+
+    async def start(self, delivery: Delivery) -> Turn:
+        """Start a turn for a new message."""
+        # Record the message before anything else is handled, and before /stop can end the turn.
+        turn = self._new()
+        await self._session.memory.bus.working_sets.expire_stale()
+        await self._session.memory.refresh()
+        written = await turn.start([self._writer.message(delivery.inbound)], [delivery.inbound.id])
+        turn.notes += await self._writer.save_explicit_memories(written)
+        return turn
+
+    async def start_waiting(self) -> Turn | None:
+        """Start a turn for messages on the tape that no turn has taken in.
+
+        Suspects come last, each alone.
+
+        Returns:
+            The turn; None if the next message was given up instead.
+        """
+        waiting = self._fold.window.waiting_messages()
+        trusted = [one for one in waiting if not any(map(self.is_suspect, inbound_ids([one])))]
+        places = self._fold.turns.split_messages
+        split = sorted(places, key=lambda one: (self.is_suspect(one), places[one]))
+        if split and (not trusted or not self.is_suspect(split[0])):
+            return await self._start_alone(split[0], [])
+        if not trusted:
+            return await self._start_alone(inbound_ids(waiting[:1])[0], [waiting[0].id])
+        turn = self._new()
+        joined = [*self.overheard(), *(entry.id for entry in trusted)]
+        with self._working_on(lambda: inbound_ids(trusted)):
+            await self._session.memory.refresh()
+            await turn.start([], inbound_ids(trusted), joined=joined)
+            # This saves nothing twice; it returns notes on facts that were not saved.
+            turn.notes += await self._writer.save_explicit_memories(trusted)
+        return turn
+
+    async def retry(self, delivery: Delivery, parsed: ParsedCommand) -> Turn | None:
+        """Start a turn for a message whose turn was given up, as its person asks with ``/retry``.
+
+        Returns:
+            The turn; None if there is nothing to retry, which is replied.
+        """
+        entries = {str(entry): one for one, entry in self._fold.turns.interrupted_messages.items()}
+        wanted = parsed.arguments.strip() or next(iter(entries), "")
+        if delivery.inbound.via is not None:
+            await self._writer.reply_text(delivery, parsed, "Send `/retry` in the chat itself.")
+            return None
+        if wanted not in entries:
+            await self._writer.reply_text(delivery, parsed, "There is nothing to try again.")
+            return None
+        turn = self._new()
+        turn.alone = True
+        command = self._writer.unrecorded(delivery, self._writer.command(delivery, parsed))
+        await self._session.memory.refresh()
+        await turn.start(command, [delivery.inbound.id], retries=[entries[wanted]])
+        turn.notes += await self._quote([entries[wanted]])
+        return turn
+
+    async def reopen(self, opened: OpenTurn, notes: Sequence[str]) -> Turn | None:
+        """Take up a turn that a killed process left open; ``resume`` goes on with it.
+
+        Returns:
+            The turn; None if it has been ended, because one of its messages is a suspect.
+        """
+        name = self._session.key
+        suspects = [one for one in opened.inbound if self.is_suspect(one)]
+        if suspects and len(opened.inbound) > 1:
+            logger.warning(
+                "turn %s of %s failed: each of its %d messages is tried alone",
+                *(opened.id, name, len(opened.inbound)),
+            )
+            await self._new().split(opened)
+            self.current = None
+            return None
+        turn = self._new()
+        turn.id, turn.inbound = opened.id, list(opened.inbound)
+        if suspects and self._poison.is_given_up(name, suspects[0]):
+            await self._interrupt(turn, suspects[0], next(iter(opened.retries), suspects[0]))
+            return None
+        turn.notes += notes
+        return turn
+
+    async def resume(self, turn: Turn, opened: OpenTurn) -> None:
+        """Go on with a reopened turn, and run it to its end."""
+        suspects = [one for one in opened.inbound if self.is_suspect(one)]
+        split = [one for one in opened.inbound if one in self._fold.turns.split_messages]
+        turn.alone = bool(suspects or split or opened.retries)
+        turn.notes += await self._writer.save_explicit_memories(
+            self._fold.window.messages_by_platform_id(suspects)
+        )
+        turn.notes += await self._quote([*opened.retries, *split])
+        await turn.resume(opened)
+        await self.run(turn)
+
+    # Run and end.
+
+    async def run(self, turn: Turn) -> None:
+        """Run a turn to its end, and send partials as its text grows."""
+        async with anyio.create_task_group() as streaming:
+            streaming.start_soon(self._stream, turn)
+            await turn.run()
+            streaming.cancel_scope.cancel()
+
+    async def stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+        """Answer ``/stop`` once the job is cancelled; messages that were recorded stay."""
+        turn = self.current
+        if turn is None or turn.ended:
+            await self._writer.reply(delivery, parsed, CommandReply("Stopped."))
+            return
+        waiting = self._fold.window.waiting_messages()
+        joined = [entry.id for entry in waiting]
+        turn.inbound += inbound_ids(waiting)
+        if delivery.inbound.via is not None:
+            # The chat sees that its turn was stopped; the reply goes to the other surface.
+            await turn.end("stopped", "Stopped.", joined=joined)
+            await self._writer.reply(delivery, parsed, CommandReply("Stopped."))
+            return
+        turn.inbound.append(delivery.inbound.id)
+        command = self._writer.command(delivery, parsed)
+        await turn.end("stopped", "Stopped.", heard=[command], joined=joined)
+
+    def finish(self) -> None:
+        """Forget the turn that ran; messages of a turn that has ended are no suspects."""
+        if self.current is not None and self.current.ended:
+            self._poison.clear(self._session.key, self.current.inbound)
+        self.current = None
+
+    def is_suspect(self, inbound: str) -> bool:
+        """Return whether a message may have broken a worker before."""
+        return self._poison.is_suspect(self._session.key, inbound)
+
+    def overheard(self) -> list[int]:
+        """Return the ids of the overheard messages that the next turn takes in.
+
+        Edits and private messages are included whatever the limit on group messages.
+        """
+        limit = self._session.services.group_context
+        heard = self._fold.window.overheard_messages()
+        chatter = [entry.id for entry in heard if _is_chatter(entry)]
+        others = [entry.id for entry in heard if not _is_chatter(entry)]
+        return sorted([*chatter[max(0, len(chatter) - limit) :], *others[-_MOST_OTHERS:]])
+
+    def _new(self) -> Turn:
+        self.current = Turn(self._session.requests, self._on_tool)
+        return self.current
+
+    async def _start_alone(self, inbound: str, joined: Sequence[int]) -> Turn | None:
+        """Start a turn for one message that may have broken a turn, or give it up."""
+        turn = self._new()
+        if self._poison.is_given_up(self._session.key, inbound):
+            await self._interrupt(turn, inbound, inbound, joined)
+            return None
+        turn.alone = True
+        with self._working_on(lambda: [inbound]):
+            await self._session.memory.refresh()
+            await turn.start([], [inbound], joined=joined)
+            turn.notes += await self._writer.save_explicit_memories(
+                self._fold.window.messages_by_platform_id([inbound])
+            )
+            turn.notes += await self._quote([inbound])
+        return turn
+
+    async def _interrupt(
+        self, turn: Turn, inbound: str, wanted: str, joined: Sequence[int] = ()
+    ) -> None:
+        """End a turn that is not retried unless its person asks.
+
+        Args:
+            turn: The turn.
+            inbound: Platform id of the message that started it.
+            wanted: Platform id of the message to answer: another one if the turn is a ``/retry``.
+            joined: Ids of queued messages that it takes in.
+        """
+        name = self._session.key
+        logger.warning(
+            "turn %s of %s is given up: message %s broke it again", turn.id, name, inbound
+        )
+        turns = self._fold.turns
+        entry = turns.unanswered.get(wanted) or turns.interrupted_messages.get(wanted) or 0
+        turn.inbound = [inbound]
+        await turn.end(
+            "interrupted",
+            GAVE_UP,
+            error="interrupted by what it did itself, more than once",
+            joined=joined,
+            buttons=[retry_button(entry)],
+        )
+        self._poison.clear(name, [inbound])
+        self.current = None
+        await self._writer.send_answers()
+
+    async def _quote(self, inbound: Sequence[str]) -> list[str]:
+        """Return notes that tell the model to answer messages that may not be the newest."""
+        turns = self._fold.turns
+        places = [
+            turns.interrupted_messages.get(one) or turns.unanswered.get(one) for one in inbound
+        ]
+        found: list[TapeEntry] = []
+        for place in places:
+            if place is not None:
+                found += await self._session.tape.read_entries(place, place)
+        return [
+            f"Answer now this message of {speaker_label(one)}, which could not be answered before: "
+            f"{str(one.payload.get('content', ''))[:_LONGEST_QUOTE]}"
+            for one in found
+        ]
+
+    async def _stream(self, turn: Turn) -> None:
+        session = self._session
+        while True:
+            text = await turn.next_partial()
+            shown = self._fold.turns.delivered_parts.get(turn.id, ())
+            reply_to = turn.inbound[-1] if turn.inbound else None
+            await session.services.bus.send(
+                Partial(session.address, turn.id, text, reply_to, shown)
+            )
+
+    async def _on_tool(self, name: str) -> None:
+        await self._session.services.bus.send(Activity(self._session.address, "tool", name))
+
+
+def _is_chatter(entry: TapeEntry) -> bool:
+    return entry.meta.get("private") is False and "edits" not in entry.meta

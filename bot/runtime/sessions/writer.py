@@ -1,0 +1,382 @@
+"""Write a session's tape: messages, commands, replies, receipts. Nobody else does, but turns and memory.
+
+Rule 1: a message is acknowledged to the bus only after its answer's receipt is on the tape.
+Rule 2: each holder of the session sends an answer without a receipt once.
+Rule 3: a redelivered message that is already on the tape is not handled again.
+Rule 4: a command's reply, the memory change that it reports and the end of its turn are one append.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from bot.agent.commands.parser import ParsedCommand
+from bot.agent.commands.registry import CommandReply
+from bot.bus import Address, Answer, Button, Delivery, DeliveryReport, Inbound, OutgoingFile
+from bot.core.clock import format_time
+from bot.core.errors import InvalidInbound
+from bot.core.ids import new_id
+from bot.memory.records.conversation_entries import TURN_END, needs_answer
+from bot.memory.records.transcript import recorded_at
+from bot.memory.session.view.session_fold import session_mark_entry
+from bot.memory.session.view.turn_fold import string_items
+from bot.memory.session.view.zone_snapshot import zone_entries
+from bot.runtime.sessions.edits import is_unanswered
+from bot.runtime.sessions.entries import (
+    command_end_entries,
+    command_entry,
+    delivery_entry,
+    message_entry,
+)
+from bot.runtime.sessions.explicit_memories import ExplicitMemories
+from bot.runtime.sessions.session import Session
+from bot.tape.entries import SESSION_NEW, TapeEntry, anchor
+from bot.tape.search import problem_of
+
+logger = logging.getLogger(__name__)
+
+GAVE_UP = (
+    "I was interrupted while answering this, more than once, and have stopped trying; why is in my log. "
+    "Your message is kept. To have me try again, press the button or send `/retry`."
+)
+COMMAND_GAVE_UP = (
+    "I was interrupted while doing this, more than once, and have stopped trying; why is in my log. "
+    "To have me try again, give the command again."
+)
+ONLY_COMMANDS = (
+    "From here only commands are taken, such as `/memory`; `/help` lists them. What is said to me belongs "
+    "into the chat itself."
+)
+DAMAGED = (
+    "The record of this conversation is damaged: {what}. All that can be read is kept, and I go on. Whoever runs "
+    "me finds more in the log; `tapebot tape repair` may mend it."
+)
+STARTED = "New session started."
+
+_CLOCK_SLACK = timedelta(minutes=10)
+"""The wall clock may have been set back between acceptance and the entry."""
+_MARK_EVERY = 200
+"""Overheard messages after which a session mark is written, as at the end of a turn."""
+
+
+def retry_button(entry: int) -> tuple[str, str]:
+    """Return label and command of the button that retries a message."""
+    return "Try again", f"/retry {entry}"
+
+
+class SessionWriter:
+    """Writes one session's tape, acknowledges messages and sends answers.
+
+    Args:
+        session: The session.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tape = session.tape
+        self._fold = session.fold
+        self._memories = ExplicitMemories(session.memory)
+        self._deliveries: dict[str, Delivery] = {}
+        self._sent: set[str] = set()
+        self._unmarked = 0
+
+    # Deliveries and answers.
+
+    async def track(self, delivery: Delivery) -> bool:
+        """Track a delivery until it is acknowledged; return False if its message is on the tape."""
+        if delivery.redelivered and await self._is_known(delivery):
+            return False
+        self._deliveries[delivery.inbound.id] = delivery
+        return True
+
+    async def acknowledge(self, delivery: Delivery) -> None:
+        """Acknowledge a message that is on the tape and needs no answer."""
+        self._deliveries.pop(delivery.inbound.id, None)
+        await delivery.ack()
+
+    async def send_answers(self) -> None:
+        """Send every answer on the tape that has no receipt and that this holder has not sent."""
+        address, exports = self._session.address, self._session.services.exports
+        for one in list(self._fold.turns.undelivered.values()):
+            if one.turn not in self._sent:
+                self._sent.add(one.turn)
+                elsewhere = _address(one.via)
+                answer = Answer(
+                    elsewhere or address,
+                    one.turn,
+                    one.text,
+                    one.reply_to,
+                    one.turn,
+                    buttons=tuple(Button(*pair) for pair in one.buttons),
+                    shown=self._fold.turns.delivered_parts.get(one.turn, ()),
+                    replaces=one.replaces,
+                    # Use the file name alone, so that a tape cannot name a file in another folder.
+                    files=tuple(
+                        OutgoingFile(name, exports / Path(file).name) for name, file in one.files
+                    ),
+                    of=None if elsewhere is None else address.session,
+                )
+                await self._session.services.bus.send(answer)
+
+    async def send_damage(self) -> None:
+        """Report damage of the tape in the chat, once for the same damage."""
+        services, name = self._session.services, self._session.key
+        found = tuple(services.store.damage(name))
+        if found and services.told_damage.get(name) != found:
+            services.told_damage[name] = found
+            text = DAMAGED.format(what="; ".join(found))
+            await services.bus.send(Answer(self._session.address, new_id("notice"), text))
+
+    async def record_report(self, report: DeliveryReport) -> None:
+        """Record a delivery report; after a final one, acknowledge the messages it answers."""
+        turns = self._fold.turns
+        answered = turns.undelivered.get(report.answer)
+        running = turns.open_turn is not None and turns.open_turn.id == report.answer
+        if answered is None and (report.final or not running):
+            return
+        await self._tape.append(delivery_entry(report))
+        if answered is not None and report.final:
+            self._sent.discard(report.answer)
+            for inbound in answered.inbound:
+                delivery = self._deliveries.pop(inbound, None)
+                if delivery is not None:
+                    await delivery.ack()
+
+    # Messages.
+
+    def message(
+        self,
+        inbound: Inbound,
+        *,
+        queued: bool = False,
+        overheard: bool = False,
+        replaces: TapeEntry | None = None,
+    ) -> TapeEntry:
+        """Return a message as an entry; see ``entries.message_entry``."""
+        return message_entry(
+            inbound,
+            self._session.timezone_name,
+            queued=queued,
+            overheard=overheard,
+            replaces=replaces,
+            paused=self._session.memory.paused,
+        )
+
+    async def save_explicit_memories(self, entries: Sequence[TapeEntry]) -> list[str]:
+        """Save what messages ask to remember; return a sentence for each fact not saved."""
+        return await self._memories.save(entries)
+
+    async def record_queued(self, delivery: Delivery) -> list[str]:
+        """Record a message that a turn takes in at its next step or its start.
+
+        Returns:
+            One sentence for that turn about each fact that was not saved.
+        """
+        entry = await self._tape.append(self.message(delivery.inbound, queued=True))
+        return await self._memories.save([entry])
+
+    async def record_overheard(
+        self, delivery: Delivery, elsewhere: TapeEntry | None = None
+    ) -> None:
+        """Record a message that gets no answer.
+
+        Args:
+            delivery: The message.
+            elsewhere: The message that it edits, if that belongs to another problem than the
+                current one; the edit is assigned to that problem.
+        """
+        entry = self.message(delivery.inbound, overheard=True, replaces=elsewhere)
+        if elsewhere is not None:
+            entry = entry.with_meta(problem=problem_of(elsewhere))
+        self._unmarked = (self._unmarked + 1) % _MARK_EVERY
+        marks = self._unmarked == 0
+
+        def compose(version: int) -> list[TapeEntry]:
+            problems = self._session.memory.bus.problems
+            amended = (
+                problems.resume_for_edit(elsewhere, version + 1) if elsewhere is not None else []
+            )
+            return [entry, *amended, *([session_mark_entry(self._fold)] if marks else [])]
+
+        await self._tape.append_composed(compose)
+        await self.acknowledge(delivery)
+
+    async def record_edit(self, delivery: Delivery, original: TapeEntry) -> bool:
+        """Record an edit; it replaces its message in view if that is still unanswered.
+
+        Returns:
+            Whether it was: the answer may have come while the edit waited for the tape.
+        """
+        in_time = False
+
+        def compose(_: int) -> list[TapeEntry]:
+            nonlocal in_time
+            in_time = is_unanswered(self._fold, original)
+            if in_time:
+                return [self.message(delivery.inbound, replaces=original)]
+            return [self.message(delivery.inbound, overheard=True)]
+
+        edit = (await self._tape.append_composed(compose))[0]
+        if in_time:
+            await self._memories.replace(edit, original)
+        await self.acknowledge(delivery)
+        return in_time
+
+    # Commands.
+
+    async def record_command(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
+        """Record a command; return the recorded entry if a killed process got that far."""
+        known = self._fold.turns.unanswered_commands.get(delivery.inbound.id)
+        if known is not None and (found := await self._tape.read_entries(known, known)):
+            return found[0]
+        return await self._tape.append(self.command(delivery, parsed))
+
+    def command(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
+        """Return a command as an entry."""
+        return command_entry(delivery.inbound, parsed, self._session.timezone_name)
+
+    def unrecorded(self, delivery: Delivery, entry: TapeEntry) -> list[TapeEntry]:
+        """Return a command's entry in a list; an empty one if the tape holds the command."""
+        known = delivery.inbound.id in self._fold.turns.unanswered_commands
+        return [] if known else [entry]
+
+    async def reply(self, delivery: Delivery, parsed: ParsedCommand, reply: CommandReply) -> None:
+        """Append command, memory change and reply in one step, and send the reply."""
+        inbound = delivery.inbound
+        before = self.unrecorded(delivery, self.command(delivery, parsed))
+        await self._session.zone.edit(
+            reply.zone_edit,
+            lambda fresh, zone, _: [
+                *before,
+                *reply.extra_entries,
+                *zone,
+                *command_end_entries(
+                    new_id("turn"),
+                    inbound,
+                    reply.render(fresh),
+                    self._fold,
+                    buttons=reply.buttons,
+                    replaces=inbound.pressed_message_id if reply.replaces_message else None,
+                    files=reply.files,
+                ),
+            ],
+        )
+        await self.send_answers()
+
+    async def reply_text(self, delivery: Delivery, parsed: ParsedCommand, text: str) -> None:
+        """Reply to a command with a text in a message of its own."""
+        await self.reply(delivery, parsed, CommandReply(text, replaces_message=False))
+
+    async def reply_commands_only(self, delivery: Delivery) -> None:
+        """Refuse a message from another surface that is no command; it is not recorded."""
+        await self._end(delivery, [], ONLY_COMMANDS)
+
+    async def give_up(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
+        """Record and answer a message that broke the worker before, without handling it."""
+        inbound = delivery.inbound
+        if parsed is None and not inbound.expects_answer:
+            logger.warning("an overheard message in %s is left out: it failed", inbound.session)
+            await self.acknowledge(delivery)
+            return
+        logger.warning("message %s of %s is given up: it failed", inbound.id, inbound.session)
+        if parsed is None:
+            buttons = [Button("Try again", "/retry")]
+            before = self.unrecorded(delivery, self.message(inbound))
+            await self._end(delivery, before, GAVE_UP, status="interrupted", buttons=buttons)
+        else:
+            before = self.unrecorded(delivery, self.command(delivery, parsed))
+            await self._end(delivery, before, COMMAND_GAVE_UP, status="error")
+
+    async def start_session(
+        self, delivery: Delivery, parsed: ParsedCommand, *, summary: str, reason: str
+    ) -> None:
+        """Seal the tape's live part and start the next phase, in one atomic append.
+
+        Before it nothing has changed, and a repeated ``/new`` starts over; after it ``/new`` is done.
+
+        Args:
+            delivery: The command's message.
+            parsed: The command.
+            summary: Summary of the phase that ends.
+            reason: Why it ends, for the boundary.
+        """
+        fold, zone = self._fold, self._session.zone
+        first = fold.boundary.id if fold.boundary else 1
+
+        def compose(version: int) -> list[TapeEntry]:
+            state = {
+                "summary": summary,
+                "next_steps": [],
+                "source": [first, version],
+                "owner": "human",
+                "reason": reason,
+            }
+            return [
+                *zone_entries(zone.read(), format_time(zone.now())),
+                anchor(SESSION_NEW, state),
+                self.command(delivery, parsed),
+                *command_end_entries(new_id("turn"), delivery.inbound, STARTED, fold),
+            ]
+
+        await self._tape.archive_composed(compose)
+
+    async def _end(
+        self,
+        delivery: Delivery,
+        before: Sequence[TapeEntry],
+        text: str,
+        *,
+        status: str = "command",
+        buttons: Sequence[Button] = (),
+    ) -> None:
+        """Append entries, a reply and the end of its turn in one step, and send the reply."""
+        await self._session.zone.edit(
+            None,
+            lambda _, __, ___: [
+                *before,
+                *command_end_entries(
+                    new_id("turn"),
+                    delivery.inbound,
+                    text,
+                    self._fold,
+                    status=status,
+                    buttons=buttons,
+                ),
+            ],
+        )
+        await self.send_answers()
+
+    async def _is_known(self, delivery: Delivery) -> bool:
+        """Return whether the tape holds the message; track or acknowledge it if so."""
+        inbound, turns = delivery.inbound.id, self._fold.turns
+        if inbound in turns.unanswered or (turns.open_turn and inbound in turns.open_turn.inbound):
+            self._deliveries[inbound] = delivery
+            return True
+        oldest = delivery.accepted_at - _CLOCK_SLACK
+        async for entry in self._tape.read_back():
+            moment = recorded_at(entry)
+            if moment is not None and moment < oldest:
+                return False
+            if entry.meta.get("inbound") == inbound and entry.kind == "message":
+                if not needs_answer(entry):
+                    await delivery.ack()
+                    return True
+            elif entry.name == TURN_END and inbound in string_items(entry.data.get("inbound")):
+                if str(entry.data.get("turn")) in turns.undelivered:
+                    self._deliveries[inbound] = delivery
+                else:
+                    await delivery.ack()
+                return True
+        return False
+
+
+def _address(via: str | None) -> Address | None:
+    """Return the address of the surface that gets the answer; None if it is the chat."""
+    try:
+        return None if via is None else Address.parse(via)
+    except InvalidInbound:
+        # A malformed address on the tape must not keep the session from opening.
+        return None
