@@ -72,7 +72,7 @@ async def test_a_fact_leads_to_its_words_in_the_timeline_and_to_the_gates_decisi
     decision = page.get_by_role("region", name="Decisions of the write gate")
     await expect(decision).to_contain_text("approved")
     await expect(decision.get_by_role("row", name="Source quality")).to_contain_text("own words")
-    evidence = page.get_by_role("region", name="It rests on")
+    evidence = page.get_by_role("region", name="Evidence")
     await evidence.get_by_role("link", name="Entry #").click()
     marked = page.locator(".tl-live .tl-row.current")
     await expect(marked).to_have_count(1)

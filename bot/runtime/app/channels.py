@@ -293,7 +293,7 @@ def _console(app: App) -> Channel:
         "offline responder (no language model)" if app.model.name == "offline" else app.model.name
     )
     banner = (
-        f"tapebot, {name}. Everything said is kept in {app.settings.home}.\n"
+        f"tapebot, {name}.\nEverything said is kept in {app.settings.home}.\n"
         "Type a message, or /help. Ctrl-D leaves."
     )
     return registry.create_console_channel(

@@ -226,7 +226,7 @@ async def test_imported_facts_say_that_they_are(rig):
     assert (fact["origin"], fact["confidence"]) == ("import", 0.7)
     shown = await rig.page("/fact", tape="person:fake:9", number="1")
     assert "imported" in shown
-    assert "By import" in shown
+    assert "Proposed by import" in shown
     assert "No conversation of this person is known here" in shown
 
 

@@ -114,7 +114,7 @@ class _Told:
         )
         if entry is None:
             return f"{ended}; it is not believed."
-        return f"{ended}; it ended {self._dated(entry)}: {self._end(entry)}."
+        return f"{ended}; it ended {self._dated(entry)}: {self._end(entry).removesuffix('.')}."
 
     def _end(self, entry: TapeEntry) -> str:
         """Return what ended a fact."""
