@@ -195,4 +195,4 @@ async def _entrance(app: App, *, terminal: bool) -> str:
     except TapebotError as error:
         logger.warning("no link to log in by: %s", error)
         return "(send /login here for a code)"
-    return f"is where you can talk to me, and look into my memory. Log in, once, by `{link}`"
+    return f"has the chat and the inspector. This link logs you in once: `{link}`"
