@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-all browser lint format bench lock clean
+.PHONY: help run test test-slow test-all browser pictures lint format bench lock clean
 
 help:            ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 14
@@ -54,6 +54,9 @@ browser:         ## Install Chromium for the browser tests
 	    command -v "$$one" >/dev/null && exit 0; \
 	  done; { [ "$$(id -u)" = 0 ] || sudo=sudo; $$sudo sh -c 'apt-get update -qq && apt-get install -y -qq chromium'; } || \
 	  { echo "install Chromium or Chrome, or let CHROMIUM be its path" >&2; exit 1; }
+
+pictures: $(VENV)/.dev browser ## Make the README's pictures from the running program
+	@$(BIN)/python -m docs.pictures.make
 
 lint: $(VENV)/.dev ## Check style, types and the layers
 	@$(BIN)/ruff check .
