@@ -157,7 +157,7 @@ async def test_chapters_lead_to_their_places(rig, opened):
     page = await opened(LONG)
     await rows(page)
     await page.get_by_role("link", name="Chapter 1 ").click()
-    marks = [one.at for one in await rig.store.list_anchors("fake:long") if one.cuts]
+    marks = [one.at for one in await rig.store.list_anchors("fake:long") if one.is_boundary]
     await rows(page)
     await expect(page.locator(".tl-row.current")).to_contain_text(f"#{marks[0]}")
 
