@@ -12,10 +12,9 @@ from bot.bus.journal import (
     AcceptedMessage,
     JournalState,
     Key,
-    encode_compact,
     encode_done,
     encode_in,
-    encode_seen,
+    encode_state,
 )
 from bot.core.errors import BusError
 from bot.core.files import (
@@ -53,12 +52,10 @@ class InboxJournal:
         self._compact_at = _COMPACT_BYTES
         self._overdue = False
         if path.exists():
-            for raw in path.read_bytes().split(b"\n"):
-                if raw:
-                    self.state.read(raw)
+            self.state.read(path.read_bytes())
             if self.state.damaged:
                 logger.warning("%d damaged lines in %s were left out", self.state.damaged, path)
-            replace_file(path, _encode(*self._snapshot()))
+            replace_file(path, encode_state(*self._snapshot()))
         self._file = self._open(path)
 
     async def wait_settled(self, key: Key) -> None:
@@ -154,7 +151,7 @@ class InboxJournal:
         await self._quiet()
         self._done, done = [], self._done
         overdue, self._overdue = self._overdue, False
-        data = await anyio.to_thread.run_sync(_encode, *self._snapshot())
+        data = await anyio.to_thread.run_sync(encode_state, *self._snapshot())
         try:
             fresh = await anyio.to_thread.run_sync(self._replaced, data)
         except OSError:
@@ -207,16 +204,8 @@ class InboxJournal:
     def _snapshot(self) -> tuple[list[Key], list[AcceptedMessage], int, int]:
         """Drop the oldest ids beyond the limit; return the live records."""
         state = self.state
-        pending = {record.key for record in state.pending.values()}
-        while len(state.seen) > _REMEMBERED + len(pending):
+        while len(state.seen) > _REMEMBERED + len(state.pending):
             state.seen.popitem(last=False)
-        seen = [key for key in state.seen if key not in pending]
         if all(seq > state.through for seq in state.pending):
             state.through = 0
-        return seen, list(state.pending.values()), state.seq, state.through
-
-
-def _encode(seen: list[Key], pending: list[AcceptedMessage], seq: int, through: int) -> bytes:
-    lines = [encode_seen(key, seq) for key in seen]
-    lines += [encode_in(record) for record in pending]
-    return b"".join([*lines, encode_compact(through)] if through else lines)
+        return state.done, list(state.pending.values()), state.seq, state.through

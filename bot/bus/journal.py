@@ -22,6 +22,8 @@ from bot.bus.messages import Address, Attachment, Inbound, Sender
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 
+_DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError)
+
 Key = tuple[str, str]
 """A session's key and a platform's message id."""
 
@@ -58,12 +60,14 @@ class JournalState:
     through: int = 0
     damaged: int = 0
 
-    def read(self, raw: bytes) -> None:
-        """Apply one line; never raises."""
-        try:
-            self._apply(json.loads(raw))
-        except (InvalidInbound, ValueError, KeyError, TypeError, RecursionError, AttributeError):
-            self.damaged += 1
+    def read(self, data: bytes) -> None:
+        """Apply a journal's lines; never raises."""
+        for raw in data.split(b"\n"):
+            try:
+                if raw:
+                    self._apply(json.loads(raw))
+            except _DAMAGED:
+                self.damaged += 1
 
     def _apply(self, line: dict[str, Any]) -> None:
         operation = line["op"]
@@ -82,6 +86,12 @@ class JournalState:
             self.through = max(self.through, int(line["through"]))
         else:
             self.damaged += 1
+
+    @property
+    def done(self) -> list[Key]:
+        """Keys of remembered messages that are not pending, oldest first."""
+        pending = {record.key for record in self.pending.values()}
+        return [key for key in self.seen if key not in pending]
 
 
 def encode_in(record: AcceptedMessage) -> bytes:
@@ -109,10 +119,12 @@ def decode_in(raw: str | bytes) -> AcceptedMessage:
     """Parse a line of ``encode_in``.
 
     Raises:
-        InvalidInbound: It names no usable session.
-        ValueError, KeyError, TypeError, AttributeError: It is no such line.
+        InvalidInbound: It is no such line, or names no usable session.
     """
-    return _decode(json.loads(raw))
+    try:
+        return _decode(json.loads(raw))
+    except _DAMAGED as error:
+        raise InvalidInbound(f"not an accepted message: {error}") from error
 
 
 def encode_done(seqs: Iterable[int]) -> bytes:
@@ -125,9 +137,20 @@ def encode_seen(key: Key, seq: int) -> bytes:
     return _line(op="seen", session=key[0], id=key[1], seq=seq)
 
 
-def encode_compact(through: int) -> bytes:
-    """Return the line by which messages up to this number leave no words in the file."""
-    return _line(op="compact", through=through)
+def encode_state(
+    seen: Iterable[Key], pending: Iterable[AcceptedMessage], seq: int, through: int = 0
+) -> bytes:
+    """Return the lines of a whole journal.
+
+    Args:
+        seen: Keys of messages that are not pending, oldest first.
+        pending: Accepted messages that are not done, in order.
+        seq: The newest sequence number.
+        through: Messages up to this number leave no words in the file.
+    """
+    lines = [encode_seen(key, seq) for key in seen]
+    lines += [encode_in(record) for record in pending]
+    return b"".join([*lines, _line(op="compact", through=through)] if through else lines)
 
 
 def _rest(inbound: Inbound) -> dict[str, Any]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import psycopg
-
 from bot.core.database.connections import Database
-from bot.core.errors import BusError, DatabaseUnavailable
+from bot.core.errors import BusError
 
 ReadPosition = tuple[int, int, int | None]
 """Ids of a channel, of the last message handled in it, and of its server."""
@@ -68,10 +66,5 @@ async def reserve_slot(database: Database, name: str, apart: float) -> float:
 
 
 async def _asked(database: Database, sql: str, values: Sequence[Any]) -> list[Any]:
-    try:
+    with database.errors_as(BusError):
         return await database.fetch(sql, values)
-    except DatabaseUnavailable as error:
-        raise BusError(str(error)) from error
-    except psycopg.Error as error:
-        why = error.diag.message_primary or type(error).__name__
-        raise BusError(f"the database at {database.display_address} refused: {why}") from error

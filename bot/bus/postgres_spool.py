@@ -8,12 +8,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import anyio
-import psycopg
 
 from bot.bus.spool import SharedSpool
 from bot.core.database.connections import Database, Row
 from bot.core.database.wakeups import Wakeups
-from bot.core.errors import BusError, DatabaseUnavailable
+from bot.core.errors import BusError
 
 logger = logging.getLogger(__name__)
 
@@ -139,15 +138,8 @@ class PostgresSpool(SharedSpool):
             await anyio.sleep(_PAUSE)
 
     async def _done(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        try:
+        with self._database.errors_as(BusError):
             return await self._database.fetch(sql, [self._channel, *values])
-        except DatabaseUnavailable as error:
-            raise BusError(str(error)) from error
-        except psycopg.Error as error:
-            raise BusError(
-                f"the database at {self._database.display_address} refused "
-                f"({error.diag.message_primary or type(error).__name__})"
-            ) from error
 
 
 def _text(raw: Any) -> bytes:

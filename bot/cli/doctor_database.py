@@ -66,9 +66,9 @@ async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessL
             found, whole = await _look(database)
             if not whole:
                 return found, TapebotError("who may use the bot is not known: see the database")
-            from bot.transfer.database_storage import read_database_access_list
+            from bot.bus.access.postgres_store import PostgresAccessStore
 
-            return found, await _roster(read_database_access_list(database))
+            return found, await _roster(PostgresAccessStore(database).peek())
     except TapebotError as error:
         remedy = "See that it runs, and correct TAPEBOT_DATABASE_URL."
         return [CheckResult("database", "bad", str(error), remedy)], error

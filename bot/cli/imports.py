@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -23,12 +23,13 @@ from bot.core.errors import (
 from bot.runtime.app.database_services import open_database_services
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.tape.stores.folder import TapeFolder
 from bot.transfer.bub import read_bub
+from bot.transfer.file_storage import FileHomeStorage
 from bot.transfer.import_writer import ImportWriter
 from bot.transfer.imported import ImportedData
 from bot.transfer.nanobot import read_nanobot
-from bot.transfer.restore import RestoredTape, restore_export
+from bot.transfer.restore import restore_export
+from bot.transfer.storage import HomeStorage
 
 _TOLD = 20
 
@@ -55,17 +56,7 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not path.exists() or not files:
         raise TapeNotFound(f"{path}: there is no export here")
-    if settings.database_url is not None:
-        return 1 if anyio.run(_restore_shared, settings, files, dry_run) else 0
-    folder = TapeFolder(settings.home / "tapes", settings.workspace_id or "")
-    refused = False
-    with _locked(folder, dry_run=dry_run):
-        for file in files:
-            try:
-                _made(restore_export(file, folder, dry_run=dry_run), dry_run=dry_run)
-            except (TapeExists, InvalidEntry, OSError) as error:
-                refused = _refused(file, error)
-    return 1 if refused else 0
+    return 1 if anyio.run(_restore, settings, files, dry_run) else 0
 
 
 def import_nanobot(
@@ -114,32 +105,35 @@ def import_bub(
     )
 
 
-async def _restore_shared(settings: Settings, files: Sequence[Path], dry_run: bool) -> bool:
-    """Restore tapes to the database, even while processes run; return whether any was refused."""
-    workspace, refused = settings.workspace_id or "", False
-    async with open_database_services(settings) as shared:
-        assert shared is not None
-        from bot.transfer.restore_database import restore_to_database
-
-        async with open_tape_store(settings, shared=shared) as store:
-            for file in files:
-                try:
-                    made = await restore_to_database(
-                        file, store, shared.database, workspace, dry_run=dry_run
-                    )
-                    _made(made, dry_run=dry_run)
-                except (TapeExists, InvalidEntry, OSError) as error:
-                    refused = _refused(file, error)
+async def _restore(settings: Settings, files: Sequence[Path], dry_run: bool) -> bool:
+    """Restore tapes; return whether any was refused."""
+    refused = False
+    async with _home(settings, dry_run=dry_run) as home:
+        for file in files:
+            try:
+                made = await restore_export(file, home, dry_run=dry_run)
+            except (TapeExists, InvalidEntry, OSError) as error:
+                print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
+                refused = True
+            else:
+                print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
     return refused
 
 
-def _made(made: RestoredTape, *, dry_run: bool) -> None:
-    print(f"{_did(dry_run)}\t{printable(made.session)}: {made.entries} entries")
+@asynccontextmanager
+async def _home(settings: Settings, *, dry_run: bool) -> AsyncIterator[HomeStorage]:
+    """Open the home: a database that processes may use, or files, locked unless in a dry run."""
+    workspace = settings.workspace_id or ""
+    if settings.database_url is None:
+        files = FileHomeStorage(settings.home, workspace)
+        with nullcontext() if dry_run else files.lock():
+            yield files
+        return
+    async with open_database_services(settings) as shared:
+        assert shared is not None
+        from bot.transfer.database_storage import DatabaseHomeStorage
 
-
-def _refused(file: Path, error: Exception) -> bool:
-    print(f"refused\t{printable(_why(file, error))}", file=sys.stderr)
-    return True
+        yield DatabaseHomeStorage(shared.database, shared.wakeups, workspace)
 
 
 def _import_foreign(
@@ -191,16 +185,3 @@ def _why(file: Path, error: Exception) -> str:
 
 def _did(dry_run: bool) -> str:
     return "would import" if dry_run else "imported"
-
-
-@contextmanager
-def _locked(folder: TapeFolder, *, dry_run: bool) -> Iterator[None]:
-    """Hold the lock of the tapes, so that no tapebot writes; a dry run takes no lock."""
-    if dry_run:
-        yield
-        return
-    folder.lock()
-    try:
-        yield
-    finally:
-        folder.unlock()

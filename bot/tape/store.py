@@ -373,6 +373,12 @@ def header_entry(
     return event(HEADER_EVENT, data)
 
 
+def header_title(head: TapeEntry) -> str | None:
+    """Return the title to display, from a header."""
+    title = head.data.get("title")
+    return title if isinstance(title, str) else None
+
+
 def last_dropped(head: TapeEntry) -> int:
     """Return the last id that a reset dropped, from a header; 0 if there was no reset."""
     dropped = head.data.get("dropped") if head.name == HEADER_EVENT else None

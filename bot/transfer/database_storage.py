@@ -1,23 +1,28 @@
-"""Read and write a home in PostgreSQL for a migration (implements ``HomeStorage``)."""
+"""Read and write a home in PostgreSQL (implements ``HomeStorage``)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
-import psycopg
+from psycopg import sql
 
-from bot.bus.access.access_list import AccessList
 from bot.bus.access.postgres_store import PostgresAccessStore
-from bot.bus.access.store import decode as decode_roster
+from bot.bus.journal import AcceptedMessage, Key, decode_in, encode_in
 from bot.bus.media.postgres_blobs import PostgresBlobs
-from bot.core.database.connections import Connection, Database, Row
+from bot.bus.postgres.codec import decode_key, encode_key
+from bot.core.database.connections import Connection, Database
 from bot.core.database.wakeups import Wakeups
-from bot.core.errors import DatabaseUnavailable, TapeLocked
+from bot.core.errors import (
+    DatabaseUnavailable,
+    InvalidInbound,
+    TapebotError,
+    TapeLocked,
+    TapeNotFound,
+)
 from bot.tape.stores.postgres.restore import restore_tape
 from bot.tape.stores.postgres.store import PostgresTapeStore
-from bot.transfer.bus_transfer import count_answers, read_bus_state, write_bus_state
 from bot.transfer.storage import BusState, Pages, TapeMetadata, UpdateKey
 
 APPLICATION_NAME = "tapebot-migrate"
@@ -38,16 +43,27 @@ select 'connected from ' || coalesce(host(client_addr), 'this machine') || ', pr
         and application_name <> 'tapebot-migrate'
 """
 
-
-_ROSTER = "select content from tapebot.roster"
-_NAMES = "select name from tapebot.blob where name > %s order by name limit %s"
 # Updates from strangers that nobody has admitted are not copied.
 _UPDATES = """
 select channel, number, raw from tapebot.spool where raw is not null and (taken or known)
     order by channel, number
 """
 _KEEP_UPDATE = "select tapebot.spool_take(%s, %s, %s)"
-_AT_ONCE = 1_000
+
+_SECONDS = 600.0
+
+_SEEN = "select session, id from tapebot.seen order by at, session, id"
+_KEEP_SEEN = """
+insert into tapebot.seen (session, id, call, at)
+    select session, id, gen_random_uuid(), now() - (cardinality(%(sessions)s::text[]) - place) * interval '1 microsecond'
+    from unnest(%(sessions)s::text[], %(ids)s::text[]) with ordinality as given (session, id, place)
+"""
+_KEEP = "select tapebot.enqueue(tapebot.queue_of(%(session)s), %(session)s, 'in', %(content)s)"
+_GIVEN_OUT = """
+update {} set read_ct = 1, headers = headers || '{{"returned": 1}}' where headers ->> 'kind' = 'in'
+"""
+_WAITING = "select message #>> '{{}}' from {} where headers ->> 'kind' = 'in' order by msg_id"
+_ANSWERS = "select count(*) from tapebot.outbox"
 
 
 class DatabaseHomeStorage:
@@ -66,19 +82,14 @@ class DatabaseHomeStorage:
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
         self.database = database
         self._workspace = workspace
-        self._book = PostgresAccessStore(database)
-        self._blobs = PostgresBlobs(database)
-        self._store = PostgresTapeStore(database, wakeups, workspace=workspace)
+        self.tapes = PostgresTapeStore(database, wakeups, workspace=workspace)
+        self.blobs = PostgresBlobs(database)
+        self.access = PostgresAccessStore(database)
 
     @property
     def location(self) -> str:
         """The database's address without user and password."""
         return self.database.display_address
-
-    @property
-    def tapes(self) -> PostgresTapeStore:
-        """The tape store."""
-        return self._store
 
     async def users(self) -> str | None:
         """Describe the processes that use the database; None if there are none."""
@@ -101,6 +112,14 @@ class DatabaseHomeStorage:
                 )
             yield
 
+    async def has_tape(self, tape: str) -> bool:
+        """Return whether there is a tape of this name."""
+        try:
+            await self.tapes.version(tape)
+        except TapeNotFound:
+            return False
+        return True
+
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
         """Create a tape in one transaction."""
         await restore_tape(
@@ -115,50 +134,51 @@ class DatabaseHomeStorage:
 
     async def read_bus_state(self) -> BusState:
         """Return the contents of the bus."""
-        with _told(self.database):
-            return await read_bus_state(self.database)
+
+        async def work(connection: Connection) -> BusState:
+            # One snapshot for all statements.
+            await connection.execute("set transaction isolation level repeatable read, read only")
+            messages = await _messages(connection)
+            cursor = await connection.execute(_SEEN)
+            return BusState.of(messages, [_key(*row) for row in await cursor.fetchall()])
+
+        with self.database.errors_as(DatabaseUnavailable):
+            return await self.database.transact(work, seconds=_SECONDS)
 
     async def count_pending_answers(self) -> int:
         """Return how many answers wait for delivery."""
-        with _told(self.database):
-            return await count_answers(self.database)
+        with self.database.errors_as(DatabaseUnavailable):
+            return int((await self.database.fetch(_ANSWERS))[0][0])
 
-    async def write_bus_state(self, waiting: BusState) -> None:
-        """Write messages and ids to an empty bus."""
-        with _told(self.database):
-            await write_bus_state(self.database, waiting)
+    async def write_bus_state(self, state: BusState) -> None:
+        """Write messages and ids to the bus; do nothing if it is not empty.
 
-    async def read_access_list(self) -> AccessList:
-        """Return the access list without creating one."""
-        return await read_database_access_list(self.database)
+        Messages keep the order of their sessions. They are marked as delivered before: an earlier
+        worker may have started on them, so the next one first looks for them on the tape.
+        """
+        keys = [*state.seen, *(one.key for one in state.records)]
+        sessions, ids = [encode_key(one[0]) for one in keys], [encode_key(one[1]) for one in keys]
 
-    async def write_access_list(self, access_list: AccessList) -> None:
-        """Save the access list."""
-        await self._book.open()
-        if await self._book.save(await self._book.read(), access_list) is None:
-            raise TapeLocked(
-                f"somebody else changes the access roster at {self.location}; move again"
-            )
+        async def work(connection: Connection) -> None:
+            cursor = await connection.execute("select exists (select from tapebot.seen)")
+            if await cursor.fetchone() == (True,):
+                # An earlier attempt whose response was lost has done it.
+                return
+            await connection.execute(_KEEP_SEEN, {"sessions": sessions, "ids": ids})
+            for one in state.records:
+                content = encode_in(one).decode()[:-1]
+                place = {"session": encode_key(one.inbound.session), "content": content}
+                await connection.execute(_KEEP, place)
+            for queue in await _queues(connection):
+                await connection.execute(sql.SQL(_GIVEN_OUT).format(queue))
 
-    async def blob_names(self) -> AsyncGenerator[str, None]:
-        """Yield the names of all attachments."""
-        last = ""
-        while names := await self._fetch(_NAMES, last, _AT_ONCE):
-            for (name,) in names:
-                yield name
-            last = names[-1][0]
-
-    async def read_blob(self, name: str) -> bytes | None:
-        """Return an attachment's bytes."""
-        return await self._blobs.get(name)
-
-    async def write_blob(self, data: bytes) -> None:
-        """Store an attachment."""
-        await self._blobs.put(data)
+        with self.database.errors_as(DatabaseUnavailable):
+            await self.database.transact(work, seconds=_SECONDS)
 
     async def read_updates(self) -> dict[UpdateKey, bytes]:
         """Return updates that channels have received but not handled."""
-        rows = await self._fetch(_UPDATES)
+        with self.database.errors_as(DatabaseUnavailable):
+            rows = await self.database.fetch(_UPDATES)
         return {(channel, number): bytes(raw) for channel, number, raw in rows}
 
     async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
@@ -169,12 +189,8 @@ class DatabaseHomeStorage:
             async with connection.cursor() as cursor:
                 await cursor.executemany(_KEEP_UPDATE, values)
 
-        with _told(self.database):
+        with self.database.errors_as(DatabaseUnavailable):
             await self.database.transact(work, seconds=60)
-
-    async def _fetch(self, sql: str, *values: object) -> list[Row]:
-        with _told(self.database):
-            return await self.database.fetch(sql, values)
 
     async def _lock(self, connection: Connection) -> None:
         with anyio.move_on_after(_PATIENCE):
@@ -186,32 +202,32 @@ class DatabaseHomeStorage:
         raise TapeLocked(f"somebody else moves from or to the database at {self.location}")
 
 
-async def read_database_access_list(database: Database) -> AccessList:
-    """Return the access list; empty if there is none, without creating one.
-
-    Raises:
-        SettingsError: The access list is damaged.
-        DatabaseUnavailable: The database cannot be reached, or refuses the query.
-    """
-    with _told(database):
-        rows = await database.fetch(_ROSTER)
-    if not rows:
-        return AccessList()
-    access_list = decode_roster(bytes(rows[0][0]))
-    if access_list is None:
-        # Reading it raises the error that says what to do.
-        book = PostgresAccessStore(database)
-        await book.open()
-        access_list = (await book.read()).access_list
-    return access_list
+async def _messages(connection: Connection) -> list[AcceptedMessage]:
+    """Return the waiting messages, those of each session in order."""
+    found: list[AcceptedMessage] = []
+    for queue in await _queues(connection):
+        cursor = await connection.execute(sql.SQL(_WAITING).format(queue))
+        found += [_record(content) for (content,) in await cursor.fetchall()]
+    return found
 
 
-@contextmanager
-def _told(database: Database) -> Iterator[None]:
+def _record(content: str) -> AcceptedMessage:
     try:
-        yield
-    except psycopg.Error as error:
-        why = error.diag.message_primary or type(error).__name__
-        raise DatabaseUnavailable(
-            f"the database at {database.display_address} refused: {why}"
+        return decode_in(content)
+    except InvalidInbound as error:
+        raise TapebotError(
+            "a message that waits in the database cannot be read: nothing of the bus was moved"
         ) from error
+
+
+def _key(*written: str) -> Key:
+    """Decode a session and an id; one of which only the digest is known stays as it is."""
+    session, number = (one if (text := decode_key(one)) is None else text for one in written)
+    return session, number
+
+
+async def _queues(connection: Connection) -> list[sql.Composable]:
+    cursor = await connection.execute("select queues from tapebot.bus")
+    row = await cursor.fetchone()
+    count = int(row[0]) if row is not None else 0
+    return [sql.Identifier("pgmq", f"q_inbound_{number}") for number in range(count)]

@@ -1,29 +1,31 @@
-"""Read and write a home in files for a migration (implements ``HomeStorage``)."""
+"""Read and write a home in files (implements ``HomeStorage``)."""
 
 from __future__ import annotations
 
-import hashlib
+import os
 import re
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from filecmp import cmp
 from pathlib import Path
+from typing import BinaryIO
 
+import aiofiles
 import anyio
 import anyio.to_thread
 
 from bot.bus.access.access_list import AccessList
-from bot.bus.access.file_store import FILE, read_access_list
-from bot.bus.access.store import encode as encode_roster
-from bot.bus.journal import AcceptedMessage, JournalState, encode_in, encode_seen
+from bot.bus.access.file_store import FILE, FileAccessStore
+from bot.bus.journal import JournalState, encode_state
 from bot.bus.media.blobs import FolderBlobs
-from bot.core.errors import TapeWriteError
-from bot.core.files import private_directory, replace_file
+from bot.core.errors import TapeExists, TapeWriteError
+from bot.core.files import PRIVATE_FILE, private_directory, replace_file, sync_directory
+from bot.tape.codec import TapeLine, encode_line
+from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
-from bot.tape.stores.folder import TapeFolder
-from bot.transfer.storage import BusState, Pages, TapeMetadata, UpdateKey, in_order
-from bot.transfer.tape_file_writer import TapeFileWriter
-
-_BLOB = re.compile(r"[0-9a-f]{64}")
+from bot.tape.stores.folder import SEALED_FILE, TapeFolder, successor_path
+from bot.transfer.storage import BusState, Pages, TapeMetadata, UpdateKey
 
 
 class FileHomeStorage:
@@ -39,6 +41,8 @@ class FileHomeStorage:
         self._folder = TapeFolder(home / "tapes", workspace)
         # Reading takes no lock and repairs nothing, so the source stays unchanged.
         self.tapes = FileTapeStore(home / "tapes", workspace=workspace, read_only=True)
+        self.blobs = FolderBlobs(home / "blobs", clean=False)
+        self.access = FileAccessStore(home / FILE)
         self._journal = home / "bus" / "inbox.jsonl"
 
     @property
@@ -65,7 +69,7 @@ class FileHomeStorage:
         return bool(
             await self.tapes.list_tapes()
             or await self.read_bus_state() != BusState()
-            or await self.read_access_list() != AccessList()
+            or await self.access.peek() != AccessList()
         )
 
     def others(self) -> int:
@@ -74,9 +78,13 @@ class FileHomeStorage:
         names = {path.name.partition(".")[0] for path in self._folder.root.glob("*__*.jsonl*")}
         return sum(not name.startswith(f"{own}__") for name in names)
 
+    async def has_tape(self, tape: str) -> bool:
+        """Return whether the folder has files of a tape."""
+        return await anyio.to_thread.run_sync(self._has_files, tape)
+
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
         """Create a tape's files."""
-        files = await anyio.to_thread.run_sync(TapeFileWriter, self._folder, tape, shape)
+        files = await anyio.to_thread.run_sync(_TapeFiles, self._folder, tape, shape)
         try:
             async for page in entries:
                 await anyio.to_thread.run_sync(files.write, page)
@@ -88,44 +96,21 @@ class FileHomeStorage:
                 await anyio.to_thread.run_sync(files.give_up)
 
     async def read_bus_state(self) -> BusState:
-        """Return the contents of the bus journal."""
-        return await anyio.to_thread.run_sync(self._waiting)
+        """Return the contents of the bus journal; damaged lines are left out."""
+        state = JournalState()
+        try:
+            async with aiofiles.open(self._journal, "rb") as file:
+                state.read(await file.read())
+        except FileNotFoundError:
+            return BusState()
+        return BusState.of(state.pending.values(), state.seen)
 
-    async def write_bus_state(self, waiting: BusState) -> None:
+    async def write_bus_state(self, state: BusState) -> None:
         """Write a bus journal."""
-        records = [
-            AcceptedMessage(number, at, inbound)
-            for number, (at, inbound) in enumerate(waiting.messages, start=1)
-        ]
-        lines = [encode_seen(key, len(records)) for key in waiting.seen]
-        lines += [encode_in(record) for record in records]
+        records = state.records
+        data = encode_state(state.seen, records, len(records))
         private_directory(self._journal.parent)
-        await anyio.to_thread.run_sync(replace_file, self._journal, b"".join(lines))
-
-    async def read_access_list(self) -> AccessList:
-        """Return the access list from its file."""
-        return await anyio.to_thread.run_sync(read_access_list, self._home / FILE)
-
-    async def write_access_list(self, access_list: AccessList) -> None:
-        """Write the access list's file."""
-        data = encode_roster(access_list)
-        await anyio.to_thread.run_sync(replace_file, self._home / FILE, data)
-
-    async def blob_names(self) -> AsyncGenerator[str, None]:
-        """Yield the names of all attachments."""
-        for folder in await anyio.to_thread.run_sync(_listed, self._home / "blobs"):
-            for path in await anyio.to_thread.run_sync(_listed, folder):
-                if _BLOB.fullmatch(path.name):
-                    yield path.name
-
-    async def read_blob(self, name: str) -> bytes | None:
-        """Return an attachment's bytes."""
-        return await anyio.to_thread.run_sync(self._blob, name)
-
-    async def write_blob(self, data: bytes) -> None:
-        """Store an attachment."""
-        store = await anyio.to_thread.run_sync(FolderBlobs, self._home / "blobs")
-        await store.put(data)
+        await anyio.to_thread.run_sync(replace_file, self._journal, data)
 
     async def read_updates(self) -> dict[UpdateKey, bytes]:
         """Return the updates in the channels' spools."""
@@ -137,25 +122,9 @@ class FileHomeStorage:
             folder = private_directory(self._home / "channels" / channel / "spool")
             await anyio.to_thread.run_sync(replace_file, folder / f"{number}.json", data)
 
-    def _waiting(self) -> BusState:
-        state = JournalState()
-        try:
-            data = self._journal.read_bytes()
-        except FileNotFoundError:
-            return BusState()
-        for raw in data.split(b"\n"):
-            if raw:
-                state.read(raw)
-        messages = in_order((one.accepted_at, one.inbound) for one in state.pending.values())
-        pending = {record.key for record in state.pending.values()}
-        return BusState(messages, tuple(key for key in state.seen if key not in pending))
-
-    def _blob(self, name: str) -> bytes | None:
-        try:
-            data = (self._home / "blobs" / name[:2] / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        return data if hashlib.sha256(data).hexdigest() == name else None
+    def _has_files(self, tape: str) -> bool:
+        live = self._folder.live_path(tape)
+        return live.exists() or successor_path(live).exists() or bool(self._folder.segments(tape))
 
     def _updates(self) -> dict[UpdateKey, bytes]:
         found = {}
@@ -165,8 +134,126 @@ class FileHomeStorage:
         return found
 
 
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+class _TapeFiles:
+    """The files of a tape that is being written. Blocking.
+
+    Each part is written beside its name and renamed when all are complete, the live file last: only
+    then does the tape exist. A crash leaves complete parts, which are recognised later, or files
+    ``….new``, which are removed when the folder is locked.
+
+    Args:
+        folder: The tapes' folder, locked by the caller.
+        tape: The session's key.
+        shape: The tape's title, version and segments.
+
+    Raises:
+        TapeExists: There are files of this tape that no earlier attempt left.
+    """
+
+    def __init__(self, folder: TapeFolder, tape: str, shape: TapeMetadata) -> None:
+        self._folder = folder
+        self._tape = tape
+        self._shape = shape
+        self._live = folder.live_path(tape)
+        named = [_named(folder, tape, segment) for segment in shape.segments]
+        self._parts = [(one, folder.segment_path(one)) for one in named]
+        there = folder.segments(tape)
+        if (
+            self._live.exists()
+            or successor_path(self._live).exists()
+            or not set(there) <= set(named)
+        ):
+            raise TapeExists(f"there are other files of tape {tape} in {folder.root}")
+        if packed := [one.name for one in there if not folder.segment_path(one).exists()]:
+            raise TapeExists(f"there is a segment {packed[0]} of tape {tape} in {folder.root}")
+        self._open = ExitStack()
+        self._out: BinaryIO | None = None
+        self._at = -1
+        self._last = 0
+
+    def write(self, lines: Sequence[TapeLine]) -> None:
+        """Write entries with their links to their parts.
+
+        Raises:
+            OSError: The storage failed.
+        """
+        for line in lines:
+            while self._out is None or line.entry.id > self._end:
+                self._turn()
+            assert self._out is not None
+            self._out.write(encode_line(line))
+            self._last = line.entry.id
+
+    def finish(self) -> None:
+        """Rename the parts, the live file last.
+
+        Raises:
+            TapeExists: A segment's file exists with other content.
+            TapeWriteError: No entry of the live part is readable.
+            OSError: The storage failed.
+        """
+        while self._at < len(self._parts):
+            self._turn()
+        assert self._out is not None
+        if not self._out.tell():
+            raise TapeWriteError(f"tape {self._tape} has no readable entry after its last segment")
+        # Empty lines stand for ids whose entries are unreadable.
+        self._out.write(b"\n" * (self._shape.version - self._last))
+        self._close()
+        for segment, path in self._parts:
+            fresh = _fresh(path)
+            if not path.exists():
+                fresh.chmod(SEALED_FILE)
+                fresh.rename(path)
+            elif cmp(fresh, path, shallow=False):
+                fresh.unlink()
+            else:
+                raise TapeExists(f"there is another segment {segment.name} in {path.parent}")
+        sync_directory(self._folder.root)
+        _fresh(self._live).rename(self._live)
+        sync_directory(self._folder.root)
+
+    def give_up(self) -> None:
+        """Remove unfinished files."""
+        self._open.close()
+        for path in self._paths():
+            _fresh(path).unlink(missing_ok=True)
+
+    @property
+    def _end(self) -> int:
+        """The last id of the part that is being written."""
+        return self._parts[self._at][0].last_id if self._at < len(self._parts) else 1 << 62
+
+    def _turn(self) -> None:
+        """Start the next part."""
+        self._close()
+        self._at += 1
+        path = _fresh(list(self._paths())[self._at])
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._out = self._open.enter_context(os.fdopen(os.open(path, flags, PRIVATE_FILE), "wb"))
+
+    def _close(self) -> None:
+        if self._out is not None:
+            self._out.flush()
+            os.fsync(self._out.fileno())
+            self._open.close()
+            self._out = None
+
+    def _paths(self) -> Iterator[Path]:
+        yield from (path for _, path in self._parts)
+        yield self._live
+
+
+def _named(folder: TapeFolder, tape: str, segment: Segment) -> Segment:
+    """Return a segment with a valid file name of this tape: its own if that is one."""
+    tail = f"{segment.first_id}-{segment.last_id}.jsonl"
+    own = re.compile(re.escape(folder.stem(tape)) + r"\.\d{8}T\d{6}Z\." + re.escape(tail))
+    if own.fullmatch(segment.name):
+        return segment
+    return folder.next_segment(
+        tape, segment.first_id, segment.last_id, datetime.fromtimestamp(0, UTC)
+    )
+
+
+def _fresh(path: Path) -> Path:
+    return path.with_name(path.name + ".new")

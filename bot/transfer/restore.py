@@ -1,27 +1,28 @@
 """Restore exported tapes with their original ids and times.
 
-A store assigns new ids when appending, so an exact copy is no append. An export has the lines of a
-tape's file, so a restored tape is such a file, checked line by line and put in place at the end:
-after a crash it is there completely or not at all.
+A store assigns new ids when appending, so an exact copy is no append. A restore is the copy of one
+tape from an export to a home: all of the export is checked first, and after a crash the tape is
+there completely or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from bot.bus import Address
-from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists, TapeWriteError
-from bot.tape.codec import TapeLine, decode_line, encode_line
-from bot.tape.store import HEADER_EVENT
-from bot.tape.stores.folder import TapeFolder, successor_path
-from bot.transfer.export_files import atomic_writer
+import anyio.to_thread
 
-_PORTION = 1_000
+from bot.bus import Address
+from bot.core.errors import InvalidEntry, InvalidInbound, TapeExists
+from bot.tape.codec import TapeLine, decode_line
+from bot.tape.store import HEADER_EVENT, header_title
+from bot.transfer.storage import HomeStorage, TapeMetadata
+
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +31,23 @@ class RestoredTape:
 
     Attributes:
         session: The session's key.
+        title: A title to display.
         entries: Number of entries.
         last: Id of the last entry.
     """
 
     session: str
+    title: str | None
     entries: int
     last: int
 
 
-def restore_export(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> RestoredTape:
-    """Restore a tape from an export. Blocking.
+async def restore_export(path: Path, home: HomeStorage, *, dry_run: bool = False) -> RestoredTape:
+    """Restore a tape from an export.
 
     Args:
         path: A file written by ``tapebot tape export --format jsonl``.
-        folder: The folder of tapes; locked by the caller unless this is a dry run.
+        home: The home that gets the tape; nothing else may make tapes of the same name meanwhile.
         dry_run: Only check whether it can be done.
 
     Raises:
@@ -53,21 +56,18 @@ def restore_export(path: Path, folder: TapeFolder, *, dry_run: bool = False) -> 
         TapeWriteError: The storage failed; there is no new tape.
         OSError: The file cannot be read.
     """
-    with open_export(path) as (session, lines):
-        live = folder.live_path(session)
-        if live.exists() or successor_path(live).exists() or folder.segments(session):
-            raise TapeExists(f"there is a tape {session} already; it is left as it is")
-        if dry_run:
-            return counted(session, lines)
-        try:
-            with atomic_writer(live) as out:
-                return counted(session, _copied(lines, out))
-        except OSError as error:
-            raise TapeWriteError(f"tape {session} was not made ({error.strerror})") from error
+    found = await anyio.to_thread.run_sync(_checked, path)
+    if await home.has_tape(found.session):
+        raise TapeExists(f"there is a tape {found.session} already; it is left as it is")
+    if not dry_run:
+        with _open_export(path) as (session, lines):
+            shape = TapeMetadata(found.title, found.last)
+            await home.write_tape(session, shape, _pages(lines))
+    return found
 
 
 @contextmanager
-def open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
+def _open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
     """Open an export; yield its session and its lines, which are checked as they are read.
 
     Raises:
@@ -118,15 +118,15 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:
         yield line
 
 
-def _copied(lines: Iterator[TapeLine], out: IO[bytes]) -> Iterator[TapeLine]:
-    while portion := list(islice(lines, _PORTION)):
-        out.write(b"".join(map(encode_line, portion)))
-        yield from portion
+def _checked(path: Path) -> RestoredTape:
+    with _open_export(path) as (session, lines):
+        head = next(lines)
+        count, last = 1, head.entry.id
+        for line in lines:
+            count, last = count + 1, line.entry.id
+    return RestoredTape(session, header_title(head.entry), count, last)
 
 
-def counted(session: str, lines: Iterable[TapeLine]) -> RestoredTape:
-    """Count the entries and return them with the last id."""
-    count = last = 0
-    for line in lines:
-        count, last = count + 1, line.entry.id
-    return RestoredTape(session, count, last)
+async def _pages(lines: Iterator[TapeLine]) -> AsyncIterator[list[TapeLine]]:
+    while page := await anyio.to_thread.run_sync(lambda: list(islice(lines, _PAGE))):
+        yield page

@@ -1,20 +1,22 @@
-"""Define the storage interface that a migration copies from and to.
+"""Define the home that a copy or a restore reads from and writes to.
 
 Rule 1: reading does not change a home.
-Rule 2: each ``write`` method writes its item completely or not at all, even after a crash.
-Rule 3: a ``write`` method is only called if the home has nothing of that name yet.
+Rule 2: each write is complete or has not happened, even after a crash.
+Rule 3: a write method is only called if the home has nothing of that name yet.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from bot.bus import Inbound
-from bot.bus.access.access_list import AccessList
+from bot.bus.access.store import AccessStore
+from bot.bus.journal import AcceptedMessage, Key
+from bot.bus.media.blobs import Blobs
 from bot.tape.codec import TapeLine
 from bot.tape.store import Segment, TapeStore
 
@@ -34,7 +36,17 @@ class TapeMetadata:
 
     title: str | None
     version: int
-    segments: tuple[Segment, ...]
+    segments: tuple[Segment, ...] = ()
+
+
+async def read_tape_metadata(store: TapeStore, tape: str) -> TapeMetadata:
+    """Return a tape's properties besides its entries.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    segments = tuple(await store.segments(tape))
+    return TapeMetadata(await store.get_title(tape), await store.version(tape), segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +59,24 @@ class BusState:
     """
 
     messages: tuple[tuple[datetime, Inbound], ...] = ()
-    seen: tuple[tuple[str, str], ...] = ()
+    seen: tuple[Key, ...] = ()
+
+    @classmethod
+    def of(cls, records: Collection[AcceptedMessage], seen: Iterable[Key]) -> BusState:
+        """Return the state of a bus.
+
+        Args:
+            records: The unfinished messages, those of each session in order.
+            seen: Sessions and ids of all known messages, oldest first.
+        """
+        waiting = {one.key for one in records}
+        messages = in_order((one.accepted_at, one.inbound) for one in records)
+        return cls(messages, tuple(key for key in seen if key not in waiting))
+
+    @property
+    def records(self) -> list[AcceptedMessage]:
+        """The unfinished messages, numbered from 1."""
+        return [AcceptedMessage(seq, *one) for seq, one in enumerate(self.messages, start=1)]
 
 
 def in_order(
@@ -80,7 +109,21 @@ class HomeStorage(Protocol):
 
     @property
     def tapes(self) -> TapeStore:
-        """The tape store, for reading."""
+        """The tapes, for reading."""
+        ...
+
+    @property
+    def blobs(self) -> Blobs:
+        """The attachments."""
+        ...
+
+    @property
+    def access(self) -> AccessStore:
+        """The access list; not opened."""
+        ...
+
+    async def has_tape(self, tape: str) -> bool:
+        """Return whether there is a tape of this name, or a part of one."""
         ...
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
@@ -93,35 +136,15 @@ class HomeStorage(Protocol):
         ...
 
     async def read_bus_state(self) -> BusState:
-        """Return the contents of the bus."""
-        ...
-
-    async def write_bus_state(self, waiting: BusState) -> None:
-        """Write messages and ids to an empty bus."""
-        ...
-
-    async def read_access_list(self) -> AccessList:
-        """Return the access list.
+        """Return the contents of the bus.
 
         Raises:
-            SettingsError: The access list is damaged.
+            TapebotError: A message is unreadable.
         """
         ...
 
-    async def write_access_list(self, access_list: AccessList) -> None:
-        """Write the access list, where it is empty."""
-        ...
-
-    def blob_names(self) -> AsyncGenerator[str, None]:
-        """Yield the names of all attachments: the SHA-256 of their bytes."""
-        ...
-
-    async def read_blob(self, name: str) -> bytes | None:
-        """Return an attachment's bytes; None if they are missing or damaged."""
-        ...
-
-    async def write_blob(self, data: bytes) -> None:
-        """Store an attachment under its SHA-256."""
+    async def write_bus_state(self, state: BusState) -> None:
+        """Write messages and ids to an empty bus."""
         ...
 
     async def read_updates(self) -> dict[UpdateKey, bytes]:

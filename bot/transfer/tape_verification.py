@@ -1,13 +1,19 @@
-"""Verify a tape of any store with the rules for tape files."""
+"""Verify a tape of any store, by itself and against its copy in another store."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from hashlib import sha256
+
 from bot.core.errors import InvalidEntry, TapeError
-from bot.tape.batches import read_chained_lines
-from bot.tape.codec import TapeLine, encode_line
+from bot.tape.batches import read_chained_lines, read_line_batches
+from bot.tape.codec import TapeLine, encode_entries, encode_line
+from bot.tape.entries import TapeEntry
 from bot.tape.store import TapeStore
 from bot.tape.verification import TapePart, TapeVerifier
-from bot.transfer.tape_comparison import read_tape_metadata
+from bot.transfer.storage import TapeMetadata, read_tape_metadata
 
 _PAGE = 500
 _TRIES = 20
@@ -44,14 +50,13 @@ async def _lines(
 ) -> int | None:
     """Verify an id range; return the first existing id."""
     found, offset = None, 0
-    while first <= last:
-        upto = min(last, first + _PAGE - 1)
-        for one in await read_chained_lines(store, tape, first, upto):
-            found = one.entry.id if found is None else found
-            line = await _encoded(store, tape, one)
-            check.check_line(offset, line[:-1])
-            offset += len(line)
-        first += _PAGE
+    async with aclosing(read_line_batches(store, tape, first, last)) as pages:
+        async for page in pages:
+            for one in page:
+                found = one.entry.id if found is None else found
+                line = await _encoded(store, tape, one)
+                check.check_line(offset, line[:-1])
+                offset += len(line)
     return found
 
 
@@ -66,3 +71,87 @@ async def _encoded(store: TapeStore, tape: str, line: TapeLine) -> bytes:
         return b"".join(map(encode_line, again))
     except InvalidEntry:
         return b"\xff\n"
+
+
+@dataclass(frozen=True, slots=True)
+class TapeComparison:
+    """The result of comparing a tape in two stores.
+
+    Attributes:
+        entries: How many entries the first one has.
+        digest: SHA-256 over the lines of those entries, as ``bot.tape.codec`` writes them.
+        difference: The first difference, to be displayed; None if the tapes are the same.
+    """
+
+    entries: int
+    digest: str
+    difference: str | None
+
+
+async def compare_tape(here: TapeStore, there: TapeStore, tape: str) -> TapeComparison:
+    """Read a tape from both stores in batches and compare everything.
+
+    Raises:
+        TapeNotFound: A store has no such tape.
+    """
+    ours, theirs = await read_tape_metadata(here, tape), await read_tape_metadata(there, tape)
+    difference = _shapes(ours, theirs)
+    digest, count, unlinked = sha256(), 0, None
+    for first in range(1, max(ours.version, theirs.version) + 1, _PAGE):
+        last = first + _PAGE - 1
+        page = await read_chained_lines(here, tape, first, last)
+        entries = [line.entry for line in page]
+        lines = [encode_entries([entry]) for entry in entries]
+        digest.update(b"".join(lines))
+        count += len(page)
+        if difference is None:
+            other = await read_chained_lines(there, tape, first, last)
+            difference = _first(entries, lines, [line.entry for line in other])
+            unlinked = unlinked or (None if difference else _links(page, other))
+    return TapeComparison(count, digest.hexdigest(), difference or unlinked)
+
+
+def _shapes(ours: TapeMetadata, theirs: TapeMetadata) -> str | None:
+    if ours.version != theirs.version:
+        return f"it ends with entry {ours.version} here and with {theirs.version} there"
+    if ours.title != theirs.title:
+        return f"its title is {ours.title!r} here and {theirs.title!r} there"
+    if ours.segments != theirs.segments:
+        return f"it has the segments {_named(ours)} here and {_named(theirs)} there"
+    return None
+
+
+def _named(one: TapeMetadata) -> str:
+    return ", ".join(segment.name for segment in one.segments) or "(none)"
+
+
+def _first(
+    ours: Sequence[TapeEntry], lines: Sequence[bytes], theirs: Sequence[TapeEntry]
+) -> str | None:
+    """Return the first difference between the entries of an id range."""
+    for place, (entry, line) in enumerate(zip(ours, lines, strict=True)):
+        if place == len(theirs):
+            return f"entry {entry.id} is not there"
+        other = theirs[place]
+        if other.id != entry.id:
+            return f"entry {min(entry.id, other.id)} is in one place only"
+        # Lines differ where values are equal: 1 and 1.0, a surrogate pair and its character.
+        if encode_entries([other]) != line:
+            return f"entry {entry.id} differs in its {_part(entry, other)}"
+    if len(theirs) > len(ours):
+        return f"entry {theirs[len(ours)].id} is there and not here"
+    return None
+
+
+def _links(ours: Sequence[TapeLine], theirs: Sequence[TapeLine]) -> str | None:
+    """Return the first difference between the links of equal entries."""
+    for here, there in zip(ours, theirs, strict=True):
+        if here.link != there.link:
+            return f"entry {here.entry.id} has another digest"
+    return None
+
+
+def _part(entry: TapeEntry, other: TapeEntry) -> str:
+    if entry.kind != other.kind:
+        return f"kind: {entry.kind} here, {other.kind} there"
+    return "payload" if entry.payload != other.payload else "meta, or in how it is written"

@@ -31,8 +31,7 @@ from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder_verification import verify_folder
 from bot.transfer.database_storage import DatabaseHomeStorage
 from bot.transfer.file_storage import FileHomeStorage
-from bot.transfer.storage import HomeStorage
-from bot.transfer.tape_comparison import read_tape_metadata
+from bot.transfer.storage import HomeStorage, read_tape_metadata
 
 TAPES, ENTRIES, KILLS = 12, 4 * many(100), many(many(10))
 PATIENCE = 120.0
@@ -70,9 +69,9 @@ async def _held(place: HomeStorage) -> dict[str, Any]:
             name: (await read_tape_metadata(place.tapes, name), await place.tapes.read(name))
             for name in await place.tapes.list_tapes()
         },
-        "blobs": {name async for name in place.blob_names()},
+        "blobs": {name async for name in place.blobs.names()},
         "waiting": await place.read_bus_state(),
-        "roster": await place.read_access_list(),
+        "roster": await place.access.peek(),
         "updates": await place.read_updates(),
     }
 

@@ -30,7 +30,7 @@ CALLS = {"match", "fullmatch", "compile", "search", "sub", "subn", "split", "fin
 # Each is an expression in the module's namespace.
 SAMPLES: dict[tuple[str, str], str] = {
     (
-        "bot/transfer/tape_file_writer.py",
+        "bot/transfer/file_storage.py",
         "re.escape(folder.stem(tape)) + '\\.\\d{8}T\\d{6}Z\\.' + re.escape(tail)",
     ): (
         "[{'folder': type('Folder', (), {'stem': lambda _, tape: tape})(), 'tape': 'fake-1', 'tail': '1-9.jsonl'}]"

@@ -24,8 +24,7 @@ from bot.tape.stores.folder_verification import verify_folder
 from bot.transfer.database_storage import DatabaseHomeStorage
 from bot.transfer.file_storage import FileHomeStorage
 from bot.transfer.migration import migrate_home
-from bot.transfer.storage import HomeStorage
-from bot.transfer.tape_comparison import read_tape_metadata
+from bot.transfer.storage import HomeStorage, read_tape_metadata
 
 pytestmark = pytest.mark.slow
 

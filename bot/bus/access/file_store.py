@@ -39,6 +39,10 @@ class FileAccessStore(AccessStore):
         )
         self._page = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
 
+    async def peek(self) -> AccessList:
+        """Return the file's list, even while another process has it locked."""
+        return await anyio.to_thread.run_sync(read_access_list, self._path)
+
     async def open(self) -> None:
         """Lock the file for this process, and read it.
 
@@ -119,14 +123,7 @@ def read_access_list(path: Path) -> AccessList:
         return AccessList()
     except OSError as error:
         raise _unusable(path, error) from error
-    access_list = decode(data)
-    if access_list is None:
-        raise SettingsError(
-            f"{path} is damaged, or of another version of tapebot; it says who may use the bot, so "
-            "nobody is let in. Put back a copy of it. Without one, move it away: the bot then "
-            "forgets whom it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
-        )
-    return access_list
+    return decode(data, str(path), "move it away")
 
 
 def _unusable(path: Path, error: OSError) -> SettingsError:

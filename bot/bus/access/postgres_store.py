@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg
-
 from bot.bus.access.access_list import AccessList
 from bot.bus.access.codes import CLAIM_CODE_LENGTH, new_code
 from bot.bus.access.store import AccessSnapshot, AccessStore, decode, encode
 from bot.core.database.connections import Database, Row
-from bot.core.errors import BusError, DatabaseUnavailable, SettingsError
+from bot.core.errors import BusError, SettingsError
 from bot.core.ids import new_id
 
 _OPEN = """
@@ -23,6 +21,7 @@ insert into tapebot.roster (version, content, claim) values (%s, %s, %s) on conf
 _LOOK = """
 select version, claim, case when version = %s then null else content end from tapebot.roster
 """
+_PEEK = "select content from tapebot.roster"
 # If the reply was lost, the same version is written again without harm.
 _SAVE = """
 update tapebot.roster set version = %s, content = %s where version in (%s, %s) returning version
@@ -39,6 +38,11 @@ class PostgresAccessStore(AccessStore):
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known = AccessSnapshot("", AccessList(), "")
+
+    async def peek(self) -> AccessList:
+        """Return the current list; empty without a row."""
+        rows = await self._asked("looked up", _PEEK)
+        return self._decoded(rows[0][0]) if rows else AccessList()
 
     async def open(self) -> None:
         """Create the row if it is missing, and read it.
@@ -83,24 +87,18 @@ class PostgresAccessStore(AccessStore):
         known = self._known
         rows = await self._asked("looked up", _LOOK, [known.version])
         version, claim, content = rows[0] if rows else ("", "", b"")
-        access_list = known.access_list if content is None else decode(content)
-        if access_list is None:
-            raise SettingsError(
-                f"the list of who may use the bot, in the database at {self._database.display_address} (the "
-                "table tapebot.roster), is damaged or gone, so nobody is let in. Put back a copy "
-                "of it. Without one, delete its row and restart tapebot: the bot then forgets whom "
-                "it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
-            )
+        access_list = known.access_list if content is None else self._decoded(content)
         self._known = AccessSnapshot(version, access_list, claim)
         return self._known
 
-    async def _asked(self, what: str, sql: str, values: Sequence[Any]) -> list[Row]:
-        try:
+    def _decoded(self, content: bytes) -> AccessList:
+        place = f"the access list in the database at {self._database.display_address}"
+        return decode(
+            content, f"{place} (the table tapebot.roster)", "delete its row and restart tapebot"
+        )
+
+    async def _asked(self, what: str, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with self._database.errors_as(
+            lambda why: BusError(f"who may use the bot cannot be {what}: {why}")
+        ):
             return await self._database.fetch(sql, values)
-        except DatabaseUnavailable as error:
-            raise BusError(f"who may use the bot cannot be {what}: {error}") from error
-        except psycopg.Error as error:
-            raise BusError(
-                f"who may use the bot cannot be {what}: the database at {self._database.display_address} "
-                f"refused ({error.diag.message_primary or type(error).__name__})"
-            ) from error

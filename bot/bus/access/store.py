@@ -18,7 +18,7 @@ from bot.bus.access.access_list import (
     PairingRequest,
     parse_place,
 )
-from bot.core.errors import InvalidInbound
+from bot.core.errors import InvalidInbound, SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,17 @@ class AccessSnapshot:
 class AccessStore(Protocol):
     """Stores one access list."""
 
+    async def peek(self) -> AccessList:
+        """Return the list without opening the store or changing anything; empty if there is none.
+
+        Raises:
+            SettingsError: The list is damaged or not accessible.
+            BusError: The storage cannot be reached.
+        """
+        ...
+
     async def open(self) -> None:
-        """Prepare the store; call it before anything else.
+        """Prepare the store; call it before ``read`` and ``save``.
 
         Raises:
             TapeLocked: Another process uses a store that allows only one.
@@ -90,14 +99,29 @@ def encode(access_list: AccessList) -> bytes:
     return _ADAPTER.dump_json(whole, indent=2) + b"\n"
 
 
-def decode(data: bytes) -> AccessList | None:
-    """Parse an access list from JSON; None if it is damaged or of another version."""
+def decode(data: bytes, where: str, discard: str) -> AccessList:
+    """Parse an access list from JSON.
+
+    Args:
+        data: The JSON.
+        where: Names the list to people.
+        discard: What to do to start with an empty one.
+
+    Raises:
+        SettingsError: It is damaged or of another version.
+    """
     try:
         whole = _ADAPTER.validate_json(data, strict=True)
+        access_list = AccessList(whole.people, whole.chats, whole.requests)
+        if _sound(access_list):
+            return access_list
     except (ValidationError, InvalidInbound):
-        return None
-    access_list = AccessList(whole.people, whole.chats, whole.requests)
-    return access_list if _sound(access_list) else None
+        pass
+    raise SettingsError(
+        f"{where} is damaged, or of another version of tapebot; it says who may use the bot, so "
+        f"nobody is let in. Put back a copy of it. Without one, {discard}: the bot then "
+        "forgets whom it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
+    )
 
 
 def _sound(access_list: AccessList) -> bool:

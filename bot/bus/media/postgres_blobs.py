@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-import psycopg
-
-from bot.bus.media.blobs import NAME, Blobs
+from bot.bus.media.blobs import Blobs
 from bot.core.database.connections import Connection, Database, Row
-from bot.core.errors import DatabaseUnavailable
-
-logger = logging.getLogger(__name__)
 
 _SECONDS = 60.0
 """Seconds for one query: the largest accepted files have tens of megabytes."""
@@ -26,6 +19,8 @@ insert into tapebot.blob as kept (name, data) values (%s, %s)
 """
 _GET = "select data from tapebot.blob where name = %s"
 _REMOVE = "delete from tapebot.blob where name = %s returning true"
+_NAMES = "select name from tapebot.blob where name > %s order by name limit %s"
+_PAGE = 1_000
 
 
 class PostgresBlobs(Blobs):
@@ -41,43 +36,25 @@ class PostgresBlobs(Blobs):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def put(self, data: bytes) -> str:
-        """Store bytes; return their name once they are durable.
-
-        Raises:
-            OSError: The database cannot be reached, or refused.
-        """
-        name = hashlib.sha256(data).hexdigest()
-        await self._done(_PUT, [name, data])
-        return name
-
-    async def get(self, name: str) -> bytes | None:
-        """Return a blob's bytes; None if they are missing, damaged or unreadable."""
-        if not NAME.fullmatch(name):
-            return None
-        try:
-            rows = await self._done(_GET, [name])
-        except OSError as error:
-            logger.warning("a file that somebody sent cannot be read: %s", error.strerror)
-            return None
-        if not rows:
-            return None
-        data = bytes(rows[0][0])
-        if hashlib.sha256(data).hexdigest() != name:
-            logger.warning("the blob %s is damaged: its bytes are not those of its name", name)
-            return None
-        return data
-
-    async def remove(self, name: str) -> bool:
-        """Delete a blob for good; return whether it was there.
-
-        Raises:
-            OSError: The database cannot be reached, or refused; the blob may still be there.
-        """
-        return bool(NAME.fullmatch(name) and await self._done(_REMOVE, [name]))
+    async def names(self) -> AsyncGenerator[str, None]:
+        """Yield the names of all blobs, sorted."""
+        last = ""
+        while rows := await self._done(_NAMES, [last, _PAGE]):
+            for (last,) in rows:
+                yield last
 
     async def free(self) -> None:
         """Return None: a server does not report its free disk space."""
+
+    async def _write(self, name: str, data: bytes) -> None:
+        await self._done(_PUT, [name, data])
+
+    async def _read(self, name: str) -> bytes | None:
+        rows = await self._done(_GET, [name])
+        return bytes(rows[0][0]) if rows else None
+
+    async def _delete(self, name: str) -> bool:
+        return bool(await self._done(_REMOVE, [name]))
 
     async def _done(self, sql: str, values: Sequence[Any]) -> list[Row]:
         async def work(connection: Connection) -> list[Row]:
@@ -85,11 +62,5 @@ class PostgresBlobs(Blobs):
             cursor = await connection.execute(sql.encode(), values, binary=True)
             return await cursor.fetchall() if cursor.description is not None else []
 
-        try:
+        with self._database.errors_as(lambda why: OSError(errno.EIO, why)):
             return await self._database.transact(work, seconds=_SECONDS)
-        except DatabaseUnavailable as error:
-            raise OSError(errno.EIO, str(error)) from error
-        except psycopg.Error as error:
-            why = error.diag.message_primary or type(error).__name__
-            refused = f"the database at {self._database.display_address} refused ({why})"
-            raise OSError(errno.EIO, refused) from error

@@ -23,6 +23,7 @@ from bot.bus.messages import (
     OutgoingFile,
     Partial,
 )
+from bot.core.errors import InvalidInbound
 
 _LONGEST_KEY = 800
 # No JSON escape begins like this.
@@ -88,10 +89,17 @@ def encode_report(report: DeliveryReport) -> str:
 
 
 def decode_report(text: str) -> DeliveryReport:
-    """Decode a delivery report from ``encode_report``."""
-    values: dict[str, Any] = json.loads(text)
-    values["platform_ids"] = tuple(values["platform_ids"])
-    return DeliveryReport(**values)
+    """Decode a delivery report from ``encode_report``.
+
+    Raises:
+        InvalidInbound: It is no such text.
+    """
+    try:
+        values: dict[str, Any] = json.loads(text)
+        values["platform_ids"] = tuple(values["platform_ids"])
+        return DeliveryReport(**values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInbound(f"not a delivery report: {error}") from error
 
 
 def _values(of: Outbound | DeliveryReport) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from bot.bus.messages import Activity as Act
 from bot.bus.messages import Answer, DeliveryReport, Inbound, Partial
 from bot.bus.postgres.codec import (
@@ -20,7 +18,7 @@ from bot.bus.postgres.codec import (
 )
 from bot.bus.postgres.held_session import HeldSession
 from bot.core.database.connections import Connection, Database, Row
-from bot.core.errors import BusError, DatabaseUnavailable, SessionLost
+from bot.core.errors import BusError, SessionLost
 
 _ACCEPTED = -1
 _DUPLICATE = -2
@@ -185,10 +183,8 @@ class Queries:
                 await connection.execute(sql.encode(), values)
             return kept
 
-        try:
+        with self.database.errors_as(BusError):
             kept = await self.database.transact(work)
-        except (DatabaseUnavailable, psycopg.Error) as error:
-            raise refusal(error) from error
         if not kept:
             raise SessionLost(f"session {hold.session} went to another holder")
 
@@ -273,13 +269,11 @@ class Queries:
         count = await self.queues()
         tables = [f"pgmq.{letter}_inbound_{n}" for n in range(count) for letter in "qa"]
         tables += ["tapebot.outbox", "tapebot.outfile", "tapebot.live"]
-        try:
+        with self.database.errors_as(BusError):
             async with self.database.dedicated_connection() as connection:
                 await connection.execute("select tapebot.silence()")
                 await connection.execute(f"set lock_timeout = '{_LOCKED_FOR}'".encode())
                 await connection.execute(f"vacuum (full) {', '.join(tables)}".encode())
-        except (DatabaseUnavailable, psycopg.Error) as error:
-            raise refusal(error) from error
 
     async def fetch(
         self, sql: str, values: Sequence[Any] = (), *, seconds: float = 10.0
@@ -289,18 +283,8 @@ class Queries:
         Raises:
             BusError: The database refused it, or cannot be reached.
         """
-        try:
+        with self.database.errors_as(BusError):
             return await self.database.fetch(sql, values, seconds=seconds)
-        except (DatabaseUnavailable, psycopg.Error) as error:
-            raise refusal(error) from error
-
-
-def refusal(error: Exception) -> BusError:
-    """Return a database error as a bus error."""
-    if isinstance(error, DatabaseUnavailable):
-        return BusError(str(error))
-    why = str(error).strip().splitlines() or [type(error).__name__]
-    return BusError(f"the database refused ({why[0]}); see its log, then try again")
 
 
 def _columns(holds: Sequence[HeldSession]) -> tuple[list[int], list[str], list[int], list[int]]:

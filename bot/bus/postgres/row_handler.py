@@ -35,8 +35,6 @@ DEAD_LETTER_NOTICE = (
     "Please send it again."
 )
 
-_DAMAGED = (InvalidInbound, ValueError, KeyError, TypeError, AttributeError)
-
 
 class InboundRowHandler:
     """Decodes rows and queues them for workers.
@@ -71,7 +69,7 @@ class InboundRowHandler:
                 hold.add(ReportRow(found.id, report))
                 return True
             record = decode_in(str(found.body))
-        except _DAMAGED:
+        except InvalidInbound:
             logger.exception("message %d of queue %d cannot be read", found.id, found.queue)
             await self._bury(hold, found.id, None)
             return False

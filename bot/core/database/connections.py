@@ -8,8 +8,8 @@ Rule 2: cancellation never interrupts an attempt, which is bounded in time inste
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import anyio
@@ -183,6 +183,22 @@ class Database:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSING):
                 await connection.close()
 
+    @contextmanager
+    def errors_as(self, make: Callable[[str], Exception]) -> Iterator[None]:
+        """Raise what the database refuses, or that it cannot be reached, as another error.
+
+        Args:
+            make: Returns the error, given the reason for people.
+        """
+        try:
+            yield
+        except DatabaseUnavailable as error:
+            raise make(str(error)) from error
+        except psycopg.Error as error:
+            raise make(
+                f"the database at {self.display_address} refused ({server_message(error)})"
+            ) from error
+
     def statistics(self) -> dict[str, int]:
         """Return psycopg's statistics of the pool."""
         return dict(self._pool.get_stats())
@@ -279,6 +295,11 @@ def _is_torn(url: str, given: dict[str, Any]) -> bool:
     return (
         authority.count("@") > 1 or "@" in rest or any(one and not one.isdecimal() for one in ports)
     )
+
+
+def server_message(error: psycopg.Error) -> str:
+    """Return the server's message without its details, which may contain messages of users."""
+    return error.diag.message_primary or type(error).__name__
 
 
 def is_transient(error: Exception) -> bool:

@@ -15,7 +15,7 @@ from importlib.resources import files
 import psycopg
 from psycopg import errors
 
-from bot.core.database.connections import UNLIMITED, Connection, Database
+from bot.core.database.connections import UNLIMITED, Connection, Database, server_message
 from bot.core.errors import DatabaseOutdated, DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
@@ -110,11 +110,11 @@ async def migrate(database: Database, upto: int | None = None) -> list[str]:
         return await database.transact(work, seconds=_LONG)
     except errors.InsufficientPrivilege as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} does not let this user make tables: {_said(error)}"
+            f"the database at {database.display_address} does not let this user make tables: {server_message(error)}"
         ) from error
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} cannot be set up, and is as it was: {_said(error)}"
+            f"the database at {database.display_address} cannot be set up, and is as it was: {server_message(error)}"
         ) from error
 
 
@@ -136,7 +136,7 @@ async def pending_migrations(database: Database) -> list[str]:
     except psycopg.Error as error:
         raise DatabaseUnavailable(
             f"the database at {database.display_address} does not let this user read its tables "
-            f"({_said(error)}): use the user that ran `tapebot db migrate`, or make it their owner"
+            f"({server_message(error)}): use the user that ran `tapebot db migrate`, or make it their owner"
         ) from error
     _agree(done)
     return [step.name for step in load_migrations() if step.number not in done]
@@ -171,10 +171,6 @@ async def _see_server(connection: Connection, place: str) -> None:
             f"the database at {place} has the encoding {encoding}, which not all words fit into: make "
             "another one (create database … encoding 'UTF8' template template0)"
         )
-
-
-def _said(error: psycopg.Error) -> str:
-    return error.diag.message_primary or type(error).__name__
 
 
 async def _applied(connection: Connection) -> dict[int, str]:

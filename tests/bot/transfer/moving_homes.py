@@ -23,8 +23,7 @@ from bot.core.files import replace_file
 from bot.tape.entries import TapeEntry, anchor, event, message, tool_call, tool_result
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
-from bot.transfer.storage import BusState, HomeStorage, TapeMetadata
-from bot.transfer.tape_comparison import read_tape_metadata
+from bot.transfer.storage import BusState, HomeStorage, TapeMetadata, read_tape_metadata
 
 ODD = 'nul \x00, half \ud83d, other half \ude00, whole 😀, "quotes", back\\slash, ligne\u2028'
 SINCE = datetime(2026, 2, 10, 12, tzinfo=UTC)
@@ -103,14 +102,14 @@ async def held(place: HomeStorage) -> dict[str, Any]:
     tapes: dict[str, tuple[TapeMetadata, list[TapeEntry]]] = {}
     for name in await place.tapes.list_tapes():
         tapes[name] = (await read_tape_metadata(place.tapes, name), await place.tapes.read(name))
-    blobs = {name: await place.read_blob(name) async for name in place.blob_names()}
+    blobs = {name: await place.blobs.get(name) async for name in place.blobs.names()}
     waiting: BusState = await place.read_bus_state()
     return {
         "tapes": {
             name: (one, [repr(entry) for entry in all_]) for name, (one, all_) in tapes.items()
         },
         "waiting": waiting,
-        "roster": await place.read_access_list(),
+        "roster": await place.access.peek(),
         "blobs": blobs,
         "updates": await place.read_updates(),
     }

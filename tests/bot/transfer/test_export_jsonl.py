@@ -32,6 +32,7 @@ from bot.core.errors import (
 from bot.tape.entries import ENTRY_KINDS, TapeEntry, message
 from bot.tape.stores.folder import TapeFolder
 from bot.transfer.export_files import export_file_name
+from bot.transfer.file_storage import FileHomeStorage
 from bot.transfer.restore import restore_export
 
 TAPE = "telegram:42"
@@ -78,8 +79,7 @@ def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
                 version = await store.version(TAPE)
             path = Path(folder) / "export.jsonl"
             path.write_bytes(lines)
-            (other / "tapes").mkdir(parents=True)
-            restore_export(path, TapeFolder(other / "tapes", ""))
+            await restore(path, other)
             async with tapes(other) as store:
                 assert await store.list_tapes() == [TAPE]
                 assert await store.read(TAPE) == wanted
@@ -89,6 +89,12 @@ def test_any_tape_comes_back_exactly_through_archives_and_gaps(steps):
                 assert (await store.append(TAPE, message("user", "on"))).id == version + 1
 
     anyio.run(there_and_back)
+
+
+async def restore(path: Path, home: Path) -> None:
+    files = FileHomeStorage(home)
+    with files.lock():
+        await restore_export(path, files)
 
 
 async def filled(home: Path, session: str = TAPE, count: int = 5) -> list[TapeEntry]:
@@ -159,7 +165,7 @@ def test_a_tape_that_is_there_is_never_written_over(tmp_path, capsys):
     folder = TapeFolder(tmp_path / "tapes", "")
     folder.live_path(TAPE).rename(tmp_path / "tapes" / (folder.live_path(TAPE).name + ".next"))
     with pytest.raises(TapeExists):
-        restore_export(out, folder)
+        anyio.run(restore, out, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -177,11 +183,10 @@ def test_what_is_no_whole_export_is_refused_with_its_line(tmp_path, damage, told
     out = tmp_path / "out.jsonl"
     export_tape(settings(tmp_path / "one"), TAPE, output=out)
     out.write_bytes(b"\n".join(damage(out.read_bytes().splitlines())))
-    folder = TapeFolder(tmp_path / "other", "")
-    folder.root.mkdir()
+    other = tmp_path / "other"
     with pytest.raises(InvalidEntry, match=told):
-        restore_export(out, folder)
-    assert list(folder.root.iterdir()) == []
+        anyio.run(restore, out, other)
+    assert list((other / "tapes").glob("*.jsonl*")) == []
 
 
 def test_nothing_is_restored_beside_a_running_tapebot_nor_by_a_dry_run(tmp_path, capsys):
@@ -196,7 +201,7 @@ def test_nothing_is_restored_beside_a_running_tapebot_nor_by_a_dry_run(tmp_path,
     async def beside() -> None:
         async with tapes(other):
             with pytest.raises(TapeLocked, match="stop it"):
-                import_jsonl(settings(other), out)
+                await anyio.to_thread.run_sync(import_jsonl, settings(other), out)
 
     anyio.run(beside)
 
@@ -204,8 +209,10 @@ def test_nothing_is_restored_beside_a_running_tapebot_nor_by_a_dry_run(tmp_path,
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import bot.transfer.restore as module
-from bot.tape.stores.folder import TapeFolder
+import anyio
+import bot.transfer.file_storage as module
+from bot.transfer.file_storage import FileHomeStorage
+from bot.transfer.restore import restore_export
 
 wanted = int(sys.argv[3])
 encode_line, written = module.encode_line, 0
@@ -218,7 +225,9 @@ def dying(line):
     return encode_line(line)
 
 module.encode_line = dying
-module.restore_export(Path(sys.argv[1]), TapeFolder(Path(sys.argv[2]), ""))
+home = module.FileHomeStorage(Path(sys.argv[2]))
+with home.lock():
+    anyio.run(restore_export, Path(sys.argv[1]), home)
 """
 
 
@@ -228,9 +237,8 @@ def test_a_kill_in_the_middle_of_a_restore_leaves_no_tape_and_the_next_one_succe
     out = tmp_path / "out.jsonl"
     export_tape(settings(tmp_path / "one"), TAPE, output=out)
     other = tmp_path / "other"
-    (other / "tapes").mkdir(parents=True)
     for place in (1, 1_500, 2_501):
-        command = [sys.executable, "-c", KILLED, str(out), str(other / "tapes"), str(place)]
+        command = [sys.executable, "-c", KILLED, str(out), str(other), str(place)]
         done = subprocess.run(command, check=False, timeout=30, env=dict(os.environ))
         assert done.returncode == -signal.SIGKILL
         with pytest.raises(TapeNotFound):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import psycopg
 
+from bot.core.database.connections import server_message
 from bot.core.errors import DatabaseUnavailable, TapeUnavailable, TapeWriteError
 
 
@@ -45,8 +46,3 @@ def map_write_errors(what: str) -> Iterator[None]:
         raise TapeWriteError(
             f"{what} could not be written, and nothing of it was: the database says: {server_message(error)}"
         ) from error
-
-
-def server_message(error: psycopg.Error) -> str:
-    """Return the server's message without its details, which may contain messages of users."""
-    return error.diag.message_primary or type(error).__name__

@@ -155,7 +155,9 @@ async def test_a_voice_message_that_was_not_heard_says_why(blobs, ears, note):
 
 
 async def test_a_disk_that_refuses_is_an_error_so_that_the_message_comes_again(blobs):
-    (blobs.path("0" * 64).parents[1] / "incoming").rmdir()
+    incoming = blobs.path("0" * 64).parents[1] / "incoming"
+    incoming.rmdir()
+    incoming.touch()
     with pytest.raises(BusError, match="cannot be kept"):
         await desk(blobs).receive(sent("image", PNG))
 
