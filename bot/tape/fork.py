@@ -19,7 +19,7 @@ from bot.tape.entries import TapeEntry
 from bot.tape.index.documents import documents_of
 from bot.tape.index.terms import ParsedQuery, has_phrase, parse_query
 from bot.tape.search import Hit, SearchQuery, problem_of, resolve_query_anchors
-from bot.tape.store import Anchor, Segment, TapeStore, append_named_anchor, find_last_anchor
+from bot.tape.store import Anchor, Segment, TapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 
 _PAGE = 64
@@ -32,7 +32,7 @@ _IDS = frozenset({"entry", "source", "keep_from", "through", "replaces", "joined
 """Fields of entries that hold ids of other entries."""
 
 
-class ForkTapeStore:
+class ForkTapeStore(TapeStore):
     """A tape store for the fork of one tape; reads and writes of other tapes fail.
 
     Args:
@@ -109,10 +109,6 @@ class ForkTapeStore:
         async for entry in self._parent.read_back(tape, below):
             yield entry
 
-    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
-        """Append one entry to the overlay."""
-        return (await self.append_many(tape, [entry]))[0]
-
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
@@ -172,30 +168,11 @@ class ForkTapeStore:
         """Refuse: the entries of a fork may never be merged."""
         raise self._refused("forked again")
 
-    async def create_anchor(
-        self,
-        tape: str,
-        name: str,
-        entry_id: int | None = None,
-        state: dict[str, Any] | None = None,
-    ) -> Anchor:
-        """Append to the overlay an anchor that names an entry of the tape or the overlay."""
-        target = await self.version(tape) if entry_id is None else entry_id
-        return await append_named_anchor(self, tape, name, target, state)
-
-    async def get_anchor(self, tape: str, name: str) -> Anchor:
-        """Return the last anchor of this name."""
-        return find_last_anchor(tape, name, await self.list_anchors(tape))
-
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors, oldest first."""
         self._check(tape)
         found = [one for one in await self._parent.list_anchors(tape) if one.at <= self._point]
         return found + await self._overlay.list_anchors(tape)
-
-    async def resolve_anchor(self, tape: str, name: str) -> int:
-        """Return the id of the entry that the last anchor of this name points at."""
-        return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches in the tape and the overlay.

@@ -16,7 +16,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from bot.core.errors import InvalidEntry, TapeNotFound
+from bot.core.clock import Clock, format_time
+from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
 from bot.tape.chain import ChainLink
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery
@@ -89,7 +90,10 @@ class Anchor:
 
 
 class TapeStore(Protocol):
-    """Store append-only tapes; a tape's version is the id of its last entry, 0 before the first."""
+    """Store append-only tapes; a tape's version is the id of its last entry, 0 before the first.
+
+    A store that inherits from it need not implement the methods that have a body here.
+    """
 
     async def create_tape(
         self, tape: str, title: str | None = None, *, replace_if_exists: bool = False
@@ -141,12 +145,12 @@ class TapeStore(Protocol):
         """
         ...
 
-    def damage(self, tape: str) -> Sequence[str]:
+    def damage(self, tape: str) -> Sequence[str]:  # noqa: ARG002 (for stores that can be damaged)
         """Return descriptions of the damage that this process has found in a tape since it started.
 
         Each is a clause to display, such as "3 entries cannot be read". Does no I/O.
         """
-        ...
+        return []
 
     def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first through all segments, starting just before id ``before``.
@@ -160,7 +164,7 @@ class TapeStore(Protocol):
 
     async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
         """Append one entry; return it with its id once it is durable."""
-        ...
+        return (await self.append_many(tape, [entry]))[0]
 
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
@@ -287,7 +291,11 @@ class TapeStore(Protocol):
             TapeNotFound: There is no such tape or entry.
             InvalidEntry: The name is empty or reserved for memory, or the state is not JSON.
         """
-        ...
+        target = await self.version(tape) if entry_id is None else entry_id
+        if not await self.read(tape, target, target):
+            raise TapeNotFound(f"tape {tape} has no entry {target}")
+        entry = await self.append(tape, named_anchor_entry(name, target, state))
+        return Anchor(tape, name, entry.id, target, entry.data, str(entry.meta.get("ts", "")))
 
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name.
@@ -295,7 +303,7 @@ class TapeStore(Protocol):
         Raises:
             TapeNotFound: There is no such tape or anchor.
         """
-        ...
+        return find_last_anchor(tape, name, await self.list_anchors(tape))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
@@ -307,7 +315,7 @@ class TapeStore(Protocol):
         Raises:
             TapeNotFound: There is no such tape or anchor.
         """
-        ...
+        return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first; of equal scores the newer first.
@@ -379,10 +387,57 @@ def header_title(head: TapeEntry) -> str | None:
     return title if isinstance(title, str) else None
 
 
+def forked_part(parent: str, copied: Sequence[TapeEntry], first: int | None, last: int) -> Parent:
+    """Return the part of a tape that a fork copies.
+
+    Args:
+        parent: The tape's name.
+        copied: The first of the copied entries.
+        first: Id of the entry to copy from; None for the first one.
+        last: Id of the last copied entry.
+
+    Raises:
+        TapeNotFound: There is no entry to copy from.
+    """
+    if not copied or first not in (None, copied[0].id):
+        wanted = "that can be read" if first is None else first
+        raise TapeNotFound(f"tape {parent} has no entry {wanted}")
+    return Parent(parent, copied[0].id, last)
+
+
+def fork_header(tape: str, title: str | None, parent: Parent) -> TapeEntry:
+    """Return a fork's header: its id is right before the first copy, or 1."""
+    return replace(header_entry(tape, title, parent=parent), id=max(1, parent.first - 1))
+
+
 def last_dropped(head: TapeEntry) -> int:
     """Return the last id that a reset dropped, from a header; 0 if there was no reset."""
     dropped = head.data.get("dropped") if head.name == HEADER_EVENT else None
     return dropped if type(dropped) is int else 0
+
+
+def stamp(entries: Sequence[TapeEntry], clock: Clock, version: int = 0) -> list[TapeEntry]:
+    """Return entries with the ids after a version, and with the present time if they have none."""
+    now = format_time(clock.now())
+    return [
+        replace(entry, id=version + place, meta={"ts": now, **entry.meta})
+        for place, entry in enumerate(entries, start=1)
+    ]
+
+
+def check_version(tape: str, expect: int | None, actual: int) -> None:
+    """Check that a tape has the version that a writer expects, if it expects any.
+
+    Raises:
+        VersionConflict: It has another one.
+    """
+    if expect is not None and expect != actual:
+        raise VersionConflict(tape, expected=expect, actual=actual)
+
+
+def unreadable_text(count: int) -> list[str]:
+    """Describe unreadable entries, as ``TapeStore.damage`` does."""
+    return [f"{count} of its entries cannot be read"] if count else []
 
 
 def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:
@@ -395,21 +450,6 @@ def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -
         raise InvalidEntry(f"no name for an anchor: {name!r}; choose another")
     made = anchor(name, state)
     return replace(made, payload={**made.payload, "entry": entry_id})
-
-
-async def append_named_anchor(
-    store: TapeStore, tape: str, name: str, target: int, state: dict[str, Any] | None
-) -> Anchor:
-    """Append an anchor that points at an entry: ``create_anchor`` of the local stores.
-
-    Raises:
-        TapeNotFound: There is no such tape or entry.
-        InvalidEntry: The name is empty or reserved for memory.
-    """
-    if not await store.read(tape, target, target):
-        raise TapeNotFound(f"tape {tape} has no entry {target}")
-    entry = await store.append(tape, named_anchor_entry(name, target, state))
-    return Anchor(tape, name, entry.id, target, entry.data, str(entry.meta.get("ts", "")))
 
 
 def anchor_from_entry(tape: str, entry: TapeEntry) -> Anchor | None:

@@ -22,16 +22,25 @@ import anyio.from_thread
 import anyio.to_thread
 
 from bot.core.clock import Clock, SystemClock
-from bot.core.errors import TapeError, TapeNotFound, TapeWriteError, VersionConflict
+from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Parent, Segment, append_named_anchor, find_last_anchor
+from bot.tape.store import (
+    Anchor,
+    Segment,
+    TapeStore,
+    check_version,
+    fork_header,
+    forked_part,
+    stamp,
+    unreadable_text,
+)
 from bot.tape.stores.erasure import TapeEraser
 from bot.tape.stores.folder import TapeFolder, is_live
 from bot.tape.stores.followers import TapeFollowers
-from bot.tape.stores.fork_writer import fork_header, write_fork
+from bot.tape.stores.fork_writer import write_fork
 from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors
 from bot.tape.stores.live_tapes import LiveTapes
@@ -52,7 +61,7 @@ _TRIES = 20
 _T = TypeVar("_T")
 
 
-class FileTapeStore:
+class FileTapeStore(TapeStore):
     """Store tapes in a folder that one process at a time may write.
 
     Args:
@@ -170,9 +179,7 @@ class FileTapeStore:
 
     def damage(self, tape: str) -> list[str]:
         """Return descriptions of the damage found in a tape."""
-        unreadable = self._parts.damaged_of(tape)
-        cannot = [f"{unreadable} of its entries cannot be read"] if unreadable else []
-        return [*self._files.lost.get(tape, ()), *cannot]
+        return [*self._files.lost.get(tape, ()), *unreadable_text(self._parts.damaged_of(tape))]
 
     async def read_back(
         self, tape: str, before: int | None = None
@@ -198,10 +205,6 @@ class FileTapeStore:
             part = earlier.pop()
             first, ceiling = part.first_id, min(ceiling, part.last_id + 1)
 
-    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
-        """Append one entry."""
-        return (await self.append_many(tape, [entry]))[0]
-
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
@@ -209,11 +212,10 @@ class FileTapeStore:
         self._tapes.check_writable()
         async with self._tapes.use(tape) as live:
             file = live.file
-            if expect is not None and expect != file.staged:
-                raise VersionConflict(tape, expected=expect, actual=file.staged)
+            check_version(tape, expect, file.staged)
             if not entries:
                 return []
-            stamped = self._files.stamp(entries, file.staged)
+            stamped = stamp(entries, self._clock, file.staged)
             data = live.encode(stamped)
             with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
@@ -246,9 +248,8 @@ class FileTapeStore:
         expect: int | None = None,
     ) -> None:
         self._tapes.check_writable()
-        if expect is not None and expect != (version := await self.version(tape)):
-            # Checked first, so that a conflict does not invalidate the index.
-            raise VersionConflict(tape, expected=expect, actual=version)
+        # Checked first, so that a conflict does not invalidate the index.
+        check_version(tape, expect, await self.version(tape))
         with anyio.CancelScope(shield=True):
             # From here on a crash would leave dropped content in the index.
             try:
@@ -310,9 +311,9 @@ class FileTapeStore:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
         fresh = self._folder.temporary_path(new_tape, next(self._forks))
 
-        def begin(first: int, last: int) -> TapeEntry:
-            head = fork_header(new_tape, title, Parent(from_tape, first, last))
-            return self._files.stamp([head], head.id - 1)[0]
+        def begin(copied: Sequence[TapeEntry], last: int) -> TapeEntry:
+            head = fork_header(new_tape, title, forked_part(from_tape, copied, from_entry, last))
+            return stamp([head], self._clock, head.id - 1)[0]
 
         # The parent may grow meanwhile: the copy holds what it had at the start.
         with map_os_errors(f"tape {new_tape} could not be made", TapeWriteError):
@@ -340,19 +341,11 @@ class FileTapeStore:
     ) -> Anchor:
         """Append an anchor that names an entry, by default the newest."""
         target = await self._durable(tape) if entry_id is None else entry_id
-        return await append_named_anchor(self, tape, name, target, state)
-
-    async def get_anchor(self, tape: str, name: str) -> Anchor:
-        """Return the last anchor of this name."""
-        return find_last_anchor(tape, name, await self.list_anchors(tape))
+        return await super().create_anchor(tape, name, target, state)
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         return await self._index.anchors(tape)
-
-    async def resolve_anchor(self, tape: str, name: str) -> int:
-        """Return the id of the entry that the last anchor of this name points at."""
-        return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first."""

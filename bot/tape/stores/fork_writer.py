@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bot.core.errors import TapeNotFound
 from bot.core.files import PRIVATE_FILE
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry
-from bot.tape.store import Parent, header_entry
 from bot.tape.stores.part_reader import PartReader, TapeSnapshot
 
 _PAGE = 512
@@ -24,7 +21,7 @@ def write_fork(
     parts: TapeSnapshot,
     *,
     first: int | None,
-    begin: Callable[[int, int], TapeEntry],
+    begin: Callable[[Sequence[TapeEntry], int], TapeEntry],
     out: Path,
     beat: Callable[[], None],
 ) -> None:
@@ -34,7 +31,7 @@ def write_fork(
         reader: Reads the parent.
         parts: Snapshot of the parent.
         first: Id of the first entry to copy; None for all.
-        begin: Returns the header, given the ids of the first and the last copied entry.
+        begin: Returns the header, given the first copied entries and the id of the last one.
         out: The new file.
         beat: Called now and then; may raise to cancel.
 
@@ -45,10 +42,7 @@ def write_fork(
     last = _newest(reader, parts)
     copied = _from(reader, parts, first or 1)
     page = next(copied, [])
-    if not page or last is None or (first is not None and page[0].id != first):
-        wanted = "that can be read" if first is None else first
-        raise TapeNotFound(f"tape {parts.tape} has no entry {wanted}")
-    head = begin(page[0].id, last)
+    head = begin(page, last or 0)
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -67,11 +61,6 @@ def write_fork(
     except BaseException:
         out.unlink()
         raise
-
-
-def fork_header(tape: str, title: str | None, parent: Parent) -> TapeEntry:
-    """Return a fork's header: its id is right before the first copy, or 1."""
-    return replace(header_entry(tape, title, parent=parent), id=max(1, parent.first - 1))
 
 
 def _from(reader: PartReader, parts: TapeSnapshot, first: int) -> Iterator[list[TapeEntry]]:

@@ -13,13 +13,21 @@ from pathlib import Path
 
 import anyio
 
-from bot.core.clock import Clock, format_time
+from bot.core.clock import Clock
 from bot.core.errors import TapeError, TapeNotFound, TapeWriteError
 from bot.core.files import AppendFile, disk_error_text
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import CANCEL, encode_chained, encode_entries, last_link
 from bot.tape.entries import TapeEntry, event
-from bot.tape.store import HEADER_EVENT, REPAIR_EVENT, Segment, header_entry, last_dropped
+from bot.tape.store import (
+    HEADER_EVENT,
+    REPAIR_EVENT,
+    Segment,
+    header_entry,
+    header_title,
+    last_dropped,
+    stamp,
+)
 from bot.tape.stores import line_scan as scan
 from bot.tape.stores.folder import TapeFolder, finish_archive, successor_path
 from bot.tape.stores.heads import HeadFile
@@ -58,8 +66,7 @@ class LiveTape:
     @property
     def title(self) -> str | None:
         """The title in the header."""
-        title = self.head.data.get("title")
-        return title if isinstance(title, str) else None
+        return header_title(self.head)
 
     @property
     def dropped(self) -> int:
@@ -109,6 +116,7 @@ class LiveFiles:
     Attributes:
         repaired: What was repaired so far.
         lost: Descriptions of lost or replaced entries, by tape.
+        clock: Source of the entries' ``ts``.
         copied: How many forks are copying each tape now, whose dropped segments must stay.
 
     Args:
@@ -133,7 +141,7 @@ class LiveFiles:
         self._folder = folder
         self._parts = parts
         self._heads = heads
-        self._clock = clock
+        self.clock = clock
         self._sync = sync
         self._read_only = read_only
         self.repaired = {"torn_bytes": 0, "void_entries": 0}
@@ -185,14 +193,6 @@ class LiveFiles:
                 head.last_id,
             )
         return lacking
-
-    def stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-        """Return the entries with the ids after a version, and with the time."""
-        now = format_time(self._clock.now())
-        return [
-            replace(entry, id=version + place, meta={"ts": now, **entry.meta})
-            for place, entry in enumerate(entries, start=1)
-        ]
 
     def note_head(self, tape: str, data: bytes) -> None:
         """Record a tape's newest entry from the lines that end its file."""
@@ -313,7 +313,7 @@ class LiveFiles:
             "damaged": len(ending.damaged) + ending.bad_newline,
             **lost,
         }
-        note = self.stamp([*head, event(REPAIR_EVENT, found)], file.staged)
+        note = stamp([*head, event(REPAIR_EVENT, found)], self.clock, file.staged)
         close = CANCEL + b"\n" if ending.unterminated else b""
         with map_os_errors("a tape that was cut short could not be repaired", TapeWriteError):
             if ending.bad_newline:

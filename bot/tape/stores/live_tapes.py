@@ -13,12 +13,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.core.errors import TapeError, TapeExists, TapeWriteError, VersionConflict
+from bot.core.errors import TapeError, TapeExists, TapeWriteError
 from bot.core.files import replace_file, sync_directory
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry, event
-from bot.tape.store import REPAIR_EVENT, Segment, header_entry
+from bot.tape.store import REPAIR_EVENT, Segment, check_version, header_entry, stamp
 from bot.tape.stores.folder import TapeFolder, finish_archive, replace_live_file
 from bot.tape.stores.line_scan import FileSource
 from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors
@@ -136,6 +136,7 @@ class LiveTapes:
             VersionConflict: The tape's version is not ``expect``; nothing was done.
         """
         self.check_writable()
+        failed = f"tape {tape} could not be archived or reset"
         segment: Segment | None = None
         with anyio.CancelScope(shield=True):
             async with self._opening:
@@ -145,29 +146,36 @@ class LiveTapes:
                 # New users wait for the lock, so this ends.
                 try:
                     await self._drain(live)
-                    if expect is not None and expect != live.file.staged:
-                        raise VersionConflict(tape, expected=expect, actual=live.file.staged)
-                    with map_os_errors(
-                        f"tape {tape} could not be archived or reset", TapeWriteError
-                    ):
+                    check_version(tape, expect, live.file.staged)
+                    with map_os_errors(failed, TapeWriteError):
                         await anyio.to_thread.run_sync(live.file.restore)
                     if seal_at is not None:
                         segment = self._folder.next_segment(
                             tape, live.first_id, live.file.mark, seal_at
                         )
-                    kept = title if title is not None else live.title
-                    dropped = live.file.staged if segment is None else live.dropped
-                    head = header_entry(tape, kept, previous=segment, dropped=dropped)
-                    fresh = self._files.stamp([head, *carry], live.file.staged)
-                    data, _ = encode_chained(fresh, live.chain_end)
+                    data = self._begin(live, carry, title, segment)
                 finally:
                     live.file.close()
-                with map_os_errors(f"tape {tape} could not be archived or reset", TapeWriteError):
+                with map_os_errors(failed, TapeWriteError):
                     self._unnamed = True
                     await anyio.to_thread.run_sync(replace_live_file, live.file.path, data, segment)
                     self._unnamed = False
                 await anyio.to_thread.run_sync(self._files.note_head, tape, data)
         return segment
+
+    def _begin(
+        self,
+        live: LiveTape,
+        carry: Sequence[TapeEntry],
+        title: str | None,
+        segment: Segment | None,
+    ) -> bytes:
+        """Return the content of the live file that follows another one."""
+        kept = title if title is not None else live.title
+        dropped = live.file.staged if segment is None else live.dropped
+        head = header_entry(live.tape, kept, previous=segment, dropped=dropped)
+        fresh = stamp([head, *carry], self._files.clock, live.file.staged)
+        return encode_chained(fresh, live.chain_end)[0]
 
     async def replace(self, seen: TapeSnapshot, fresh: Path) -> bool:
         """Replace a live file by a rewritten one, with what was appended since the snapshot.
@@ -283,7 +291,9 @@ class LiveTapes:
             head = [header_entry(tape, title, previous=last)]
             if gone := self._files.last_known_id(tape, version):
                 head.append(event(REPAIR_EVENT, {"missing": gone}))
-            data, _ = encode_chained(self._files.stamp(head, max(version, gone)), CHAIN_START)
+            data, _ = encode_chained(
+                stamp(head, self._files.clock, max(version, gone)), CHAIN_START
+            )
             self._unnamed = True
             replace_file(path, data)
             self._unnamed = False

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 
-from bot.core.clock import Clock, SystemClock, format_time
-from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.core.clock import Clock, SystemClock
+from bot.core.errors import TapeExists, TapeNotFound
 from bot.tape.chain import CHAIN_START, ChainLink, make_link, tombstone_link
 from bot.tape.codec import decode_line, digest_content, encode_entries
 from bot.tape.entries import TapeEntry
@@ -20,12 +20,15 @@ from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import (
     HEADER_EVENT,
     Anchor,
-    Parent,
     Segment,
+    TapeStore,
     anchor_from_entry,
-    append_named_anchor,
-    find_last_anchor,
+    check_version,
+    fork_header,
+    forked_part,
     header_entry,
+    header_title,
+    stamp,
 )
 from bot.tape.stores.followers import TapeFollowers
 from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
@@ -49,7 +52,7 @@ class _Tape:
             previous = link.value
 
 
-class MemoryTapeStore:
+class MemoryTapeStore(TapeStore):
     """Keep tapes until the process ends; entries pass through the same encoding as in files.
 
     Attributes:
@@ -114,10 +117,6 @@ class MemoryTapeStore:
         links, found = self._get(tape).links, await self.read(tape, from_entry_id, to_entry_id)
         return [links[entry.id] for entry in found if entry.id in links]
 
-    def damage(self, tape: str) -> list[str]:  # noqa: ARG002 (the contract's)
-        """Return nothing: memory has no damage."""
-        return []
-
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
@@ -125,10 +124,6 @@ class MemoryTapeStore:
         for entry in reversed(self._all(tape)):
             if before is None or entry.id < before:
                 yield deepcopy(entry)
-
-    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
-        """Append one entry."""
-        return (await self.append_many(tape, [entry]))[0]
 
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
@@ -171,8 +166,7 @@ class MemoryTapeStore:
         for number in changed:
             held.links[number] = tombstone_link(held.links[number], digest_content(fresh[number]))
         if held.entries[0].id in wanted and held.entries[0].name == HEADER_EVENT:
-            title = held.entries[0].data.get("title")
-            held.title = title if isinstance(title, str) else None
+            held.title = header_title(held.entries[0])
         if wanted:
             await self._index.erase(tape, list(wanted.values()))
         self._erasures[tape] += 1
@@ -199,15 +193,13 @@ class MemoryTapeStore:
         if from_anchor is not None:
             from_entry = await self.resolve_anchor(from_tape, from_anchor)
         copied = await self.read(from_tape, from_entry)
-        if from_entry is not None and (not copied or copied[0].id != from_entry):
-            raise TapeNotFound(f"tape {from_tape} has no entry {from_entry}")
+        last = self._get(from_tape).version
+        head = fork_header(new_tape, title, forked_part(from_tape, copied, from_entry, last))
         if new_tape in self._tapes:
             raise TapeExists(f"there is a tape {new_tape} already")
-        first = copied[0].id
-        begin = header_entry(new_tape, title, parent=Parent(from_tape, first, copied[-1].id))
-        held = _Tape(title, version=max(0, first - 2))
-        held.entries = self._stamp([begin], held.version)
-        held.entries += [entry for entry in copied if entry.id > held.entries[0].id]
+        held = _Tape(title)
+        held.entries = self._stamp([head], head.id - 1)
+        held.entries += [entry for entry in copied if entry.id > head.id]
         for entry in held.entries:
             held.chain([entry])
         held.version = held.entries[-1].id
@@ -215,29 +207,10 @@ class MemoryTapeStore:
         self._index.mark_changed(new_tape)
         return new_tape
 
-    async def create_anchor(
-        self,
-        tape: str,
-        name: str,
-        entry_id: int | None = None,
-        state: dict[str, Any] | None = None,
-    ) -> Anchor:
-        """Append an anchor that names an entry, by default the newest."""
-        target = self._get(tape).version if entry_id is None else entry_id
-        return await append_named_anchor(self, tape, name, target, state)
-
-    async def get_anchor(self, tape: str, name: str) -> Anchor:
-        """Return the last anchor of this name."""
-        return find_last_anchor(tape, name, await self.list_anchors(tape))
-
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         found = (anchor_from_entry(tape, entry) for entry in self._all(tape))
         return deepcopy([one for one in found if one is not None])
-
-    async def resolve_anchor(self, tape: str, name: str) -> int:
-        """Return the id of the entry that the last anchor of this name points at."""
-        return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first."""
@@ -267,9 +240,7 @@ class MemoryTapeStore:
             raise TapeNotFound(f"there is no tape {tape}") from None
 
     def _check(self, tape: str, expect: int | None) -> None:
-        version = self._get(tape).version
-        if expect is not None and expect != version:
-            raise VersionConflict(tape, expected=expect, actual=version)
+        check_version(tape, expect, self._get(tape).version)
 
     def _all(self, tape: str) -> list[TapeEntry]:
         held = self._get(tape)
@@ -277,12 +248,7 @@ class MemoryTapeStore:
         return sealed + held.entries
 
     def _stamp(self, entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-        now = format_time(self._clock.now())
-        stamped = [
-            replace(entry, id=version + place, meta={"ts": now, **entry.meta})
-            for place, entry in enumerate(entries, start=1)
-        ]
-        return _read_back(*stamped)
+        return _read_back(*stamp(entries, self._clock, version))
 
     def _extend(self, tape: str, entries: Sequence[TapeEntry]) -> list[TapeEntry]:
         held = self._get(tape)

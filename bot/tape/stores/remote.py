@@ -12,7 +12,6 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from bot.core.errors import VersionConflict
 from bot.core.ids import new_id
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
@@ -35,7 +34,7 @@ from bot.tape.http_protocol import (
     to_json,
 )
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, named_anchor_entry
+from bot.tape.store import Anchor, Segment, TapeStore, check_version, named_anchor_entry
 from bot.tape.stores.http_client import Params, TapeServerClient
 
 logger = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ _PAUSE = 1.0
 _T = TypeVar("_T")
 
 
-class RemoteTapeStore:
+class RemoteTapeStore(TapeStore):
     """Read and write the tapes of a tape server.
 
     Failed requests are retried for a while; a retried append is applied once. If the connection
@@ -126,10 +125,6 @@ class RemoteTapeStore:
             found += page
         return found
 
-    def damage(self, tape: str) -> list[str]:  # noqa: ARG002 (the contract's)
-        """Return nothing: the server reports damage."""
-        return []
-
     async def read_back(
         self, tape: str, before: int | None = None
     ) -> AsyncGenerator[TapeEntry, None]:
@@ -147,18 +142,12 @@ class RemoteTapeStore:
             if following is None:
                 return
 
-    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
-        """Append one entry."""
-        return (await self.append_many(tape, [entry]))[0]
-
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
     ) -> list[TapeEntry]:
         """Append entries in one atomic write."""
         if not entries:
-            version = await self.version(tape)
-            if expect is not None and expect != version:
-                raise VersionConflict(tape, expected=expect, actual=version)
+            check_version(tape, expect, await self.version(tape))
             return []
         headers = {
             IDEMPOTENCY_KEY_HEADER: new_id("append"),

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bot.core.clock import Clock, format_time
 from bot.tape.chain import ChainLink, link_from_bytes
 from bot.tape.codec import decode_line, encode_entries
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, TapeEntry
@@ -73,12 +72,6 @@ class EntryColumns:
             self.bodies + later.bodies,
             self.terms + later.terms,
         )
-
-
-def stamp(entries: Sequence[TapeEntry], clock: Clock) -> list[TapeEntry]:
-    """Return entries with id 0 and, unless they have a time, the present one."""
-    now = format_time(clock.now())
-    return [replace(entry, id=0, meta={"ts": now, **entry.meta}) for entry in entries]
 
 
 def pack(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:

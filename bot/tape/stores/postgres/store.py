@@ -14,7 +14,14 @@ from bot.core.errors import TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, anchor_from_entry, append_named_anchor
+from bot.tape.store import (
+    Anchor,
+    Segment,
+    TapeStore,
+    anchor_from_entry,
+    find_last_anchor,
+    unreadable_text,
+)
 from bot.tape.stores.postgres.error_mapping import map_read_errors
 from bot.tape.stores.postgres.maintenance import TapeMaintenance
 from bot.tape.stores.postgres.reader import TapeReader
@@ -33,7 +40,7 @@ where workspace = %s and name = %s returning id
 _ERASED = "select name, erasures from tapebot.tape where workspace = %s and erasures > 0"
 
 
-class PostgresTapeStore:
+class PostgresTapeStore(TapeStore):
     """Store tapes that any number of processes read and write; ``expect`` rejects outdated writers.
 
     An append whose response was lost is retried under its idempotency key, so it is done once. The
@@ -112,16 +119,11 @@ class PostgresTapeStore:
 
     def damage(self, tape: str) -> list[str]:
         """Return descriptions of the damage found in a tape."""
-        damaged = self._reader.damaged_of(tape)
-        return [f"{damaged} of its entries cannot be read"] if damaged else []
+        return unreadable_text(self._reader.damaged_of(tape))
 
     def read_back(self, tape: str, before: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first."""
         return self._reader.read_back(tape, before)
-
-    async def append(self, tape: str, entry: TapeEntry) -> TapeEntry:
-        """Append one entry."""
-        return (await self.append_many(tape, [entry]))[0]
 
     async def append_many(
         self, tape: str, entries: Sequence[TapeEntry], *, expect: int | None = None
@@ -175,32 +177,15 @@ class PostgresTapeStore:
         self._used.add(new_tape)
         return new_tape
 
-    async def create_anchor(
-        self,
-        tape: str,
-        name: str,
-        entry_id: int | None = None,
-        state: dict[str, Any] | None = None,
-    ) -> Anchor:
-        """Append an anchor that names an entry, by default the newest."""
-        target = await self.version(tape) if entry_id is None else entry_id
-        return await append_named_anchor(self, tape, name, target, state)
-
     async def get_anchor(self, tape: str, name: str) -> Anchor:
         """Return the last anchor of this name."""
-        for entry in await self._reader.last_anchor(tape, name):
-            if (found := anchor_from_entry(tape, entry)) is not None:
-                return found
-        raise TapeNotFound(f"tape {tape} has no anchor {name}")
+        found = (anchor_from_entry(tape, one) for one in await self._reader.last_anchor(tape, name))
+        return find_last_anchor(tape, name, (one for one in found if one is not None))
 
     async def list_anchors(self, tape: str) -> list[Anchor]:
         """Return all anchors of a tape, oldest first."""
         found = (anchor_from_entry(tape, entry) for entry in await self._reader.anchors(tape))
         return [one for one in found if one is not None]
-
-    async def resolve_anchor(self, tape: str, name: str) -> int:
-        """Return the id of the entry that the last anchor of this name points at."""
-        return (await self.get_anchor(tape, name)).entry_id
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first."""

@@ -7,7 +7,6 @@ the tape was archived, reset or erased from since, and the change is decided aga
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,11 +15,20 @@ import anyio.to_thread
 
 from bot.core.clock import Clock
 from bot.core.database.connections import Connection, Database, Row
-from bot.core.errors import TapeExists, TapeNotFound, VersionConflict
+from bot.core.errors import TapeExists, TapeNotFound
 from bot.tape.entries import TapeEntry
-from bot.tape.store import HEADER_EVENT, Parent, Segment, header_entry
+from bot.tape.store import (
+    HEADER_EVENT,
+    Segment,
+    check_version,
+    fork_header,
+    forked_part,
+    header_entry,
+    header_title,
+    last_dropped,
+    stamp,
+)
 from bot.tape.stores.folder import TapeFolder
-from bot.tape.stores.fork_writer import fork_header
 from bot.tape.stores.postgres.error_mapping import map_write_errors
 from bot.tape.stores.postgres.reader import TapeReader
 from bot.tape.stores.postgres.rows import (
@@ -29,7 +37,6 @@ from bot.tape.stores.postgres.rows import (
     bytea_to_text,
     entry_of,
     pack,
-    stamp,
     text_to_bytea,
 )
 from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
@@ -92,7 +99,7 @@ class TapeWriter:
         with map_write_errors(f"tape {tape}"):
             [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
         _see(tape, outcome, expect, last)
-        return numbered(stamped, last - len(stamped))
+        return stamp(stamped, self._clock, last - len(stamped))
 
     async def create(self, tape: str, title: str | None) -> bool:
         """Create a tape with its header; return False if it existed."""
@@ -156,8 +163,7 @@ class TapeWriter:
         cursor = await connection.execute(_HEADER, [*place, live])
         row = await cursor.fetchone()
         head = None if row is None else entry_of(live, bytes(row[0]), None, None)
-        dropped = None if head is None else head.data.get("dropped")
-        return dropped if type(dropped) is int else 0
+        return 0 if head is None else last_dropped(head)
 
     async def fork(self, parent: str, child: str, first: int | None, title: str | None) -> None:
         """Create a tape with a copy of another tape's entries from one on."""
@@ -166,10 +172,9 @@ class TapeWriter:
             begin = await self._reader.read_page(
                 parent, 1 if first is None else first, MAX_ROW_ID, 1
             )
-            if not begin.entries or first not in (None, begin.entries[0].id):
-                raise TapeNotFound(f"tape {parent} has no entry {first}")
-            copied = Parent(parent, begin.entries[0].id, begin.version)
-            head = fork_header(child, title, copied)
+            head = fork_header(
+                child, title, forked_part(parent, begin.entries, first, begin.version)
+            )
             packed = await _packed(child, stamp([head], self._clock))
             with map_write_errors(f"tape {child}"):
                 [(outcome,)] = await self._call(
@@ -212,12 +217,12 @@ class TapeWriter:
         head = next(
             (one for one in tombstones if one.id == live and one.name == HEADER_EVENT), None
         )
-        title = None if head is None else head.data.get("title")
+        title = None if head is None else header_title(head)
         with map_write_errors(f"tape {tape}"):
             [(outcome,)] = await self._call(
                 *(_ERASE, tape, live, erasures, once, [entry.id for entry in tombstones]),
                 *(packed.names, packed.bodies, packed.documents_json, head is not None),
-                _optional(title if isinstance(title, str) else None),
+                _optional(title),
                 seconds=_LONG,
             )
         _see(tape, outcome, None, 0)
@@ -226,11 +231,6 @@ class TapeWriter:
     async def _call(self, sql: str, tape: str, *values: Any, seconds: float = 10.0) -> list[Row]:
         given = [self._workspace, text_to_bytea(tape), *values]
         return await self._database.fetch(sql, given, seconds=seconds)
-
-
-def numbered(entries: Sequence[TapeEntry], version: int) -> list[TapeEntry]:
-    """Return entries with the ids after a version."""
-    return [replace(entry, id=version + place) for place, entry in enumerate(entries, start=1)]
 
 
 async def _packed(tape: str, entries: Sequence[TapeEntry]) -> EntryColumns:
@@ -248,8 +248,8 @@ def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
     """
     if outcome == "missing":
         raise TapeNotFound(f"there is no tape {tape}")
-    if outcome == "conflict" and expect is not None:
-        raise VersionConflict(tape, expected=expect, actual=version)
+    if outcome == "conflict":
+        check_version(tape, expect, version)
 
 
 def _optional(text: str | None) -> bytes | None:
