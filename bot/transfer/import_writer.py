@@ -121,6 +121,18 @@ class _SessionImport:
         text = json.dumps([one.key, parts, memory.long_term, memory.notes], sort_keys=True)
         return sha256(text.encode()).hexdigest()
 
+    def event(self, digest: str) -> TapeEntry:
+        """Return the event that identifies the import."""
+        data = {
+            "from": self.found.bot,
+            "key": self.one.key,
+            "source": self.one.source,
+            "digest": digest,
+            "messages": self.messages,
+            "memory": bool(self.memory),
+        }
+        return event(IMPORTED_EVENT, data)
+
 
 @dataclass(frozen=True, slots=True)
 class ImportWriter:
@@ -249,19 +261,11 @@ class ImportWriter:
         """Return all entries to append to a tape of this version for a session."""
         one, memory, found = parcel.one, parcel.memory, parcel.found
         now = self.clock.now()
-        data = {
-            "from": found.bot,
-            "key": one.key,
-            "source": one.source,
-            "digest": digest,
-            "messages": parcel.messages,
-            "memory": bool(memory),
-        }
         snapshot, rest = fit_memory(memory, current, now, self.retention_days)
         history = [*rest, *memory.history, *one.history]
         since = min((str(e.meta["ts"]) for e in (*history, *one.entries)), default=format_time(now))
         begin = [] if started else [anchor(SESSION_START, {"owner": "human"}, ts=since)]
-        before = [*begin, event(IMPORTED_EVENT, data), *history]
+        before = [*begin, parcel.event(digest), *history]
         first = version + 1 + len(before)
         entries = [*before, *one.entries]
         if memory:
@@ -270,15 +274,20 @@ class ImportWriter:
             entries += zone_entries(snapshot, format_time(now))
         if one.consolidated_count:
             entries.append(_settled(one, first, snapshot if memory else current))
-        state: dict[str, Any] = {
-            "summary": _summary(parcel),
-            "next_steps": [],
-            "source": [version + 1, version + len(entries)],
-            "owner": "human",
-            "reason": f"import from {found.bot}",
-        }
-        entries.append(anchor(SESSION_IMPORTED, state))
+        entries.append(_boundary(parcel, version + 1, version + len(entries)))
         return [entry.with_meta(origin=found.origin) for entry in entries]
+
+
+def _boundary(parcel: _SessionImport, first: int, last: int) -> TapeEntry:
+    """Return the anchor after the imported entries, given their first and last id."""
+    state: dict[str, Any] = {
+        "summary": _summary(parcel),
+        "next_steps": [],
+        "source": [first, last],
+        "owner": "human",
+        "reason": f"import from {parcel.found.bot}",
+    }
+    return anchor(SESSION_IMPORTED, state)
 
 
 def _home(session: str) -> str:

@@ -10,7 +10,7 @@ Rule 4: entries of any shape are read without an error; malformed fields are lef
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -112,6 +112,18 @@ class Document:
     labels: Labels
     length: int
     terms: str
+
+
+def kind_numbers(kinds: Collection[str] | None) -> frozenset[int]:
+    """Return the numbers of the kinds that a query asks for; by default all but ``system``."""
+    asked = {*INDEXED_KINDS} - {"system"} if kinds is None else kinds
+    return frozenset(map(INDEXED_KINDS.index, asked))
+
+
+def sender_matches(uid: str, name: str, wanted: Collection[str]) -> bool:
+    """Return whether a sender is among those that a query names, by id or by display name."""
+    known = {one.casefold() for one in wanted}
+    return uid in wanted or (bool(name) and name.casefold() in known)
 
 
 def documents_of(entry: TapeEntry) -> list[Document]:

@@ -24,31 +24,28 @@ from bot.tape.index.ranking import (
     build_ranking_query,
     idf,
     is_turn,
+    match_speakers,
     neighbour_ids,
     read_row,
+    rows_to_rank,
     score_rows,
     top_entries,
 )
 from bot.tape.index.search_filter import IndexFilter
-from bot.tape.index.spelling import document_frequency, similar_terms
+from bot.tape.index.spelling import (
+    MAX_CORRECTIONS,
+    MAX_GUESSES,
+    document_frequency,
+    similar_terms,
+)
 from bot.tape.index.tables import TapeRows
-from bot.tape.index.terms import halves, parse_query, tokenize
+from bot.tape.index.terms import halves, parse_query
 from bot.tape.search import SearchQuery
 
 _GATHERED = 60_000
 """Most rows to gather; rare terms come first."""
 
-_READ = 80
-"""Fewest gathered rows to read and rank."""
-
 _PORTION = 500
-_MEANT = 4
-"""Most corrections of one word."""
-
-_GUESSED = 24
-"""Most unknown words of a query to correct: each costs a scan of all indexed words with the same
-first letters.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +100,14 @@ class FullTextSearch:
         parsed = parse_query(self._query.text)
         if not parsed.terms:
             return [] if self._query.text.strip() else self._found(self._newest())
-        named, speakers = self._names(parsed.terms)
-        wanted = [term for term in parsed.terms if term not in named] or parsed.terms
+        people = self._scope.people() if len(self._tapes) == 1 else ()
+        wanted, speakers = match_speakers(parsed.terms, people)
         question = build_ranking_query(
             self._query.text, self._weights, speakers, self._scope.assistants(), self._query.near
         )
         if parsed.exact:
             # The author of a quotation knows the spelling, so nothing is corrected.
-            self._guessed = _GUESSED
+            self._guessed = MAX_GUESSES
         self._gather(wanted)
         for compound in parsed.compounds:
             self._gather_term(compound, exact=True)
@@ -175,7 +172,7 @@ class FullTextSearch:
 
     def _gather_near(self, term: str, *, doubted: bool = False) -> None:
         self._guessed += 1
-        if self._guessed > _GUESSED:
+        if self._guessed > MAX_GUESSES:
             return
         written_apart = (
             run
@@ -186,7 +183,7 @@ class FullTextSearch:
             return
         meant, nearest = 0, 0.0
         for other, worth in similar_terms(self._connection, term, doubted=doubted).items():
-            if meant == _MEANT or worth < nearest:
+            if meant == MAX_CORRECTIONS or worth < nearest:
                 break
             # The vocabulary covers all tapes: a word of another tape must not use up a correction.
             if self._gather_term(other, worth=worth, exact=True):
@@ -204,8 +201,8 @@ class FullTextSearch:
     def _gather_admitted(self) -> None:
         """Gather by the too common terms, newest first, rows that pass the filters."""
         rows = self._rows(" OR ".join(f'"{term}"' for term in self._common))
-        found = 0
-        while found < _READ and (portion := list(islice(rows, _PORTION))):
+        found, wanted = 0, rows_to_rank(self._query.limit)
+        while found < wanted and (portion := list(islice(rows, _PORTION))):
             admitted = self._read(portion)
             found += len(admitted)
             self._gathered.update(dict.fromkeys(admitted, 1.0))
@@ -229,17 +226,6 @@ class FullTextSearch:
             else:
                 yield from (row for (row,) in found if row // (2 * ROWS_PER_LANE) in self._tapes)
 
-    def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
-        """Return the query terms that name people on the single searched tape, and these people."""
-        named: set[str] = set()
-        speakers: set[int] = set()
-        if len(self._tapes) == 1:
-            for number, name in self._scope.people():
-                if meant := set(tokenize(name)) & set(terms):
-                    named |= meant
-                    speakers.add(number)
-        return named, speakers
-
     # Ranking.
 
     def _ranked(
@@ -256,7 +242,7 @@ class FullTextSearch:
         They cover as many entries as the limit: a long entry with many pieces must not hide others.
         """
         gathered = self._gathered
-        wanted = max(_READ, 3 * self._query.limit)
+        wanted = rows_to_rank(self._query.limit)
         found: dict[int, IndexRow] = {}
         first = heapq.nlargest(wanted, gathered, key=lambda row: (gathered[row], row))
         found |= self._read(first)

@@ -50,7 +50,9 @@ def serialize_labels(labels: Labels) -> str:
 
 
 def parse_labels(text: str) -> Labels:
-    """Parse labels from the text that ``serialize_labels`` returns."""
+    """Parse labels from the text that ``serialize_labels`` returns; empty text for no labels."""
+    if not text:
+        return Labels()
     problem, layer, name, tags = json.loads(text)
     return Labels(problem, layer, name, frozenset(tags))
 
@@ -69,3 +71,8 @@ def labels_match(labels: Labels, query: SearchQuery) -> bool:
         and query.layer in (None, labels.layer)
         and (query.names is None or labels.name in query.names)
     )
+
+
+def labels_turn(labels: Labels, problem: str) -> bool:
+    """Return whether these are the labels of a turn of a problem; turns have no name."""
+    return labels.problem == problem and labels.name is None

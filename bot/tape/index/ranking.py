@@ -12,11 +12,14 @@ import heapq
 import math
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bot.tape.index.database import ROWS_PER_LANE
-from bot.tape.index.terms import has_phrase
+from bot.tape.index.terms import has_phrase, tokenize
+
+_RANKED = 80
+"""Fewest rows to read and rank."""
 
 NEIGHBOURS = 2
 """Turns on each side that count."""
@@ -123,6 +126,33 @@ def build_ranking_query(
     )
 
 
+def rows_to_rank(limit: int) -> int:
+    """Return how many of the best rows are read and ranked, for a limit of answers."""
+    return max(_RANKED, 3 * limit)
+
+
+def match_speakers(
+    terms: Sequence[str], people: Iterable[tuple[int, str]]
+) -> tuple[list[str], set[int]]:
+    """Find the people that a query names.
+
+    Args:
+        terms: The query's terms.
+        people: Numbers and display names of the senders on the single searched tape.
+
+    Returns:
+        The terms that count besides these people's names, or all if there are no others, and the
+        numbers of these people.
+    """
+    named: set[str] = set()
+    speakers: set[int] = set()
+    for number, name in people:
+        if meant := set(tokenize(name)) & set(terms):
+            named |= meant
+            speakers.add(number)
+    return [term for term in terms if term not in named] or list(terms), speakers
+
+
 ROW_COLUMNS = "id, entry, kind, ts, sender, labels, length, terms"
 
 
@@ -221,52 +251,64 @@ def row_features(
         read: These rows and the turns beside them, by id.
         question: The analysed query.
     """
-    weights = question.weights
-    near = {row: _beside(row, read) for row in rows}
     lengths = [read[row].length for row in rows]
     average = sum(lengths) / max(1, len(lengths))
-    fits = {row: bm25(one, weights, average) for row, one in read.items()}
-    best_fit = max((fits[row] for row in rows), default=0.0) or 1.0
-    whole = sum(weights.values()) or 1.0
+    fits = {row: bm25(one, question.weights, average) for row, one in read.items()}
+    best = max((fits[row] for row in rows), default=0.0) or 1.0
+    words = {row: fit / best for row, fit in fits.items()}
+    return {row: _features(read[row], read, words, question) for row in rows}
+
+
+def _features(
+    one: IndexRow,
+    read: Mapping[int, IndexRow],
+    fits: Mapping[int, float],
+    question: RankingQuery,
+) -> tuple[float, ...]:
+    """Return the features of a row.
+
+    Args:
+        one: The row.
+        read: The rows to rank and the turns beside them, by id.
+        fits: How well the words of these rows fit, relative to the best row to rank.
+        question: The analysed query.
+    """
+    near = {step: read[row] for step, row in _beside(one.id, read).items()}
+    words = fits[one.id]
+    there = {step: fits[other.id] for step, other in near.items()}
+    around_it = set(one.counts).union(*(other.counts for other in near.values()))
+    by_assistant = (one.tape, one.sender) in question.assistants
+    speaks = float(one.sender in question.speakers)
+    number = float(question.number and one.number)
+    replies = -1 in near and near[-1].sender != one.sender
     meant = question.near or {}
-    found: dict[int, tuple[float, ...]] = {}
-    for row in rows:
-        one, beside = read[row], near[row]
-        words = fits[row] / best_fit
-        there = {step: fits[other] / best_fit for step, other in beside.items()}
-        has = one.counts.keys()
-        around_it = set(has).union(*(read[other].counts for other in beside.values()))
-        by_assistant = (one.tape, one.sender) in question.assistants
-        speaks = float(one.sender in question.speakers)
-        number = float(question.number and one.number)
-        previous = beside.get(-1)
-        replies = previous is not None and read[previous].sender != one.sender
-        found[row] = (
-            words,
-            sum(weights.get(term, 0.0) for term in has) / whole,
-            there.get(-1, 0.0),
-            there.get(-2, 0.0),
-            there.get(1, 0.0),
-            there.get(2, 0.0),
-            there.get(-1, 0.0) if replies else 0.0,
-            max(there.values(), default=0.0),
-            sum(weights.get(term, 0.0) for term in around_it) / whole,
-            float(by_assistant and not question.about_assistant),
-            words if by_assistant and question.about_assistant else 0.0,
-            0.0 if by_assistant else words,
-            number,
-            number * words,
-            speaks,
-            speaks * words,
-            math.log1p(one.length) / _LOG_OF_LONG * words,
-            float(one.length < _FEW),
-            meant.get(one.entry, 0.0) if is_turn(row) else 0.0,
-            max(
-                (meant.get(read[beside[step]].entry, 0.0) for step in (-1, 1) if step in beside),
-                default=0.0,
-            ),
-        )
-    return found
+    return (
+        words,
+        _coverage(one.counts, question.weights),
+        there.get(-1, 0.0),
+        there.get(-2, 0.0),
+        there.get(1, 0.0),
+        there.get(2, 0.0),
+        there.get(-1, 0.0) if replies else 0.0,
+        max(there.values(), default=0.0),
+        _coverage(around_it, question.weights),
+        float(by_assistant and not question.about_assistant),
+        words if by_assistant and question.about_assistant else 0.0,
+        0.0 if by_assistant else words,
+        number,
+        number * words,
+        speaks,
+        speaks * words,
+        math.log1p(one.length) / _LOG_OF_LONG * words,
+        float(one.length < _FEW),
+        meant.get(one.entry, 0.0) if is_turn(one.id) else 0.0,
+        max((meant.get(near[step].entry, 0.0) for step in (-1, 1) if step in near), default=0.0),
+    )
+
+
+def _coverage(terms: Iterable[str], weights: Mapping[str, float]) -> float:
+    """Return the weight of terms relative to that of all queried terms."""
+    return sum(weights.get(term, 0.0) for term in terms) / (sum(weights.values()) or 1.0)
 
 
 def _beside(row: int, read: Mapping[int, IndexRow]) -> dict[int, int]:

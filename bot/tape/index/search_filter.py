@@ -8,17 +8,15 @@ from functools import partial
 from typing import Any
 
 from bot.tape.index.database import ROWS_PER_LANE
-from bot.tape.index.documents import ASSISTANT_SENDER, INDEXED_KINDS
+from bot.tape.index.documents import ASSISTANT_SENDER, kind_numbers, sender_matches
 from bot.tape.index.label_filter import find_labels, label_conditions
-from bot.tape.index.labels import has_label_filter, labels_match
+from bot.tape.index.labels import has_label_filter, labels_match, labels_turn
 from bot.tape.index.ranking import ROW_COLUMNS, IndexRow, read_row
 from bot.tape.index.tables import TapeRows, first_row
 from bot.tape.search import SearchQuery
 
 _FEW = 16
 """Up to this many tapes are searched range by range; more in one range."""
-
-_FOUND_UNASKED = frozenset(range(len(INDEXED_KINDS))) - {INDEXED_KINDS.index("system")}
 
 _LABELLED = """
     AND (SELECT labels FROM docs WHERE docs.id = words.rowid) IN (SELECT value FROM json_each(:labels))
@@ -54,22 +52,14 @@ class IndexFilter:
         self._first, self._last = query.first, query.last
         self._since = query.since.timestamp() if query.since else None
         self._until = query.until.timestamp() if query.until else None
-        kinds = query.kinds
-        self._kinds = (
-            _FOUND_UNASKED
-            if kinds is None
-            else frozenset(INDEXED_KINDS.index(kind) for kind in kinds)
-        )
+        self._kinds = kind_numbers(query.kinds)
         self.every_tape = len(tapes) <= _FEW
         self._senders = self._sent_by(query.senders)
         self._labels = self._beside = None
         if has_label_filter(query):
             self._labels = find_labels(connection, tapes, partial(labels_match, query=query))
         if (problem := query.problem) is not None:
-            # Turns have no name.
-            self._beside = find_labels(
-                connection, tapes, lambda one: one.problem == problem and one.name is None
-            )
+            self._beside = find_labels(connection, tapes, partial(labels_turn, problem=problem))
         self.and_labelled = "" if self._labels is None else _LABELLED
         self.labels = "[]" if self._labels is None else self._labels.listed
         self.ranges = self._ranges()
@@ -213,11 +203,8 @@ class IndexFilter:
     def _sent_by(self, wanted: frozenset[str] | None) -> frozenset[int] | None:
         if wanted is None:
             return None
-        names = {name.casefold() for name in wanted}
         return frozenset(
-            number
-            for number, uid, name in self._people()
-            if uid in wanted or (name and name.casefold() in names)
+            number for number, uid, name in self._people() if sender_matches(uid, name, wanted)
         )
 
     def _people(self) -> list[tuple[int, str, str]]:

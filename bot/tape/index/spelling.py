@@ -10,6 +10,14 @@ from bot.tape.index.terms import is_word
 KNOWN = 3
 """A word that this many rows have is not a misspelling."""
 
+MAX_CORRECTIONS = 4
+"""Most corrections of one word that are searched for."""
+
+MAX_GUESSES = 24
+"""Most unknown words of a query to correct: each costs a scan of all indexed words with the same
+first letters.
+"""
+
 _MOST = 50
 """Most corrections. They are words of all tapes, few of which may occur in the searched ones."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -168,23 +169,12 @@ class TapeServerClient:
             method, build_url(path, params), content=body, headers=headers
         )
 
-        def again(error: Exception) -> bool | float:
-            if isinstance(error, _Failed):
-                # The server may ask for an hour, in which a change could not be cancelled.
-                wait = min(error.wait, self.patience)
-                wanted: bool | float = (repeatable or not error.begun) and (wait or True)
-            else:
-                sent = not isinstance(error, _NOT_SENT)
-                wanted = isinstance(error, httpx.TransportError) and (repeatable or not sent)
-            self.counts["retries"] += bool(wanted)
-            return wanted
-
         call = stamina.AsyncRetryingCaller(
             attempts=None, timeout=self.patience, wait_initial=0.05, wait_max=1.0, wait_jitter=0.1
         )
         try:
             with anyio.fail_after(self.patience + _LONGEST):
-                answer = await call(again, self._once, request)
+                answer = await call(partial(self._again, repeatable), self._once, request)
         except (httpx.TransportError, _Failed, TimeoutError) as error:
             raise self.unavailable_error(error) from error
         except httpx.DecodingError as error:
@@ -277,6 +267,18 @@ class TapeServerClient:
                 f"the tape server {self.url} takes {self._most} bytes at once, and this is {size}; "
                 "write less at once, or raise its TAPEBOT_TAPE_SERVER_MAX_MB"
             )
+
+    def _again(self, repeatable: bool, error: Exception) -> bool | float:
+        """Return whether a failed request is sent again, or after how many seconds."""
+        if isinstance(error, _Failed):
+            # The server may ask for an hour, in which a change could not be cancelled.
+            wait = min(error.wait, self.patience)
+            wanted: bool | float = (repeatable or not error.begun) and (wait or True)
+        else:
+            sent = not isinstance(error, _NOT_SENT)
+            wanted = isinstance(error, httpx.TransportError) and (repeatable or not sent)
+        self.counts["retries"] += bool(wanted)
+        return wanted
 
     async def _once(self, request: httpx.Request) -> httpx.Response:
         async with self._slots:

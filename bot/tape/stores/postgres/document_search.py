@@ -14,19 +14,18 @@ from bot.tape.index.ranking import (
     IndexRow,
     RankingQuery,
     build_ranking_query,
+    match_speakers,
     neighbour_ids,
     read_row,
+    rows_to_rank,
     score_rows,
     top_entries,
 )
-from bot.tape.index.terms import parse_query, tokenize
+from bot.tape.index.terms import parse_query
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres.rows import clamp_id
 from bot.tape.stores.postgres.sql_filter import SqlFilter, place_of, row_id
 from bot.tape.stores.postgres.term_weights import HAS_TERM, TermWeigher, WeightedTerms
-
-_READ = 80
-"""Fewest documents to read and rank."""
 
 RankedRows = list[tuple[float, IndexRow]]
 
@@ -59,7 +58,7 @@ class DocumentSearch:
         self._connection = connection
         self._scope = scope
         self._query = query
-        self._wanted = max(_READ, 3 * query.limit)
+        self._wanted = rows_to_rank(query.limit)
 
     async def run(self) -> RankedRows:
         """Return the best matches, best first."""
@@ -68,8 +67,9 @@ class DocumentSearch:
         parsed = parse_query(self._query.text)
         if not parsed.terms:
             return [] if self._query.text.strip() else await self._newest()
-        named, speakers = await self._names(parsed.terms)
-        wanted = [term for term in parsed.terms if term not in named] or parsed.terms
+        alone = self._scope.only_tape is not None
+        people = await self._scope.speakers(self._connection) if alone else []
+        wanted, speakers = match_speakers(parsed.terms, people)
         weighing = TermWeigher(self._connection, self._scope)
         self.words = await weighing.weigh(wanted, parsed)
         found = await self._with_runs(parsed.phrases) if parsed.exact else set()
@@ -81,17 +81,6 @@ class DocumentSearch:
             self._query.text, self.words.weights, speakers, assistants, self._query.near
         )
         return await self._ranked(found, question, spreads=not exact)
-
-    async def _names(self, terms: Sequence[str]) -> tuple[set[str], set[int]]:
-        """Return the query terms that name people on the single searched tape, and these people."""
-        named: set[str] = set()
-        speakers: set[int] = set()
-        if self._scope.only_tape is not None:
-            for number, name in await self._scope.speakers(self._connection):
-                if meant := set(tokenize(name)) & set(terms):
-                    named |= meant
-                    speakers.add(number)
-        return named, speakers
 
     # Gathering: select the documents to rank.
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from bot.core.database.connections import Connection, Row
 from bot.tape.index.database import ROWS_PER_LANE
-from bot.tape.index.documents import ASSISTANT_SENDER, INDEXED_KINDS
-from bot.tape.index.labels import Labels, has_label_filter, labels_match, parse_labels
+from bot.tape.index.documents import ASSISTANT_SENDER, kind_numbers, sender_matches
+from bot.tape.index.labels import has_label_filter, labels_match, labels_turn, parse_labels
 from bot.tape.search import SearchQuery
 from bot.tape.stores.postgres.rows import MAX_ROW_ID, bytea_to_text, clamp_id, text_to_bytea
 
@@ -19,8 +19,6 @@ _FEW = 16
 
 _COUNTED = 20_000
 """Documents with matching labels are counted up to this number."""
-
-_FOUND_UNASKED = [number for number, kind in enumerate(INDEXED_KINDS) if kind != "system"]
 
 _TAPE = "%(tape)s::bigint"
 """The single tape as a parameter: known to the planner, so the plan covers one partition."""
@@ -87,7 +85,6 @@ class SqlFilter:
             self.within += chosen
             self.total = await self._labelled(connection)
         if query.problem is not None:
-            # Turns have no name.
             same = partial(_is_turn_of, problem=query.problem)
             self.beside += await self._among(connection, "label", same, "beside")
         if query.first is not None or query.last is not None:
@@ -162,12 +159,7 @@ class SqlFilter:
         return self.total if found == most else int(found)
 
     def _admitting(self, query: SearchQuery) -> str:
-        kinds = query.kinds
-        self.values["kinds"] = (
-            _FOUND_UNASKED
-            if kinds is None
-            else [INDEXED_KINDS.index(kind) for kind in sorted(kinds)]
-        )
+        self.values["kinds"] = sorted(kind_numbers(query.kinds))
         condition = "d.kind = any(%(kinds)s)"
         self._empty = self._empty or not self.values["kinds"]
         if query.since is not None:
@@ -234,14 +226,12 @@ def place_of(row: int) -> tuple[int, int]:
 
 def _is_one_of(told: str, senders: frozenset[str]) -> bool:
     uid, name = json.loads(told) if told else ("", "")
-    known = {one.casefold() for one in senders}
-    return bool(told) and (uid in senders or (bool(name) and name.casefold() in known))
+    return bool(told) and sender_matches(uid, name, senders)
 
 
 def _fits(told: str, query: SearchQuery) -> bool:
-    return labels_match(parse_labels(told) if told else Labels(), query)
+    return labels_match(parse_labels(told), query)
 
 
 def _is_turn_of(told: str, problem: str) -> bool:
-    labels = parse_labels(told) if told else Labels()
-    return labels.problem == problem and labels.name is None
+    return labels_turn(parse_labels(told), problem)

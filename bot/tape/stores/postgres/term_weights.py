@@ -11,18 +11,19 @@ import anyio.to_thread
 from bot.core.database.connections import Connection
 from bot.tape.index.documents import date_terms
 from bot.tape.index.ranking import DATE_WORTH, idf
-from bot.tape.index.spelling import KNOWN, beginnings, max_edits, rank_corrections
+from bot.tape.index.spelling import (
+    KNOWN,
+    MAX_CORRECTIONS,
+    MAX_GUESSES,
+    beginnings,
+    max_edits,
+    rank_corrections,
+)
 from bot.tape.index.terms import ParsedQuery, halves, is_word
 from bot.tape.stores.postgres.sql_filter import SqlFilter
 
 GATHERED = 10_000
 """Most documents to gather, each by reading its row; rare terms come first."""
-
-_MEANT = 4
-"""Most corrections of one word."""
-
-_GUESSED = 24
-"""Most unknown words of a query to correct."""
 
 _LAST_CHARACTER = chr(0x10FFFF)
 
@@ -84,7 +85,7 @@ class TermWeigher:
         """
         if parsed.exact:
             # The author of a quotation knows the spelling, so nothing is corrected.
-            self._guessed = _GUESSED
+            self._guessed = MAX_GUESSES
         dated = date_terms(asked)
         await self._look_up((*asked, *dated))
         found = self._words
@@ -141,7 +142,7 @@ class TermWeigher:
     async def _gather_near(self, term: str, *, doubted: bool = False) -> None:
         """Gather by corrections of a term."""
         self._guessed += 1
-        if self._guessed > _GUESSED or not is_word(term):
+        if self._guessed > MAX_GUESSES or not is_word(term):
             return
         written_apart = halves(term)
         halves_of = sorted({half for run in written_apart for half in run.split(" ")})
@@ -154,7 +155,7 @@ class TermWeigher:
             return
         meant, closest = 0, 0.0
         for other, worth in (await self._nearest(term)).items():
-            if meant == _MEANT or worth < closest:
+            if meant == MAX_CORRECTIONS or worth < closest:
                 break
             if self._take(other, worth):
                 meant, closest = meant + 1, worth
