@@ -21,12 +21,9 @@ from bot.bus.inbox_journal import InboxJournal
 from bot.bus.journal import AcceptedMessage
 from bot.bus.messages import Answer, DeliveryReport, Inbound, Outbound, PublishResult
 from bot.bus.outbox import Outbox
-from bot.bus.queue_limits import queue_limit, session_full_error
+from bot.bus.queue_limits import HELD_REPORTS, queue_limit, session_full_error
 from bot.core.clock import Clock, SystemClock
 from bot.core.errors import BusClosed, BusError
-
-# A worker handles one report while at most one more is on its way to it.
-_HELD_REPORTS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +32,7 @@ class _Session:
 
     waiting: deque[LocalDelivery | DeliveryReport] = field(default_factory=deque)
     taken: OrderedDict[int, LocalDelivery] = field(default_factory=OrderedDict)
-    reports: deque[DeliveryReport] = field(default_factory=lambda: deque(maxlen=_HELD_REPORTS))
+    reports: deque[DeliveryReport] = field(default_factory=lambda: deque(maxlen=HELD_REPORTS))
     held: bool = False
     arrived: anyio.Event = field(default_factory=anyio.Event)
 

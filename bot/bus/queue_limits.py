@@ -9,6 +9,9 @@ from __future__ import annotations
 from bot.bus.messages import Inbound
 from bot.core.errors import SessionFull
 
+HELD_REPORTS = 2
+"""Reports that a worker may not have handled: it handles one, and one more is on its way to it."""
+
 _RESERVE = 10
 
 

@@ -19,7 +19,7 @@ from bot.memory.session.archive_summary import ArchiveSummary
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
 from bot.tape.store import TapeStore
-from bot.transfer.export_files import atomic_writer
+from bot.transfer.export import atomic_writer
 from bot.transfer.memory_archive import archive_name, history_pieces, write_archive
 from bot.transfer.session_memory import read_session_memory
 

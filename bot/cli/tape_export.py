@@ -17,8 +17,13 @@ from bot.core.errors import SettingsError, TapeNotFound
 from bot.core.files import private_directory
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.settings import Settings
-from bot.transfer.export import SUFFIXES, ExportFormat, export_chunks
-from bot.transfer.export_files import atomic_writer, export_file_name
+from bot.transfer.export import (
+    SUFFIXES,
+    ExportFormat,
+    atomic_writer,
+    export_chunks,
+    export_file_name,
+)
 
 
 def export_tape(

@@ -16,8 +16,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from bot.core.clock import Clock, format_time
-from bot.core.errors import InvalidEntry, TapeNotFound, VersionConflict
+from bot.core.errors import InvalidEntry, TapeNotFound
 from bot.tape.chain import ChainLink
 from bot.tape.entries import NON_BOUNDARY_ANCHORS, SESSION_FORK, TapeEntry, anchor, event
 from bot.tape.search import Hit, SearchQuery
@@ -387,57 +386,10 @@ def header_title(head: TapeEntry) -> str | None:
     return title if isinstance(title, str) else None
 
 
-def forked_part(parent: str, copied: Sequence[TapeEntry], first: int | None, last: int) -> Parent:
-    """Return the part of a tape that a fork copies.
-
-    Args:
-        parent: The tape's name.
-        copied: The first of the copied entries.
-        first: Id of the entry to copy from; None for the first one.
-        last: Id of the last copied entry.
-
-    Raises:
-        TapeNotFound: There is no entry to copy from.
-    """
-    if not copied or first not in (None, copied[0].id):
-        wanted = "that can be read" if first is None else first
-        raise TapeNotFound(f"tape {parent} has no entry {wanted}")
-    return Parent(parent, copied[0].id, last)
-
-
-def fork_header(tape: str, title: str | None, parent: Parent) -> TapeEntry:
-    """Return a fork's header: its id is right before the first copy, or 1."""
-    return replace(header_entry(tape, title, parent=parent), id=max(1, parent.first - 1))
-
-
 def last_dropped(head: TapeEntry) -> int:
     """Return the last id that a reset dropped, from a header; 0 if there was no reset."""
     dropped = head.data.get("dropped") if head.name == HEADER_EVENT else None
     return dropped if type(dropped) is int else 0
-
-
-def stamp(entries: Sequence[TapeEntry], clock: Clock, version: int = 0) -> list[TapeEntry]:
-    """Return entries with the ids after a version, and with the present time if they have none."""
-    now = format_time(clock.now())
-    return [
-        replace(entry, id=version + place, meta={"ts": now, **entry.meta})
-        for place, entry in enumerate(entries, start=1)
-    ]
-
-
-def check_version(tape: str, expect: int | None, actual: int) -> None:
-    """Check that a tape has the version that a writer expects, if it expects any.
-
-    Raises:
-        VersionConflict: It has another one.
-    """
-    if expect is not None and expect != actual:
-        raise VersionConflict(tape, expected=expect, actual=actual)
-
-
-def unreadable_text(count: int) -> list[str]:
-    """Describe unreadable entries, as ``TapeStore.damage`` does."""
-    return [f"{count} of its entries cannot be read"] if count else []
 
 
 def named_anchor_entry(name: str, entry_id: int, state: dict[str, Any] | None) -> TapeEntry:

@@ -31,17 +31,16 @@ from bot.transfer.conversion import (
     PendingToolCalls,
     attachment,
     call_entry,
-    is_private,
     parse_time,
     result_entry,
     session_key,
     text_and_files,
+    user_message,
 )
 from bot.transfer.imported import (
     ImportedData,
     ImportedSession,
     is_file,
-    name_sessions,
     read_json_lines,
 )
 
@@ -77,8 +76,7 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Impo
             )
             continue
         found.conversations.append(_conversation(key, files[-1], records, found, timezone))
-    found.conversations.sort(key=lambda one: one.last_timestamp, reverse=True)
-    name_sessions(found, _OWN_CONSOLE)
+    found.name_sessions(_OWN_CONSOLE)
     return found
 
 
@@ -251,25 +249,24 @@ def _wrapped(line: str) -> dict[str, Any] | None:
 
 
 def _heard(text: str, about: dict[str, Any], session: str, moment: str) -> TapeEntry:
-    private = is_private(session)
-    person = session.partition(":")[2] if private else "unknown"
-    sender = {
-        "id": str(about.get("sender_id") or person),
-        "name": str(about.get("full_name") or about.get("username") or "user"),
-    }
-    # These times have a timezone, or are Unix times in seconds.
-    sent = parse_time(about.get("date"), UTC) or moment
-    meta: dict[str, Any] = {"ts": moment, "sent": sent, "sender": sender}
-    if private is not None:
-        meta["private"] = private
-    media = about.get("media")
+    media, replied = about.get("media"), about.get("reply_to_message")
+    files = []
     if isinstance(media, dict):
         name = str(media.get("file_name") or about.get("type") or "file")
-        meta["attachments"] = [attachment(name, _kind(about.get("type")))]
-    replied = about.get("reply_to_message")
-    if isinstance(replied, dict) and isinstance(replied.get("message"), str):
-        meta["quote"] = replied["message"]
-    return message("user", text, **meta)
+        files = [attachment(name, _kind(about.get("type")))]
+    made = user_message(
+        text,
+        session,
+        ts=moment,
+        # These times have a timezone, or are Unix times in seconds.
+        sent=parse_time(about.get("date"), UTC),
+        person=session.partition(":")[2],
+        sender_id=str(about.get("sender_id") or ""),
+        sender_name=str(about.get("full_name") or about.get("username") or ""),
+        files=files,
+    )
+    quoted = replied.get("message") if isinstance(replied, dict) else None
+    return made.with_meta(quote=quoted) if isinstance(quoted, str) else made
 
 
 def _kind(given: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from bot.bus import Address
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
-from bot.tape.entries import TapeEntry, tool_call, tool_result
+from bot.tape.entries import TapeEntry, message, tool_call, tool_result
 
 _NOT_IN_CHANNELS = re.compile(r"[^a-z0-9_-]+")
 _NOT_IN_IDS = re.compile(r"[:\s]+")
@@ -65,6 +65,42 @@ def is_private(session: str) -> bool | None:
     if channel == "telegram":
         return not chat.startswith("-")
     return True if channel in ("console", "cli") else None
+
+
+def user_message(
+    text: str,
+    session: str,
+    *,
+    ts: str,
+    sent: str | None = None,
+    person: str,
+    sender_id: str = "",
+    sender_name: str = "",
+    files: Sequence[dict[str, str]] = (),
+) -> TapeEntry:
+    """Convert a person's message.
+
+    Args:
+        text: The text.
+        session: Our session key.
+        ts: When the other assistant recorded it.
+        sent: When it was sent; by default ``ts``.
+        person: The chat's id: in a private chat it identifies the person.
+        sender_id: The person's id, if it is known.
+        sender_name: The person's name, if it is known.
+        files: Its attachments.
+    """
+    private = is_private(session)
+    sender = {
+        "id": sender_id or (person if private else "unknown"),
+        "name": sender_name or "user",
+    }
+    meta: dict[str, Any] = {"ts": ts, "sent": sent or ts, "sender": sender}
+    if private is not None:
+        meta["private"] = private
+    if files:
+        meta["attachments"] = [*files]
+    return message("user", text, **meta)
 
 
 def text_and_files(content: object) -> tuple[str, list[dict[str, str]]]:

@@ -21,9 +21,8 @@ from bot.core.errors import (
     TapeLocked,
     TapeNotFound,
 )
-from bot.tape.stores.postgres.restore import restore_tape
 from bot.tape.stores.postgres.store import PostgresTapeStore
-from bot.transfer.storage import BusState, Pages, TapeMetadata, UpdateKey
+from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
 
 APPLICATION_NAME = "tapebot-migrate"
 """Application name of the migration's connections."""
@@ -81,7 +80,6 @@ class DatabaseHomeStorage:
 
     def __init__(self, database: Database, wakeups: Wakeups, workspace: str = "") -> None:
         self.database = database
-        self._workspace = workspace
         self.tapes = PostgresTapeStore(database, wakeups, workspace=workspace)
         self.blobs = PostgresBlobs(database)
         self.access = PostgresAccessStore(database)
@@ -122,14 +120,8 @@ class DatabaseHomeStorage:
 
     async def write_tape(self, tape: str, shape: TapeMetadata, entries: Pages) -> None:
         """Create a tape in one transaction."""
-        await restore_tape(
-            self.database,
-            self._workspace,
-            tape,
-            title=shape.title,
-            version=shape.version,
-            segments=shape.segments,
-            lines=entries,
+        await self.tapes.restore(
+            tape, entries, title=shape.title, version=shape.version, segments=shape.segments
         )
 
     async def read_bus_state(self) -> BusState:
@@ -175,13 +167,13 @@ class DatabaseHomeStorage:
         with self.database.errors_as(DatabaseUnavailable):
             await self.database.transact(work, seconds=_SECONDS)
 
-    async def read_updates(self) -> dict[UpdateKey, bytes]:
+    async def read_updates(self) -> Updates:
         """Return updates that channels have received but not handled."""
         with self.database.errors_as(DatabaseUnavailable):
             rows = await self.database.fetch(_UPDATES)
         return {(channel, number): bytes(raw) for channel, number, raw in rows}
 
-    async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
+    async def write_updates(self, updates: Updates) -> None:
         """Store updates for the channels as if a stopped gateway had received them."""
 
         async def work(connection: Connection) -> None:

@@ -25,7 +25,7 @@ from bot.tape.codec import TapeLine, encode_line
 from bot.tape.store import Segment
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder, successor_path
-from bot.transfer.storage import BusState, Pages, TapeMetadata, UpdateKey
+from bot.transfer.storage import BusState, Pages, TapeMetadata, Updates
 
 
 class FileHomeStorage:
@@ -112,11 +112,11 @@ class FileHomeStorage:
         private_directory(self._journal.parent)
         await anyio.to_thread.run_sync(replace_file, self._journal, data)
 
-    async def read_updates(self) -> dict[UpdateKey, bytes]:
+    async def read_updates(self) -> Updates:
         """Return the updates in the channels' spools."""
         return await anyio.to_thread.run_sync(self._updates)
 
-    async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
+    async def write_updates(self, updates: Updates) -> None:
         """Write updates to the channels' spools, one file each."""
         for (channel, number), data in updates.items():
             folder = private_directory(self._home / "channels" / channel / "spool")
@@ -126,7 +126,7 @@ class FileHomeStorage:
         live = self._folder.live_path(tape)
         return live.exists() or successor_path(live).exists() or bool(self._folder.segments(tape))
 
-    def _updates(self) -> dict[UpdateKey, bytes]:
+    def _updates(self) -> Updates:
         found = {}
         for path in sorted((self._home / "channels").glob("*/spool/*.json")):
             if path.stem.isdecimal():

@@ -105,6 +105,29 @@ class ImportedData:
             return False
         return True
 
+    def name_sessions(self, own_console: Sequence[str]) -> None:
+        """Give each conversation a unique session key that is the same at each import; sort them.
+
+        Args:
+            own_console: The other assistant's keys of its console session; the first that exists
+                becomes our console session.
+        """
+        taken: set[str] = set()
+        ranks = {key: place for place, key in enumerate(own_console)}
+        self.conversations.sort(key=lambda one: one.last_timestamp, reverse=True)
+        for one in sorted(self.conversations, key=lambda o: (ranks.get(o.key, len(ranks)), o.key)):
+            session = session_key(one.key, self.bot)
+            if one.key in ranks and CONSOLE_SESSION not in taken:
+                session = CONSOLE_SESSION
+            elif session.startswith("cli:"):
+                session = f"console:{session.removeprefix('cli:')}"
+            one.session = session
+            number = 1
+            while one.session in taken:
+                number += 1
+                one.session = f"{session}-{number}"
+            taken.add(one.session)
+
 
 def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each readable line of a JSONL file.
@@ -155,30 +178,6 @@ def _decoded(path: Path, shown: str, problems: list[str]) -> str:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
-
-
-def name_sessions(found: ImportedData, own_console: Sequence[str]) -> None:
-    """Give each conversation a unique session key that is the same at each import.
-
-    Args:
-        found: The conversations.
-        own_console: The other assistant's keys of its console session; the first that exists
-            becomes our console session.
-    """
-    taken: set[str] = set()
-    ranks = {key: place for place, key in enumerate(own_console)}
-    for one in sorted(found.conversations, key=lambda o: (ranks.get(o.key, len(ranks)), o.key)):
-        session = session_key(one.key, found.bot)
-        if one.key in ranks and CONSOLE_SESSION not in taken:
-            session = CONSOLE_SESSION
-        elif session.startswith("cli:"):
-            session = f"console:{session.removeprefix('cli:')}"
-        one.session = session
-        number = 1
-        while one.session in taken:
-            number += 1
-            one.session = f"{session}-{number}"
-        taken.add(one.session)
 
 
 def display_path(file: Path, home: Path) -> str:

@@ -49,7 +49,7 @@ from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
-from bot.transfer.export_files import atomic_writer
+from bot.transfer.export import atomic_writer
 from bot.transfer.markdown import MarkdownTranscript
 from bot.transfer.memory_markdown import belief_md, history_md, problems_md, reference_md
 from bot.transfer.session_memory import SessionMemory, read_session_memory

@@ -11,17 +11,16 @@ Waiting messages are copied last, after everything that they refer to.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bot.bus.access.access_list import AccessList
-from bot.core.errors import TapebotError, TapeLocked, TapeWriteError
+from bot.core.errors import TapeLocked, TapeWriteError
 from bot.tape.batches import read_line_batches
-from bot.transfer.storage import BusState, HomeStorage, UpdateKey, read_tape_metadata
+from bot.transfer.storage import BusState, HomeStorage, Updates, read_tape_metadata
 from bot.transfer.tape_verification import TapeComparison, compare_tape
 
 ReportProgress = Callable[[str, str], None]
@@ -78,23 +77,33 @@ async def migrate_home(
         TapebotError: Something else cannot be read or written.
     """
     moved = MigrationResult()
-    parts = [part(source, target, moved, say) for part in _PARTS]
-    for part in parts:
-        await part.compare()
-    if moved.differing:
-        return moved
-    for part in parts:
-        if not dry_run:
-            await part.copy()
-            continue
-        for text in await part.missing():
-            say("would move", text)
-            moved.copied += 1
+    copy = _Copy(source, target, moved, say)
+    await copy.compare()
+    if not moved.differing:
+        await (copy.announce() if dry_run else copy.run())
     return moved
 
 
-class _Part(ABC):
-    """One kind of what a home holds."""
+@dataclass(frozen=True, slots=True)
+class _Record(Generic[T]):
+    """What a home holds as one value.
+
+    Attributes:
+        read: Returns a home's value.
+        write: Writes what a home does not have.
+        compare: Returns what the second home does not have, None if that is nothing, and
+            descriptions of what differs.
+        describe: Describes a value for people.
+    """
+
+    read: Callable[[HomeStorage], Awaitable[T]]
+    write: Callable[[HomeStorage, T], Awaitable[None]]
+    compare: Callable[[T, T], tuple[T | None, list[str]]]
+    describe: Callable[[T], str]
+
+
+class _Copy:
+    """One copy of a home: what the target does not have."""
 
     def __init__(
         self,
@@ -103,228 +112,159 @@ class _Part(ABC):
         moved: MigrationResult,
         say: ReportProgress,
     ) -> None:
-        self.source = source
-        self.target = target
-        self.moved = moved
-        self.say = say
+        self._source = source
+        self._target = target
+        self._moved = moved
+        self._say = say
+        self._blobs: list[str] = []
+        self._tapes: list[str] = []
+        self._rest: list[tuple[_Record[Any], Any]] = []
 
-    @abstractmethod
     async def compare(self) -> None:
         """Compare what exists in the target, and find what does not."""
+        self._blobs = sorted(await _names(self._source) - await _names(self._target))
+        there = set(await self._target.tapes.list_tapes())
+        for tape in await self._source.tapes.list_tapes():
+            if tape not in there:
+                self._tapes.append(tape)
+                continue
+            compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
+            if compared.difference is None:
+                self._moved.same(tape, compared)
+                self._say("there", _described(tape, compared))
+            else:
+                self._differs(f"{tape}: {compared.difference}")
+        for record in _RECORDS:
+            ours, theirs = await record.read(self._source), await record.read(self._target)
+            missing, conflicts = record.compare(ours, theirs)
+            if missing is not None:
+                self._rest.append((record, missing))
+            for text in conflicts:
+                self._differs(text)
 
-    @abstractmethod
-    async def missing(self) -> list[str]:
-        """Describe what the target does not have."""
+    async def announce(self) -> None:
+        """Report what the target does not have."""
+        texts = [f"{len(self._blobs):,} files that people sent"] if self._blobs else []
+        for tape in self._tapes:
+            one = await read_tape_metadata(self._source.tapes, tape)
+            segments = _many(len(one.segments), "sealed segment")
+            texts.append(f"{tape}: up to entry {one.version:,}, {segments}")
+        texts += [record.describe(value) for record, value in self._rest]
+        for text in texts:
+            self._say("would move", text)
+        self._moved.copied = len(texts)
 
-    @abstractmethod
-    async def copy(self) -> None:
+    async def run(self) -> None:
         """Copy what the target does not have, and read it back.
 
         Raises:
-            TapebotError: It does not read back the same.
+            TapeWriteError: It does not read back the same.
         """
+        await self._copy_blobs()
+        for tape in self._tapes:
+            shape = await read_tape_metadata(self._source.tapes, tape)
+            async with aclosing(read_line_batches(self._source.tapes, tape)) as entries:
+                await self._target.write_tape(tape, shape, entries)
+            compared = await compare_tape(self._source.tapes, self._target.tapes, tape)
+            if compared.difference is not None:
+                raise _unlike(f"tape {tape}", f": {compared.difference}")
+            self._moved.same(tape, compared)
+            self._copied(_described(tape, compared))
+        for record, value in self._rest:
+            await record.write(self._target, value)
+            text = record.describe(value)
+            if record.compare(value, await record.read(self._target)) != (None, []):
+                raise _unlike(text)
+            self._copied(text)
 
-    def differs(self, text: str) -> None:
-        """Report an item that differs."""
-        self.moved.differing += 1
-        self.say("differs", text)
-
-    def copied(self, text: str, count: int = 1) -> None:
-        """Report copied items."""
-        self.moved.copied += count
-        self.say("moved", text)
-
-
-class _Blobs(_Part):
-    """Attachments; reading checks them against their names."""
-
-    async def compare(self) -> None:
-        self.names = sorted(await _names(self.source) - await _names(self.target))
-
-    async def missing(self) -> list[str]:
-        return [f"{len(self.names):,} files that people sent"] if self.names else []
-
-    async def copy(self) -> None:
+    async def _copy_blobs(self) -> None:
+        """Copy attachments; reading checks them against their names."""
         copied = size = 0
-        for name in self.names:
-            data = await self.source.blobs.get(name)
+        for name in self._blobs:
+            data = await self._source.blobs.get(name)
             if data is None:
-                self.moved.unreadable += 1
+                self._moved.unreadable += 1
                 continue
-            await self.target.blobs.put(data)
-            if await self.target.blobs.get(name) != data:
-                raise TapebotError(f"the file {name} was copied, and does not read back the same")
+            await self._target.blobs.put(data)
+            if await self._target.blobs.get(name) != data:
+                raise _unlike(f"the file {name}")
             copied, size = copied + 1, size + len(data)
         if copied:
-            self.copied(f"{copied:,} files that people sent, {size:,} bytes", copied)
-        if unreadable := self.moved.unreadable:
-            self.say(
-                "note", f"{unreadable} files that people sent cannot be read, and were left out"
+            self._copied(f"{copied:,} files that people sent, {size:,} bytes", copied)
+        if unread := self._moved.unreadable:
+            self._say("note", f"{unread} files that people sent cannot be read, and were left out")
+
+    def _copied(self, text: str, count: int = 1) -> None:
+        self._moved.copied += count
+        self._say("moved", text)
+
+    def _differs(self, text: str) -> None:
+        self._moved.differing += 1
+        self._say("differs", text)
+
+
+async def _write_access_list(home: HomeStorage, access_list: AccessList) -> None:
+    store = home.access
+    await store.open()
+    try:
+        if await store.save(await store.read(), access_list) is None:
+            raise TapeLocked(
+                f"somebody else changes the access roster at {home.location}; move again"
             )
+    finally:
+        await store.close()
 
 
-class _Tapes(_Part):
-    """Tapes with their segments."""
-
-    async def compare(self) -> None:
-        self.names: list[str] = []
-        there = set(await self.target.tapes.list_tapes())
-        for tape in await self.source.tapes.list_tapes():
-            if tape not in there:
-                self.names.append(tape)
-                continue
-            compared = await compare_tape(self.source.tapes, self.target.tapes, tape)
-            if compared.difference is None:
-                self.moved.same(tape, compared)
-                self.say("there", _described(tape, compared))
-            else:
-                self.differs(f"{tape}: {compared.difference}")
-
-    async def missing(self) -> list[str]:
-        shapes = {one: await read_tape_metadata(self.source.tapes, one) for one in self.names}
-        return [
-            f"{tape}: up to entry {one.version:,}, {_many(len(one.segments), 'sealed segment')}"
-            for tape, one in shapes.items()
-        ]
-
-    async def copy(self) -> None:
-        for tape in self.names:
-            shape = await read_tape_metadata(self.source.tapes, tape)
-            async with aclosing(read_line_batches(self.source.tapes, tape)) as entries:
-                await self.target.write_tape(tape, shape, entries)
-            compared = await compare_tape(self.source.tapes, self.target.tapes, tape)
-            if compared.difference is not None:
-                raise TapeWriteError(
-                    f"tape {tape} was copied, and does not read back the same: {compared.difference}"
-                )
-            self.moved.same(tape, compared)
-            self.copied(_described(tape, compared))
+def _compare_access_lists(
+    ours: AccessList, theirs: AccessList
+) -> tuple[AccessList | None, list[str]]:
+    if theirs in (ours, AccessList()):
+        return None if theirs == ours else ours, []
+    return None, ["the access roster: other people or chats were let in there"]
 
 
-class _Record(_Part, Generic[T]):
-    """What is read and written as a whole."""
-
-    empty: T
-
-    @abstractmethod
-    async def read(self, home: HomeStorage) -> T:
-        """Return what a home has."""
-
-    @abstractmethod
-    async def write(self, value: T) -> None:
-        """Write what the target does not have."""
-
-    @abstractmethod
-    def describe(self, value: T) -> str:
-        """Describe it for people."""
-
-    @abstractmethod
-    def conflicts(self, ours: T, theirs: T) -> list[str]:
-        """Describe how the target differs, given that it does."""
-
-    def split(self, ours: T, theirs: T) -> tuple[T, list[str]]:
-        """Return what the target does not have, and descriptions of what differs."""
-        if theirs in (ours, self.empty):
-            return self.empty if theirs == ours else ours, []
-        return self.empty, self.conflicts(ours, theirs)
-
-    async def compare(self) -> None:
-        self.rest, conflicts = self.split(
-            await self.read(self.source), await self.read(self.target)
-        )
-        for text in conflicts:
-            self.differs(text)
-
-    async def missing(self) -> list[str]:
-        return [] if self.rest == self.empty else [self.describe(self.rest)]
-
-    async def copy(self) -> None:
-        if self.rest == self.empty:
-            return
-        await self.write(self.rest)
-        text = self.describe(self.rest)
-        if self.split(self.rest, await self.read(self.target)) != (self.empty, []):
-            raise TapebotError(f"{text}: copied, and does not read back the same")
-        self.copied(text)
+def _people(access_list: AccessList) -> str:
+    people, chats = len(access_list.people), len(access_list.chats)
+    return f"the access roster: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
 
 
-class _Access(_Record[AccessList]):
-    """Who may use the bot."""
-
-    empty = AccessList()
-
-    async def read(self, home: HomeStorage) -> AccessList:
-        return await home.access.peek()
-
-    async def write(self, value: AccessList) -> None:
-        store = self.target.access
-        await store.open()
-        try:
-            if await store.save(await store.read(), value) is None:
-                raise TapeLocked(
-                    f"somebody else changes the access roster at {self.target.location}; move again"
-                )
-        finally:
-            await store.close()
-
-    def describe(self, value: AccessList) -> str:
-        people, chats = len(value.people), len(value.chats)
-        return f"the access roster: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
-
-    def conflicts(self, ours: AccessList, theirs: AccessList) -> list[str]:  # noqa: ARG002 (names of people)
-        return ["the access roster: other people or chats were let in there"]
+def _compare_updates(ours: Updates, theirs: Updates) -> tuple[Updates | None, list[str]]:
+    rest = {key: data for key, data in ours.items() if key not in theirs}
+    other = [key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]]
+    return rest or None, [f"the update {number} of {channel}" for channel, number in sorted(other)]
 
 
-class _Updates(_Record[dict[UpdateKey, bytes]]):
-    """Updates that channels have not handled."""
-
-    empty: dict[UpdateKey, bytes] = {}  # noqa: RUF012 (never changed)
-
-    async def read(self, home: HomeStorage) -> dict[UpdateKey, bytes]:
-        return await home.read_updates()
-
-    async def write(self, value: dict[UpdateKey, bytes]) -> None:
-        await self.target.write_updates(value)
-
-    def describe(self, value: dict[UpdateKey, bytes]) -> str:
-        return f"{len(value)} updates that channels have not handled"
-
-    def conflicts(self, ours: dict[UpdateKey, bytes], theirs: dict[UpdateKey, bytes]) -> list[str]:
-        other = [key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]]
-        return [f"the update {number} of {channel}" for channel, number in sorted(other)]
-
-    def split(
-        self, ours: dict[UpdateKey, bytes], theirs: dict[UpdateKey, bytes]
-    ) -> tuple[dict[UpdateKey, bytes], list[str]]:
-        rest = {key: data for key, data in ours.items() if key not in theirs}
-        return rest, self.conflicts(ours, theirs)
+def _compare_bus_states(ours: BusState, theirs: BusState) -> tuple[BusState | None, list[str]]:
+    if theirs in (ours, BusState()):
+        return None if theirs == ours else ours, []
+    return None, [f"what the bus holds: {_counts(ours)} here, {_counts(theirs)} there"]
 
 
-class _Bus(_Record[BusState]):
-    """Messages that wait."""
-
-    empty = BusState()
-
-    async def read(self, home: HomeStorage) -> BusState:
-        return await home.read_bus_state()
-
-    async def write(self, value: BusState) -> None:
-        await self.target.write_bus_state(value)
-
-    def describe(self, value: BusState) -> str:
-        return f"what the bus holds: {_counts(value)}"
-
-    def conflicts(self, ours: BusState, theirs: BusState) -> list[str]:
-        return [f"what the bus holds: {_counts(ours)} here, {_counts(theirs)} there"]
-
-
-_PARTS: tuple[type[_Part], ...] = (_Blobs, _Tapes, _Access, _Updates, _Bus)
+_RECORDS: tuple[_Record[Any], ...] = (
+    _Record(lambda home: home.access.peek(), _write_access_list, _compare_access_lists, _people),
+    _Record(
+        lambda home: home.read_updates(),
+        lambda home, updates: home.write_updates(updates),
+        _compare_updates,
+        lambda updates: f"{len(updates)} updates that channels have not handled",
+    ),
+    _Record(
+        lambda home: home.read_bus_state(),
+        lambda home, state: home.write_bus_state(state),
+        _compare_bus_states,
+        lambda state: f"what the bus holds: {_counts(state)}",
+    ),
+)
 """In the order of copying."""
 
 
 async def _names(home: HomeStorage) -> set[str]:
     async with aclosing(home.blobs.names()) as names:
         return {name async for name in names}
+
+
+def _unlike(what: str, why: str = "") -> TapeWriteError:
+    return TapeWriteError(f"{what} was copied, and does not read back the same{why}")
 
 
 def _described(tape: str, compared: TapeComparison) -> str:

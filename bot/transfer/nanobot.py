@@ -1,4 +1,4 @@
-"""Import nanobot's sessions (JSONL or SQLite), and its memory by ``nanobot_memory``.
+"""Import nanobot's sessions (JSONL or SQLite) and its memory (Markdown and JSONL).
 
 A session file has a line of metadata (``"_type": "metadata"`` with ``key`` and
 ``last_consolidated``), then one message per line in the provider's format with a ``timestamp``.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,31 +20,50 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from bot.core.clock import format_time
-from bot.tape.entries import TapeEntry, message, system
+from bot.memory.records.event_names import HISTORY_EVENT
+from bot.tape.entries import TapeEntry, event, message, system
 from bot.transfer.conversion import (
     PendingToolCalls,
     attachment,
     call_entry,
-    is_private,
     parse_time,
     result_entry,
     session_key,
     text_and_files,
+    user_message,
 )
 from bot.transfer.imported import (
     ImportedData,
     ImportedSession,
     display_path,
     is_file,
-    name_sessions,
     read_json_lines,
+    read_text,
 )
-from bot.transfer.nanobot_memory import holds_memory, read_memory
+from bot.transfer.memory_markdown import NOTICE
 
 BOT = "nanobot"
 
 _DATABASE = "sessions.sqlite3"
 _OWN_CONSOLE = ("cli:direct", "cli:default")
+_BLANKS = re.compile(r"\n\s*\n")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_DATED = re.compile(r"\[(\d{4}-\d\d-\d\d[^\]]*)\]\s*")
+_RAW_LINE = re.compile(r"\[\d{4}-\d\d-\d\d[^\]]*\]\s+[A-Z][A-Z0-9_]*(?: \[tools: [^\]]*\])?:")
+# Lines of an untouched MEMORY.md besides headings, which are no memory.
+_TEMPLATE = frozenset(
+    {
+        "This file stores important information that should persist across sessions.",
+        "(Important facts about the user)",
+        "(User preferences learned over time)",
+        "(Information about ongoing projects)",
+        "(Things to remember)",
+        "*This file is automatically updated by nanobot when important information should be "
+        "remembered.*",
+        "---",
+        NOTICE,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +99,10 @@ def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
             continue
         taken[record.key] = record.source
         found.conversations.append(_conversation(record, found, timezone))
-    found.conversations.sort(key=lambda one: one.last_timestamp, reverse=True)
-    name_sessions(found, _OWN_CONSOLE)
+    found.name_sessions(_OWN_CONSOLE)
     for folder in (path / "memory", path / "workspace" / "memory", path):
-        if folder.is_dir() and (folder != path or holds_memory(path)):
-            read_memory(folder, path, found, timezone)
+        if folder.is_dir() and (folder != path or _holds_memory(path)):
+            _read_memory(folder, path, found, timezone)
             break
     return found
 
@@ -230,21 +249,116 @@ def _heard(
     for one in media if isinstance(media, list) else []:
         if isinstance(one, str):
             files = [*files, attachment(PurePath(one).name or one)]
-    private = is_private(made.session)
-    # Only in a private chat does the chat id identify the person.
-    person = made.key.partition(":")[2] if private else "unknown"
-    sender = {
-        "id": _first_text(value, "sender_id", "user_id") or person,
-        "name": _first_text(value, "sender_name", "username", "name", "sender") or "user",
-    }
-    meta: dict[str, Any] = {"ts": moment, "sent": moment, "sender": sender}
-    if private is not None:
-        meta["private"] = private
-    if files:
-        meta["attachments"] = files
-    return message("user", text, **meta)
+    return user_message(
+        text,
+        made.session,
+        ts=moment,
+        person=made.key.partition(":")[2],
+        sender_id=_first_text(value, "sender_id", "user_id"),
+        sender_name=_first_text(value, "sender_name", "username", "name", "sender"),
+        files=files,
+    )
 
 
 def _first_text(value: dict[str, Any], *names: str) -> str:
     found = (value.get(name) for name in names)
     return next((one for one in found if isinstance(one, str) and one), "")
+
+
+# Memory.
+
+
+def _holds_memory(folder: Path) -> bool:
+    """Return whether a folder directly contains memory files."""
+    return any((folder / name).is_file() for name in ("MEMORY.md", "HISTORY.md"))
+
+
+def _read_memory(folder: Path, home: Path, found: ImportedData, timezone: tzinfo) -> None:
+    """Read a ``memory`` folder. Blocking.
+
+    Args:
+        folder: The folder.
+        home: The folder that displayed paths are relative to.
+        found: Receives the memory; its conversations receive history that names their session.
+        timezone: Timezone of its times, which nanobot writes without one.
+    """
+    memory = found.memory
+    text = read_text(folder / "MEMORY.md", display_path(folder / "MEMORY.md", home), found.problems)
+    lines = [line for line in text.split("\n") if line.strip() not in _TEMPLATE]
+    if any(line.strip() and not line.startswith("#") for line in lines):
+        memory.long_term = _BLANKS.sub("\n\n", "\n".join(lines)).strip()
+    memory.history = [
+        *_history_lines(folder / "HISTORY.md", home, found, timezone),
+        *_history_records(folder / "history.jsonl", home, found, timezone),
+    ]
+    for note in sorted([*folder.glob("*.md"), *folder.glob("notes/*.md")]):
+        if _DAY.fullmatch(note.stem):
+            body = read_text(note, display_path(note, home), found.problems)
+            body = body.removeprefix(f"# {note.stem}").strip()
+            if body:
+                memory.notes[note.stem] = body
+
+
+def _history_lines(
+    file: Path, home: Path, found: ImportedData, timezone: tzinfo
+) -> list[TapeEntry]:
+    """Return the paragraphs of ``HISTORY.md``; each starts with its date in brackets."""
+    name = display_path(file, home)
+    parts: list[list[str]] = []
+    raw = False
+    for line in read_text(file, name, found.problems).split("\n"):
+        dated = _DATED.match(line)
+        # A dump of messages has dated lines itself.
+        if dated and not (raw and _RAW_LINE.match(line)):
+            raw = line[dated.end() :].startswith("[RAW]")
+            parts.append([line])
+        elif parts:
+            parts[-1].append(line)
+        elif line.strip() and line.strip() != NOTICE:
+            parts.append([line])
+    moment = _changed(file)
+    made = []
+    for part in parts:
+        text = "\n".join(part).strip()
+        dated = _DATED.match(text)
+        moment = (parse_time(dated.group(1), timezone) if dated else None) or moment
+        made.append(_history_entry(text, moment, found))
+    return made
+
+
+def _history_records(
+    file: Path, home: Path, found: ImportedData, timezone: tzinfo
+) -> list[TapeEntry]:
+    """Return the records of ``history.jsonl``: ``{"cursor", "timestamp", "content"}``.
+
+    A record that names a session is added to that session only.
+    """
+    if not file.is_file():
+        return []
+    name = display_path(file, home)
+    moment = _changed(file)
+    sessions = {one.key: one.history for one in found.conversations}
+    made: list[TapeEntry] = []
+    for number, value in read_json_lines(file, name, found.problems):
+        content = value.get("content") if isinstance(value, dict) else None
+        if not isinstance(content, str):
+            found.problems.append(f"{name}, line {number}: is no history; passed over")
+            continue
+        stamp = value.get("timestamp")
+        moment = parse_time(stamp, timezone) or moment
+        text = content.strip()
+        if text:
+            head = "" if _DATED.match(text) or not isinstance(stamp, str) else f"[{stamp}] "
+            of_one = sessions.get(str(value.get("session_key")))
+            (made if of_one is None else of_one).append(_history_entry(head + text, moment, found))
+    return made
+
+
+def _history_entry(text: str, moment: str, found: ImportedData) -> TapeEntry:
+    """Return a piece of history as an event."""
+    data = {"entry": text, "from": moment, "to": moment}
+    return event(HISTORY_EVENT, data, ts=moment, origin=found.origin)
+
+
+def _changed(file: Path) -> str:
+    return format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC)) if file.is_file() else ""

@@ -95,8 +95,10 @@ def in_order(
     return tuple(message for _, message in sorted(placed, key=lambda one: one[0]))
 
 
-UpdateKey = tuple[str, int]
-"""A channel's folder name and the id of an update that it has received but not handled."""
+Updates = dict[tuple[str, int], bytes]
+"""Updates as JSON that channels have received but not handled, by the channel's folder name and the
+update's id.
+"""
 
 
 class HomeStorage(Protocol):
@@ -147,10 +149,10 @@ class HomeStorage(Protocol):
         """Write messages and ids to an empty bus."""
         ...
 
-    async def read_updates(self) -> dict[UpdateKey, bytes]:
-        """Return updates, as JSON, that channels have received but not handled."""
+    async def read_updates(self) -> Updates:
+        """Return updates that channels have received but not handled."""
         ...
 
-    async def write_updates(self, updates: dict[UpdateKey, bytes]) -> None:
+    async def write_updates(self, updates: Updates) -> None:
         """Store updates for the channels to handle when they run again."""
         ...

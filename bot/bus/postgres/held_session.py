@@ -12,13 +12,11 @@ import anyio
 
 from bot.bus.journal import AcceptedMessage
 from bot.bus.messages import DeliveryReport, Inbound, ReleaseRequest
+from bot.bus.queue_limits import HELD_REPORTS
 from bot.core.errors import SessionLost
 
 IN_HAND = 32
 """The most messages of one session to fetch ahead of its worker."""
-
-# A worker handles one report while at most one more is on its way to it.
-_HELD_REPORTS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +147,7 @@ class HeldSession:
         if isinstance(item, ReleaseRequest):
             return item
         self._reports.append(item.id)
-        if len(self._reports) > _HELD_REPORTS:
+        if len(self._reports) > HELD_REPORTS:
             self.settled.append(self._reports.popleft())
         return item.report
 

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from dataclasses import replace
 from pathlib import Path
 
+import aiofiles
 import anyio
 import anyio.to_thread
 
@@ -59,7 +60,7 @@ class OutboundWriter:
         before = [place for place in self._newest if place[0] == session]
         if before:
             await self._queries.show([self._newest.pop(place) for place in before])
-        files = [await anyio.to_thread.run_sync(_content, one.path) for one in answer.files]
+        files = [await _content(one.path) for one in answer.files]
         await self._queries.send(answer, files)
 
     async def run(self) -> None:
@@ -208,7 +209,7 @@ class OutboundReader:
             if (content := contents.get(number)) is None:
                 files.append(file)
                 continue
-            path, new = await anyio.to_thread.run_sync(_placed, self._exports, file, content)
+            path, new = await _placed(self._exports, file, content)
             files.append(OutgoingFile(file.name, path))
             written += [path] if new else []
         if written:
@@ -216,23 +217,24 @@ class OutboundReader:
         return replace(answer, files=tuple(files))
 
 
-def _content(path: Path) -> bytes | None:
+async def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        async with aiofiles.open(path, "rb") as file:
+            return await file.read()
     except OSError:
         return None
 
 
-def _placed(folder: Path, file: OutgoingFile, content: bytes) -> tuple[Path, bool]:
+async def _placed(folder: Path, file: OutgoingFile, content: bytes) -> tuple[Path, bool]:
     """Return a file's path, and whether it was written now."""
     path = folder / file.path.name
-    if _content(path) == content:
+    if await _content(path) == content:
         return path, False
     if path.exists():
         # The folder has another file of this name.
         path = folder / f"{hashlib.sha256(content).hexdigest()[:12]}-{file.path.name}"
-        if _content(path) == content:
+        if await _content(path) == content:
             return path, False
     private_directory(folder)
-    replace_file(path, content)
+    await anyio.to_thread.run_sync(replace_file, path, content)
     return path, True

@@ -21,12 +21,12 @@ from bot.core.files import sync_directory
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.store import Segment
+from bot.tape.stores.changes import check_tombstones, entries_differ, index_tombstones
 from bot.tape.stores.folder import SEALED_FILE, TapeFolder
 from bot.tape.stores.live_tapes import LiveTapes
 from bot.tape.stores.part_reader import PartReader, TapeSnapshot
 from bot.tape.stores.part_rewrite import PartScan, rewrite_part, scan_part
 from bot.tape.stores.segment_packer import SegmentPacker, put_packed
-from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,16 +27,8 @@ from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.index import TapeIndex
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import (
-    Anchor,
-    Segment,
-    TapeStore,
-    check_version,
-    fork_header,
-    forked_part,
-    stamp,
-    unreadable_text,
-)
+from bot.tape.store import Anchor, Segment, TapeStore
+from bot.tape.stores.changes import check_version, fork_header, forked_part, stamp, unreadable_text
 from bot.tape.stores.erasure import TapeEraser
 from bot.tape.stores.folder import TapeFolder, is_live
 from bot.tape.stores.followers import TapeFollowers

@@ -26,9 +26,9 @@ from bot.tape.store import (
     header_entry,
     header_title,
     last_dropped,
-    stamp,
 )
 from bot.tape.stores import line_scan as scan
+from bot.tape.stores.changes import stamp
 from bot.tape.stores.folder import TapeFolder, finish_archive, successor_path
 from bot.tape.stores.heads import HeadFile
 from bot.tape.stores.line_scan import FileSource

@@ -18,7 +18,8 @@ from bot.core.files import replace_file, sync_directory
 from bot.tape.chain import CHAIN_START
 from bot.tape.codec import encode_chained
 from bot.tape.entries import TapeEntry, event
-from bot.tape.store import REPAIR_EVENT, Segment, check_version, header_entry, stamp
+from bot.tape.store import REPAIR_EVENT, Segment, header_entry
+from bot.tape.stores.changes import check_version, stamp
 from bot.tape.stores.folder import TapeFolder, finish_archive, replace_live_file
 from bot.tape.stores.line_scan import FileSource
 from bot.tape.stores.live_files import LiveFiles, LiveTape, map_os_errors

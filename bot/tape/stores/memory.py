@@ -23,15 +23,18 @@ from bot.tape.store import (
     Segment,
     TapeStore,
     anchor_from_entry,
+    header_entry,
+    header_title,
+)
+from bot.tape.stores.changes import (
     check_version,
     fork_header,
     forked_part,
-    header_entry,
-    header_title,
+    index_tombstones,
+    pending_tombstones,
     stamp,
 )
 from bot.tape.stores.followers import TapeFollowers
-from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
 
 
 @dataclass(slots=True)
@@ -158,8 +161,8 @@ class MemoryTapeStore(TapeStore):
         held, wanted = self._get(tape), index_tombstones(tombstones)
         parts = [*(entries for _, entries in held.segments), held.entries]
         found = {entry.id: entry for part in parts for entry in part if entry.id in wanted}
-        check_tombstones(tape, wanted, found, {part[0].id for part in parts if part})
-        changed = [number for number, old in found.items() if entries_differ(old, wanted[number])]
+        heads = {part[0].id for part in parts if part}
+        changed = [one.id for one in pending_tombstones(tape, wanted, found, heads)]
         fresh = {entry.id: entry for entry in _read_back(*wanted.values())}
         for part in parts:
             part[:] = [fresh.get(entry.id, entry) for entry in part]

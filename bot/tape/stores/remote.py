@@ -34,7 +34,8 @@ from bot.tape.http_protocol import (
     to_json,
 )
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import Anchor, Segment, TapeStore, check_version, named_anchor_entry
+from bot.tape.store import Anchor, Segment, TapeStore, named_anchor_entry
+from bot.tape.stores.changes import check_version
 from bot.tape.stores.http_client import Params, TapeServerClient
 
 logger = logging.getLogger(__name__)

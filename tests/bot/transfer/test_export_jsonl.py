@@ -31,7 +31,7 @@ from bot.core.errors import (
 )
 from bot.tape.entries import ENTRY_KINDS, TapeEntry, message
 from bot.tape.stores.folder import TapeFolder
-from bot.transfer.export_files import export_file_name
+from bot.transfer.export import export_file_name
 from bot.transfer.file_storage import FileHomeStorage
 from bot.transfer.restore import restore_export
 

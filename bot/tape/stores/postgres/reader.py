@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
 
 from bot.core.database.connections import Database, Row
-from bot.core.errors import TapeNotFound
+from bot.core.errors import TapeNotFound, TapeUnavailable
 from bot.tape.chain import ChainLink
 from bot.tape.entries import TapeEntry
 from bot.tape.store import Segment
-from bot.tape.stores.postgres.error_mapping import map_read_errors
 from bot.tape.stores.postgres.rows import (
     MAX_ROW_ID,
     bytea_to_text,
@@ -147,7 +147,7 @@ class TapeReader:
 
     async def names(self) -> list[str]:
         """Return the names of all tapes, sorted."""
-        with map_read_errors("the list of tapes"):
+        with map_read_errors(self._database, "the list of tapes"):
             rows = await self._database.fetch(
                 "select name from tapebot.tape where workspace = %s order by name",
                 [self._workspace],
@@ -230,11 +230,16 @@ class TapeReader:
 
     async def _ask(self, tape: str, sql: str, *values: Any) -> list[Row]:
         """Return a statement's rows; it must have at least one row for an existing tape."""
-        with map_read_errors(f"tape {tape}"):
+        with map_read_errors(self._database, f"tape {tape}"):
             rows = await self._database.fetch(sql, [*values, self._workspace, text_to_bytea(tape)])
         if not rows:
             raise TapeNotFound(f"there is no tape {tape}")
         return rows
+
+
+def map_read_errors(database: Database, what: str) -> AbstractContextManager[None]:
+    """Raise errors of a read as ``TapeUnavailable``."""
+    return database.errors_as(lambda why: TapeUnavailable(f"{what} could not be read: {why}"))
 
 
 def _decoded(rows: Sequence[Row]) -> list[TapeEntry]:

@@ -11,7 +11,7 @@ from bot.core.database.connections import Connection, Database
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery, resolve_query_anchors
 from bot.tape.stores.postgres.document_search import DocumentSearch, RankedRows
-from bot.tape.stores.postgres.error_mapping import map_read_errors
+from bot.tape.stores.postgres.reader import map_read_errors
 from bot.tape.stores.postgres.rows import entry_of
 from bot.tape.stores.postgres.sql_filter import SqlFilter, build_filter, place_of
 
@@ -79,7 +79,7 @@ async def search(
         ranked = await finding.run()
         return await _hits(connection, scope, asked, ranked, worded=bool(asked.text.strip()))
 
-    with map_read_errors("the tapes"):
+    with map_read_errors(database, "the tapes"):
         return await database.transact(work, seconds=_LONGEST)
 
 

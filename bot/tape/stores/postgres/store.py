@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Any
 
 import anyio
@@ -12,19 +12,13 @@ from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.core.errors import TapeNotFound
 from bot.tape.chain import ChainLink
+from bot.tape.codec import TapeLine
 from bot.tape.entries import TapeEntry
 from bot.tape.search import Hit, SearchQuery
-from bot.tape.store import (
-    Anchor,
-    Segment,
-    TapeStore,
-    anchor_from_entry,
-    find_last_anchor,
-    unreadable_text,
-)
-from bot.tape.stores.postgres.error_mapping import map_read_errors
+from bot.tape.store import Anchor, Segment, TapeStore, anchor_from_entry, find_last_anchor
+from bot.tape.stores.changes import unreadable_text
 from bot.tape.stores.postgres.maintenance import TapeMaintenance
-from bot.tape.stores.postgres.reader import TapeReader
+from bot.tape.stores.postgres.reader import TapeReader, map_read_errors
 from bot.tape.stores.postgres.rows import MAX_ROW_ID, bytea_to_text, text_to_bytea
 from bot.tape.stores.postgres.search import search
 from bot.tape.stores.postgres.writer import TapeWriter
@@ -99,7 +93,7 @@ class PostgresTapeStore(TapeStore):
 
     async def erased(self) -> dict[str, int]:
         """Return the tapes with erasures, and how many there were."""
-        with map_read_errors("the list of tapes"):
+        with map_read_errors(self._database, "the list of tapes"):
             rows = await self._database.fetch(_ERASED, [self._workspace])
         return {bytea_to_text(name): count for name, count in rows}
 
@@ -157,6 +151,32 @@ class PostgresTapeStore(TapeStore):
         """Replace entries by tombstones; ``run`` removes their remains from the tables."""
         return await self._writer.erase(tape, tombstones)
 
+    async def restore(
+        self,
+        tape: str,
+        lines: AsyncIterable[Sequence[TapeLine]],
+        *,
+        title: str | None,
+        version: int,
+        segments: Sequence[Segment],
+    ) -> None:
+        """Create a complete tape with its ids, times and segments; others see it only then.
+
+        Args:
+            tape: The session's key.
+            lines: Batches of entries with their links, in order of ids; ids may be missing.
+            title: A title to display.
+            version: The newest id in use.
+            segments: The sealed segments, oldest first; entries after them are live.
+
+        Raises:
+            TapeExists: A tape of this name, or a segment of one of these names, exists.
+            InvalidEntry: An entry would not read back exactly.
+            TapeWriteError: The database failed or is unreachable; the tape was not created, unless
+                the connection broke at the very end.
+        """
+        await self._writer.restore(tape, lines, title=title, version=version, segments=segments)
+
     async def segments(self, tape: str) -> list[Segment]:
         """Return the sealed segments, oldest first."""
         return await self._reader.segments(tape)
@@ -189,8 +209,7 @@ class PostgresTapeStore(TapeStore):
 
     async def search(self, query: SearchQuery) -> list[Hit]:
         """Return the best matches, best first."""
-        with map_read_errors("the tapes"):
-            return await search(self._database, self._workspace, query, self.resolve_anchor)
+        return await search(self._database, self._workspace, query, self.resolve_anchor)
 
     async def follow(self, tape: str, after: int | None = None) -> AsyncGenerator[TapeEntry, None]:
         """Yield new entries of any process."""
@@ -228,7 +247,7 @@ class PostgresTapeStore(TapeStore):
 
     async def _notice(self, tape: str) -> str:
         """Ask writers to announce a tape's new entries for a while; return the topic."""
-        with map_read_errors(f"tape {tape}"):
+        with map_read_errors(self._database, f"tape {tape}"):
             rows = await self._database.fetch(
                 _FOLLOW, [_NOTICE, self._workspace, text_to_bytea(tape)]
             )

@@ -6,30 +6,31 @@ the tape was archived, reset or erased from since, and the change is decided aga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import anyio.to_thread
+import psycopg
 
 from bot.core.clock import Clock
-from bot.core.database.connections import Connection, Database, Row
-from bot.core.errors import TapeExists, TapeNotFound
+from bot.core.database.connections import Connection, Database, Row, server_message
+from bot.core.errors import DatabaseUnavailable, TapeExists, TapeNotFound, TapeWriteError
+from bot.tape.codec import TapeLine
 from bot.tape.entries import TapeEntry
-from bot.tape.store import (
-    HEADER_EVENT,
-    Segment,
+from bot.tape.store import HEADER_EVENT, Segment, header_entry, header_title, last_dropped
+from bot.tape.stores.changes import (
     check_version,
     fork_header,
     forked_part,
-    header_entry,
-    header_title,
-    last_dropped,
+    index_tombstones,
+    pending_tombstones,
     stamp,
 )
 from bot.tape.stores.folder import TapeFolder
-from bot.tape.stores.postgres.error_mapping import map_write_errors
 from bot.tape.stores.postgres.reader import TapeReader
 from bot.tape.stores.postgres.rows import (
     MAX_ROW_ID,
@@ -39,7 +40,6 @@ from bot.tape.stores.postgres.rows import (
     pack,
     text_to_bytea,
 )
-from bot.tape.stores.tombstones import check_tombstones, entries_differ, index_tombstones
 
 # From this many entries on they are encoded in a worker thread.
 _MANY = 16
@@ -64,6 +64,16 @@ _FORK = """
 select tapebot.fork(
     %s, %s, %s, %s::bytea, %s, %s, %s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb)
 """
+_MAKE = """
+insert into tapebot.tape (workspace, name, title, version, live, made_by)
+    values (%s, %s, %s::bytea, %s, %s, %s) on conflict do nothing returning id
+"""
+_SEAL = "insert into tapebot.segment (tape, first_id, last_id, name) values (%s, %s, %s, %s)"
+_PUT = """
+select tapebot.restore_entries(
+    %s, %s, %s::text[], %s::bytea[], %s::bytea[], %s::jsonb, %s::int[], %s::bytea[])
+"""
+_BEGIN_AT = "update tapebot.tape set live = %s where id = %s"
 _ERASE = """
 select tapebot.erase(
     %s, %s, %s, %s, %s, %s::bigint[], %s::bytea[], %s::bytea[], %s::jsonb, %s, %s::bytea)
@@ -96,7 +106,7 @@ class TapeWriter:
         """Append entries; return them with their ids."""
         stamped = stamp(entries, self._clock)
         packed = await _packed(tape, stamped)
-        with map_write_errors(f"tape {tape}"):
+        with _map_write_errors(f"tape {tape}"):
             [(outcome, last)] = await self._call(_APPEND, tape, expect, uuid4(), *packed.arguments)
         _see(tape, outcome, expect, last)
         return stamp(stamped, self._clock, last - len(stamped))
@@ -104,7 +114,7 @@ class TapeWriter:
     async def create(self, tape: str, title: str | None) -> bool:
         """Create a tape with its header; return False if it existed."""
         packed = await _packed(tape, stamp([header_entry(tape, title)], self._clock))
-        with map_write_errors(f"tape {tape}"):
+        with _map_write_errors(f"tape {tape}"):
             [(made,)] = await self._call(
                 _CREATE, tape, _optional(title), uuid4(), *packed.arguments
             )
@@ -152,7 +162,7 @@ class TapeWriter:
             )
             return await cursor.fetchone()
 
-        with map_write_errors(f"tape {tape}"):
+        with _map_write_errors(f"tape {tape}"):
             done = await self._database.transact(work, seconds=_LONG)
         outcome, first, last = done or ("missing", 0, 0)
         _see(tape, outcome, expect, last)
@@ -176,7 +186,7 @@ class TapeWriter:
                 child, title, forked_part(parent, begin.entries, first, begin.version)
             )
             packed = await _packed(child, stamp([head], self._clock))
-            with map_write_errors(f"tape {child}"):
+            with _map_write_errors(f"tape {child}"):
                 [(outcome,)] = await self._call(
                     *(_FORK, parent, text_to_bytea(child), _optional(title), begin.live),
                     *(head.id, begin.version, once, *packed.arguments),
@@ -197,18 +207,47 @@ class TapeWriter:
             heads = {state.live, *(one.first_id for one in await self._reader.segments(tape))}
             seen = await self._reader.read_by_ids(tape, list(wanted))
             held = {entry.id: entry for entry in seen.entries}
-
-            def compare(
-                held: dict[int, TapeEntry] = held, heads: set[int] = heads
-            ) -> list[TapeEntry]:
-                check_tombstones(tape, wanted, held, heads)
-                return [new for number, new in wanted.items() if entries_differ(held[number], new)]
-
-            changed = await anyio.to_thread.run_sync(compare)
+            changed = await anyio.to_thread.run_sync(pending_tombstones, tape, wanted, held, heads)
             if not changed:
                 return 0
             if await self._replace(tape, changed, state.live, state.erasures, once):
                 return len(changed)
+
+    async def restore(
+        self,
+        tape: str,
+        lines: AsyncIterable[Sequence[TapeLine]],
+        *,
+        title: str | None,
+        version: int,
+        segments: Sequence[Segment],
+    ) -> None:
+        """Create a complete tape in one transaction; see ``PostgresTapeStore.restore``."""
+        sealed = segments[-1].last_id if segments else 0
+        named = [self._workspace, text_to_bytea(tape), _optional(title)]
+        with _map_write_errors(f"tape {tape}"):
+            # A long transaction has its own connection, and is not retried halfway.
+            async with (
+                self._database.dedicated_connection() as connection,
+                connection.transaction(),
+            ):
+                await _see_names(connection, tape, segments)
+                made = await connection.execute(_MAKE, [*named, version, sealed + 1, uuid4()])
+                row = await made.fetchone()
+                if row is None:
+                    raise TapeExists(f"there is a tape {tape} already")
+                live = None
+                async for page in lines:
+                    await _put(connection, row[0], tape, page)
+                    if live is None:
+                        live = next((one.entry.id for one in page if one.entry.id > sealed), None)
+                if live is None:
+                    raise TapeWriteError(
+                        f"tape {tape} has no readable entry after its last segment"
+                    )
+                await connection.execute(_BEGIN_AT, [live, row[0]])
+                for one in segments:
+                    await connection.execute(_SEAL, [row[0], one.first_id, one.last_id, one.name])
 
     async def _replace(
         self, tape: str, tombstones: Sequence[TapeEntry], live: int, erasures: int, once: UUID
@@ -218,7 +257,7 @@ class TapeWriter:
             (one for one in tombstones if one.id == live and one.name == HEADER_EVENT), None
         )
         title = None if head is None else header_title(head)
-        with map_write_errors(f"tape {tape}"):
+        with _map_write_errors(f"tape {tape}"):
             [(outcome,)] = await self._call(
                 *(_ERASE, tape, live, erasures, once, [entry.id for entry in tombstones]),
                 *(packed.names, packed.bodies, packed.documents_json, head is not None),
@@ -254,3 +293,50 @@ def _see(tape: str, outcome: str, expect: int | None, version: int) -> None:
 
 def _optional(text: str | None) -> bytes | None:
     return None if text is None else text_to_bytea(text)
+
+
+@contextmanager
+def _map_write_errors(what: str) -> Iterator[None]:
+    """Map errors of a write.
+
+    Raises:
+        TapeWriteError: The write failed, or its outcome is unknown.
+    """
+    try:
+        yield
+    except DatabaseUnavailable as error:
+        raise TapeWriteError(
+            f"{what} could not be written: {error}; it is not known to be on the tape: look there "
+            "before it is written again"
+        ) from error
+    except psycopg.Error as error:
+        raise TapeWriteError(
+            f"{what} could not be written, and nothing of it was: the database says: {server_message(error)}"
+        ) from error
+
+
+async def _see_names(connection: Connection, tape: str, segments: Sequence[Segment]) -> None:
+    """Check that no other tape has segments of these names."""
+    names = [one.name for one in segments]
+    found = await connection.execute(
+        "select name from tapebot.segment where name = any (%s)", [names]
+    )
+    if row := await found.fetchone():
+        raise TapeExists(f"tape {tape}: the database holds a segment {row[0]} already")
+
+
+async def _put(connection: Connection, number: int, tape: str, page: Sequence[TapeLine]) -> None:
+    for run in _runs(page):
+        entries = [line.entry for line in run]
+        packed = await anyio.to_thread.run_sync(pack, tape, entries)
+        mores = [line.link.more if line.link else None for line in run]
+        links = [line.link.to_bytes() if line.link else None for line in run]
+        place = [number, entries[0].id - 1]
+        await connection.execute(_PUT, [*place, *packed.arguments, mores, links])
+
+
+def _runs(page: Sequence[TapeLine]) -> Iterator[list[TapeLine]]:
+    """Yield runs of lines with consecutive ids."""
+    placed = enumerate(page)
+    for _, run in groupby(placed, key=lambda one: one[1].entry.id - one[0]):
+        yield [line for _, line in run]
