@@ -101,10 +101,10 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
         async def tell(address: Address, text: str) -> None:
             await bus.send(Answer(address, new_id("notice"), text))
 
-        book, owners, allow = PostgresAccessStore(shared.database), settings.owners, settings.allow
+        store, owners, allow = PostgresAccessStore(shared.database), settings.owners, settings.allow
         try:
             async with open_access_control(
-                book, owners=owners, allow=allow, tell=tell
+                store, owners=owners, allow=allow, tell=tell
             ) as access_control:
                 return await access_control.handle(request)
         finally:

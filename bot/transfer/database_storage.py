@@ -50,6 +50,7 @@ select channel, number, raw from tapebot.spool where raw is not null and (taken 
 _KEEP_UPDATE = "select tapebot.spool_take(%s, %s, %s)"
 
 _SECONDS = 600.0
+"""Seconds for one transaction over the whole bus."""
 
 _SEEN = "select session, id from tapebot.seen order by at, session, id"
 _KEEP_SEEN = """

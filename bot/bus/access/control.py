@@ -65,8 +65,8 @@ class AccessControl:
     """Decides who may use the bot (``bot.bus.Authorizer``); open it with ``open_access_control``.
 
     Args:
-        book: Stores the access list; open.
-        page: The stored list when it was opened.
+        store: Stores the access list; open.
+        known: The stored list when it was opened.
         named: Access that the settings grant.
         clock: Times codes and attempts.
         tell: Sends messages to people who were given access; None if no bot runs.
@@ -74,14 +74,14 @@ class AccessControl:
 
     def __init__(
         self,
-        book: AccessStore,
-        page: AccessSnapshot,
+        store: AccessStore,
+        known: AccessSnapshot,
         named: ConfiguredAccess,
         clock: Clock,
         tell: Tell | None,
     ) -> None:
-        self._book = book
-        self._seen = page
+        self._store = store
+        self._seen = known
         self._named = named
         self._clock = clock
         self._tell = tell
@@ -200,17 +200,17 @@ class AccessControl:
             return None
         elapsed = self._clock.monotonic()
         async with self._changing:
-            page = await self._look()
-            if not self._open_to(page.access_list, access_request):
-                return self._told_owner(page.access_list, access_request, attempt)
+            known = await self._look()
+            if not self._open_to(known.access_list, access_request):
+                return self._told_owner(known.access_list, access_request, attempt)
             allowed = self._tries.allowed(person, elapsed)
-            if allowed and same_code(attempt.code, page.claim):
+            if allowed and same_code(attempt.code, known.claim):
                 return await self._claimed(access_request, attempt, person)
             if allowed:
                 logger.debug("%s gave a wrong claim code", person)
                 if self._tries.note_wrong(person, elapsed):
                     logger.warning(MANY_WRONG)
-        if role_of(page.access_list, self._named, access_request) is not None and not attempt.said:
+        if role_of(known.access_list, self._named, access_request) is not None and not attempt.said:
             return None  # a member's ordinary message that looks like a code
         return AccessDecision(None, WRONG_CLAIM if allowed else None)
 
@@ -280,7 +280,7 @@ class AccessControl:
         return True
 
     async def _look(self) -> AccessSnapshot:
-        self._seen = await self._book.read()
+        self._seen = await self._store.read()
         return self._seen
 
     async def _change(self, decide: Callable[[AccessList], tuple[AccessList, T]]) -> T:
@@ -289,11 +289,11 @@ class AccessControl:
         It decides again if another process changed the list meanwhile. The caller holds the lock.
         """
         while True:
-            page = await self._look()
-            access_list, outcome = decide(page.access_list)
-            if access_list == page.access_list:
+            known = await self._look()
+            access_list, outcome = decide(known.access_list)
+            if access_list == known.access_list:
                 return outcome
-            saved = await self._book.save(page, access_list)
+            saved = await self._store.save(known, access_list)
             if saved is not None:
                 self._seen = saved
                 return outcome
@@ -322,11 +322,11 @@ async def open_access_control(
         SettingsError: The stored list is damaged.
         BusError: The store cannot be reached.
     """
-    book = FileAccessStore(place / FILE) if isinstance(place, Path) else place
-    await book.open()
+    store = FileAccessStore(place / FILE) if isinstance(place, Path) else place
+    await store.open()
     try:
         named = ConfiguredAccess(frozenset(owners), frozenset(allow))
-        yield AccessControl(book, await book.read(), named, clock or SystemClock(), tell)
+        yield AccessControl(store, await store.read(), named, clock or SystemClock(), tell)
     finally:
         with anyio.CancelScope(shield=True):
-            await book.close()
+            await store.close()

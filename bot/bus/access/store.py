@@ -66,11 +66,11 @@ class AccessStore(Protocol):
         """
         ...
 
-    async def save(self, page: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
+    async def save(self, known: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
         """Replace the list of a snapshot; durable when this returns.
 
         Returns:
-            The new snapshot; None if the list was changed since ``page``, and nothing was done.
+            The new snapshot; None if the list was changed since ``known``, and nothing was done.
 
         Raises:
             BusError: The storage refused, or the outcome is unknown.
