@@ -129,13 +129,7 @@ class FolderBlobs(Blobs):
         return (await anyio.to_thread.run_sync(shutil.disk_usage, self._folder)).free
 
     def path(self, name: str) -> Path:
-        """Return the path of a blob, which need not exist.
-
-        Raises:
-            ValueError: It is not the name of a blob.
-        """
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not a SHA-256 in lower-case hexadecimal digits")
+        """Return the path of a blob, which need not exist."""
         return self._folder / name[:2] / name
 
     async def _write(self, name: str, data: bytes) -> None:

@@ -87,11 +87,6 @@ async def test_a_name_that_is_none_or_unknown_gives_nothing(opened, name):
     assert await opened().get(name) is None
 
 
-async def test_no_path_can_be_made_of_a_name_that_is_no_hash(tmp_path):
-    with pytest.raises(ValueError, match="SHA-256"):
-        FolderBlobs(tmp_path).path("../../etc/passwd")
-
-
 async def test_what_a_kill_left_half_written_is_gone_at_the_next_start(tmp_path):
     FolderBlobs(tmp_path)
     (tmp_path / "incoming" / "blob-torn").write_bytes(b"half")
