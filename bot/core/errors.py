@@ -202,13 +202,20 @@ class HttpError(Exception):
         code: The error's code, for programs.
         detail: What to do, for people.
         headers: The response's extra headers.
+        fields: Further fields of the response's body.
     """
 
     def __init__(
-        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
     ) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
         self.headers = headers
+        self.fields = fields

@@ -9,11 +9,12 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel, Field
 
+from bot.core.http.errors import add_error_handlers
 from bot.inspector import api, pages
 from bot.inspector.access.middleware import SecurityMiddleware
 from bot.inspector.api import API
 from bot.inspector.dependencies import Member, WebContext
-from bot.inspector.exception_handlers import AsciiJSONResponse, add_exception_handlers
+from bot.inspector.exception_handlers import AsciiJSONResponse, error_response, http_error
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
 
@@ -73,7 +74,7 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
         default_response_class=AsciiJSONResponse,
     )
     app.state.web = web
-    add_exception_handlers(app)
+    add_error_handlers(app, error_response, http_error)
     app.router.routes.extend(_routes().routes)
     app.include_router(chat, include_in_schema=False)
     app.mount("/static", CachedStaticFiles(directory=STATIC), name="static")

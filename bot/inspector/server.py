@@ -8,8 +8,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
-from bot.core import http_server as serving
 from bot.core.errors import ChannelRefused
+from bot.core.http import server as serving
 
 CONNECTIONS = 256
 _UNHEARD = 60
@@ -48,18 +48,13 @@ def bind(address: str) -> socket.socket:
     Raises:
         ChannelRefused: The address cannot be used; most often another program has the port.
     """
-    host, _, port = address.rpartition(":")
     try:
-        return serving.bind(host.strip("[]"), int(port), waiting=CONNECTIONS, unheard=_UNHEARD)
+        return serving.bind(address, waiting=CONNECTIONS, unheard=_UNHEARD)
     except OSError as error:
-        raise _refused(address, error) from error
-
-
-def _refused(address: str, error: OSError) -> ChannelRefused:
-    return ChannelRefused(
-        f"Web: cannot listen on {address} ({error.strerror}); stop what does, or set "
-        "TAPEBOT_WEB_LISTEN to another address, or to off"
-    )
+        raise ChannelRefused(
+            f"Web: cannot listen on {address} ({error.strerror}); stop what does, or set "
+            "TAPEBOT_WEB_LISTEN to another address, or to off"
+        ) from error
 
 
 async def serve(app: ASGIApp, bound: socket.socket) -> None:

@@ -122,19 +122,18 @@ class MonitoringServer:
 
     async def run(
         self,
-        host: str,
-        port: int,
+        address: str,
         *,
         task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve HTTP until cancelled; ``tasks.start`` returns the server's URL.
+        """Serve HTTP at ``HOST:PORT`` until cancelled; ``tasks.start`` returns the server's URL.
 
         Raises:
             SettingsError: It cannot listen there; most often another program uses the port.
         """
         from bot.core.telemetry.monitoring_http import application, bound_socket, serve
 
-        with bound_socket(host, port) as bound:
+        with bound_socket(address) as bound:
             self._registry.register(self._sampler)
             try:
                 async with anyio.create_task_group() as tasks:

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bot.core import http_server as serving
 from bot.core.errors import SettingsError
+from bot.core.http import server as serving
 from bot.core.telemetry.health import HealthCheckResult
 
 _CONNECTIONS = 100
@@ -60,17 +60,17 @@ def _shown(findings: list[HealthCheckResult]) -> Response:
 
 
 @contextmanager
-def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
-    """Bind a listening socket, and close it at the end.
+def bound_socket(address: str) -> Iterator[socket.socket]:
+    """Bind a listening socket to ``HOST:PORT``, and close it at the end.
 
     Raises:
         SettingsError: It cannot be bound; most often another program uses the port.
     """
     try:
-        bound = serving.bind(host, port, waiting=_CONNECTIONS)
+        bound = serving.bind(address, waiting=_CONNECTIONS)
     except OSError as error:
         raise SettingsError(
-            f"TAPEBOT_OPERATE_LISTEN: cannot listen on {host}:{port} ({error.strerror}); stop what "
+            f"TAPEBOT_OPERATE_LISTEN: cannot listen on {address} ({error.strerror}); stop what "
             "does, or choose another port"
         ) from error
     with bound:

@@ -15,13 +15,13 @@ from starlette.requests import HTTPConnection
 from bot.bus import AccessRequest, Authorizer, Role, Sender, WebUser
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
+from bot.core.http.tokens import bearer_token
 from bot.inspector.access.identities import LOCAL, channel_address
 from bot.inspector.access.login_fold import Login
 from bot.inspector.access.login_store import LoginStore
 from bot.inspector.access.origin import (
     SAFE_METHODS,
     SiteOrigin,
-    bearer,
     csrf_token,
     has_csrf_token,
 )
@@ -90,7 +90,7 @@ class Authenticator:
         """
         caller = await self._caller(connection)
         if caller is None:
-            by_token = bearer(connection) is not None
+            by_token = bearer_token(connection.headers) is not None
             headers = {"WWW-Authenticate": "Bearer"}
             raise HttpError(401, "not_logged_in", _WRONG_TOKEN if by_token else _NOBODY, headers)
         if await self._forged(connection, caller):
@@ -120,7 +120,7 @@ class Authenticator:
         ).role
 
     async def _caller(self, connection: HTTPConnection) -> _Caller | None:
-        given = bearer(connection)
+        given = bearer_token(connection.headers)
         if given is not None:
             return await self._by_token(given)
         secret = self._entrance.login_cookie(connection)

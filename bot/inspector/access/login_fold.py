@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from hmac import compare_digest
 from typing import Any
 
 from bot.core.clock import format_time, parse_time
+from bot.core.http.tokens import find_by_digest
 from bot.tape.entries import TapeEntry, event
 
 LOGIN_OFFERED, LOGIN_OPENED, LOGIN_USED, LOGIN_ENDED = (
@@ -134,9 +134,7 @@ class LoginFold:
 
     def token(self, digest: str) -> ApiToken | None:
         """Return the token of a digest, if there is one and it was not revoked."""
-        # All are compared, so that the time taken reveals nothing.
-        same = [one for one in self.tokens.values() if compare_digest(one.digest, digest)]
-        return same[0] if same else None
+        return find_by_digest(((one.digest, one) for one in self.tokens.values()), digest)
 
     def logins_of(self, visitor: str, now: datetime) -> list[Login]:
         """Return a user's valid logins, the most recently used first."""

@@ -7,9 +7,7 @@ all of them with the next request.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable
-from hashlib import sha256
 from typing import TypeVar
 
 import anyio
@@ -17,6 +15,7 @@ import anyio
 from bot.bus.access.access_list import shown_name
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapeNotFound
+from bot.core.http.tokens import new_token, token_digest
 from bot.inspector.access.login_fold import (
     LOGIN_ENDED,
     LOGIN_OFFERED,
@@ -79,12 +78,17 @@ class LoginStore:
         Raises:
             TapeWriteError: The store refused the write.
         """
-        told = {"digest": sha256_hex(secret), "as": visitor, "name": shown_name(name), "chat": chat}
+        told = {
+            "digest": token_digest(secret),
+            "as": visitor,
+            "name": shown_name(name),
+            "chat": chat,
+        }
         await self._write(lambda: ([login_entry(LOGIN_OFFERED, self._clock.now(), **told)], None))
 
     async def find_one_time_login(self, secret: str) -> OneTimeLogin | None:
         """Return the valid one-time login of a secret; None without one."""
-        return (await self.refresh()).one_time_login(sha256_hex(secret), self._clock.now())
+        return (await self.refresh()).one_time_login(token_digest(secret), self._clock.now())
 
     async def create_login(
         self, visitor: str, name: str, offer: OneTimeLogin | None = None
@@ -96,9 +100,14 @@ class LoginStore:
         Raises:
             TapeWriteError: The store refused the write.
         """
-        secret = secrets.token_urlsafe(32)
+        secret = new_token()
         by = None if offer is None else offer.digest
-        told = {"digest": sha256_hex(secret), "as": visitor, "name": shown_name(name), "offer": by}
+        told = {
+            "digest": token_digest(secret),
+            "as": visitor,
+            "name": shown_name(name),
+            "offer": by,
+        }
 
         def compose() -> tuple[list[TapeEntry], bool]:
             now = self._clock.now()
@@ -110,7 +119,7 @@ class LoginStore:
 
     async def login(self, secret: str) -> Login | None:
         """Return the valid login of a cookie's value; None if there is none."""
-        return (await self.refresh()).login(sha256_hex(secret), self._clock.now())
+        return (await self.refresh()).login(token_digest(secret), self._clock.now())
 
     async def touch(self, login: Login) -> None:
         """Record that a login is in use.
@@ -165,8 +174,8 @@ class LoginStore:
         name = name.strip()
         if not _TOKEN_NAME.fullmatch(name):
             raise HttpError(422, "wrong_name", "a token's name is 1 to 64 letters and digits")
-        secret = _TOKEN + secrets.token_urlsafe(32)
-        told = {"name": name, "digest": sha256_hex(secret), "as": visitor}
+        secret = new_token(_TOKEN)
+        told = {"name": name, "digest": token_digest(secret), "as": visitor}
 
         def compose() -> tuple[list[TapeEntry], None]:
             if name in self.fold.tokens:
@@ -197,7 +206,7 @@ class LoginStore:
 
     async def token(self, secret: str) -> ApiToken | None:
         """Return the token with this secret; None if there is none."""
-        return (await self.refresh()).token(sha256_hex(secret))
+        return (await self.refresh()).token(token_digest(secret))
 
     async def tokens(self) -> list[ApiToken]:
         """Return all tokens, oldest first."""
@@ -211,8 +220,3 @@ class LoginStore:
             await self.refresh()
 
         return await append_with_retry(self._tape, self.fold, lambda _: compose(), reopen)
-
-
-def sha256_hex(secret: str) -> str:
-    """Return the SHA-256 of a secret, hexadecimal; only this is stored."""
-    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -19,10 +19,11 @@ from bot.bus.access.access_list import shown_name
 from bot.bus.access.codes import CLAIM_CODE_LENGTH, is_code, new_code
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
+from bot.core.http.tokens import new_token, token_digest
 from bot.inspector.access.authentication import Authenticator, too_many
 from bot.inspector.access.identities import channel_address, visitor_id
 from bot.inspector.access.login_fold import OneTimeLogin
-from bot.inspector.access.login_store import LoginStore, sha256_hex
+from bot.inspector.access.login_store import LoginStore
 from bot.inspector.access.origin import SiteOrigin, csrf_token
 from bot.inspector.access.rate_limits import WrongCodes
 from bot.memory.session.linking.scope_registry import ScopeRegistry
@@ -98,7 +99,7 @@ class LoginService:
         Raises:
             TapeWriteError: The store refused the write.
         """
-        secret = secrets.token_urlsafe(32)
+        secret = new_token()
         await self.login_store.add_one_time_login(secret, visitor, name, "")
         return f"{self.origin.url}/enter#{secret}"
 
@@ -205,7 +206,7 @@ class LoginService:
         """
         secret = self.origin.login_cookie(connection)
         if secret is not None:
-            digest = sha256_hex(secret)
+            digest = token_digest(secret)
             await self.login_store.end_logins(lambda one: one.digest == digest)
 
 

@@ -1,14 +1,19 @@
-"""ASGI middleware that rejects wrong hosts and adds security headers to every response."""
+"""ASGI middleware of the site: its own host only, limits, and security headers on every response.
+
+A slow client must send its form or JSON quickly. Uploads are limited by the upload route.
+"""
 
 from __future__ import annotations
 
+import anyio
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.core.errors import HttpError
-from bot.inspector.access.limits import SiteLimitMiddleware
+from bot.core.http.errors import refusal
+from bot.core.http.limits import RequestSlots
 from bot.inspector.access.origin import SiteOrigin
 from bot.inspector.exception_handlers import error_response
 
@@ -30,6 +35,21 @@ _HSTS = "max-age=31536000"
 _STATIC = "/static/"
 _BROKEN = "Something inside tapebot went wrong; it is in the log."
 
+REQUESTS = 64
+SOCKETS = 128
+LARGEST = 256_000
+"""Bytes of a form or JSON body; the framework reads these whole, before authentication."""
+
+_WAIT = 10.0
+_LONGEST = 300.0
+"""Seconds that a request may take; an upload over a mobile connection is slow."""
+
+_BODY = 15.0
+"""Seconds within which a form or JSON body must arrive."""
+
+UPLOADS = "/chat/uploads"
+"""Path of uploads; their bodies are streamed, and limited by the route."""
+
 
 class SecurityMiddleware:
     """Check the Host header, apply the site's limits, and add security headers.
@@ -40,7 +60,7 @@ class SecurityMiddleware:
     """
 
     def __init__(self, app: ASGIApp, url: str) -> None:
-        self._app = SiteLimitMiddleware(app)
+        self._app = LimitMiddleware(app)
         self._entrance = SiteOrigin(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,8 +75,7 @@ class SecurityMiddleware:
             await send({"type": "websocket.close", "code": 1008})
         else:
             detail = f"this site is at {self._entrance.url}; open it there"
-            refusal = JSONResponse({"error": "wrong_host", "detail": detail}, 421)
-            await refusal(scope, receive, guarded)
+            await refusal(421, "wrong_host", detail)(scope, receive, guarded)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -71,8 +90,8 @@ class SecurityMiddleware:
         except Exception:
             # The framework's own error response lacks our headers and a readable text.
             if scope["type"] == "http" and not begun:
-                refusal = error_response(Request(scope), HttpError(500, "broken", _BROKEN))
-                await refusal(scope, receive, send)
+                told = error_response(Request(scope), HttpError(500, "broken", _BROKEN))
+                await told(scope, receive, send)
             raise
 
     def _guarded(self, path: str, send: Send) -> Send:
@@ -94,3 +113,59 @@ class SecurityMiddleware:
             headers.setdefault("Cache-Control", "no-store")
         if self._entrance.secure:
             headers.setdefault("Strict-Transport-Security", _HSTS)
+
+
+class LimitMiddleware:
+    """Limit concurrent requests and WebSockets, request time and body size.
+
+    Args:
+        app: The application.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._requests = RequestSlots(anyio.Semaphore(REQUESTS), "site", _WAIT, _LONGEST, "busy")
+        self._sockets = RequestSlots(anyio.Semaphore(SOCKETS), "site")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request, or one WebSocket for as long as it is open."""
+        if scope["type"] == "websocket":
+            await self._sockets.run(self._app, scope, receive, send)
+        elif scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif too_long := _too_long(scope):
+            await too_long(scope, receive, send)
+        else:
+            await self._requests.run(self._app, scope, _in_time(scope, receive), send)
+
+
+def _in_time(scope: Scope, receive: Receive) -> Receive:
+    """Wrap ``receive`` so that a body that is not there in time becomes a disconnect."""
+    if scope["path"] == UPLOADS:
+        return receive
+    until, whole = anyio.current_time() + _BODY, False
+
+    async def bounded() -> Message:
+        nonlocal whole
+        if whole:
+            return await receive()
+        with anyio.move_on_after(until - anyio.current_time()):
+            message = await receive()
+            whole = not message.get("more_body", False)
+            return message
+        return {"type": "http.disconnect"}
+
+    return bounded
+
+
+def _too_long(scope: Scope) -> JSONResponse | None:
+    """Return the refusal of a body that is too long or of unknown length."""
+    headers, close = dict(scope["headers"]), {"Connection": "close"}
+    if scope["path"] == UPLOADS:
+        return None
+    if b"transfer-encoding" in headers:
+        return refusal(411, "no_length", "say how long it is: Content-Length", close)
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or int(length[:20]) > LARGEST:
+        return refusal(413, "too_long", f"that is longer than {LARGEST} bytes", close)
+    return None

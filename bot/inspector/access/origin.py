@@ -17,6 +17,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from bot.core.http.tokens import LONGEST
+
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """HTTP methods that change nothing."""
 
@@ -24,9 +26,6 @@ FORM_CONTENT_TYPE = "application/x-www-form-urlencoded"
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _PORTS = {"http": 80, "https": 443}
-_LONGEST = 200
-"""Characters of a cookie's value, an API token or a CSRF token; longer ones are invalid."""
-
 _YEAR = 365 * 86_400
 """Seconds that a browser keeps the cookie; the server ends a login by its last use."""
 
@@ -74,7 +73,7 @@ class SiteOrigin:
     def login_cookie(self, connection: HTTPConnection) -> str | None:
         """Return the value of the login cookie; None if there is none."""
         value = connection.cookies.get(self.cookie, "")
-        return value if 0 < len(value) <= _LONGEST else None
+        return value if 0 < len(value) <= LONGEST else None
 
     def set_login_cookie(self, response: Response, secret: str) -> None:
         """Set the login cookie on a response."""
@@ -128,16 +127,6 @@ async def fields(request: Request) -> dict[str, str]:
     except ValueError:
         return {}
     return {name: values[0] for name, values in found.items()}
-
-
-def bearer(connection: HTTPConnection) -> str | None:
-    """Return the bearer token; empty if malformed, None without an Authorization header."""
-    given = connection.headers.get("authorization")
-    if given is None:
-        return None
-    scheme, _, token = given.partition(" ")
-    fit = scheme.lower() == "bearer" and len(token) <= _LONGEST
-    return token.strip() if fit else ""
 
 
 def local_path(text: str | None) -> str:

@@ -252,9 +252,8 @@ async def open_monitoring(
         return
     operations = MonitoringServer(role)
     _add(app, operations)
-    host, _, port = settings.operate_listen.rpartition(":")
     async with anyio.create_task_group() as tasks:
-        await tasks.start(operations.run, host.strip("[]"), int(port))
+        await tasks.start(operations.run, settings.operate_listen)
         try:
             yield operations
         finally:

@@ -6,14 +6,16 @@ Rule 2: the token is checked before anything else of a request.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
-from fastapi import Depends, FastAPI, Header, Query, Request, Response
-from fastapi.openapi.utils import get_openapi
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
+from bot.core.errors import HttpError
+from bot.core.http.tokens import bearer_token
 from bot.tape.http_protocol import (
     IDEMPOTENCY_KEY_HEADER,
     MAX_JSON_INTEGER,
@@ -23,15 +25,72 @@ from bot.tape.http_protocol import (
     query_parameter,
     to_json,
 )
-from bot.tape.server.error_handlers import TapeApiError
+from bot.tape.server.health import StorageHealth
 from bot.tape.server.idempotency import IdempotentAppender
-from bot.tape.server.openapi import SCHEMAS, error_responses
-from bot.tape.server.request_bodies import BODIES
+from bot.tape.server.openapi import error_responses
 from bot.tape.server.tokens import TokenGrant, TokenScope, TokenStore
 from bot.tape.store import TapeStore
 
 AUTH_SCHEME = "token"
 """Name of the security scheme in the OpenAPI document."""
+
+_VERSION = re.compile(r'"([0-9]{1,15})"')
+
+
+@dataclass(frozen=True, slots=True)
+class TapeServer:
+    """What the server's routes use; one per application.
+
+    Attributes:
+        store: The tape store.
+        tokens: The access tokens.
+        receipts: Appends each idempotency key once.
+        max_body_bytes: Largest request body in bytes.
+        health: Checks the store's folder.
+        stopping: Set when the server stops, so that endless responses end.
+        creating_anchor: Held while an anchor is created.
+    """
+
+    store: TapeStore
+    tokens: TokenStore
+    receipts: IdempotentAppender
+    max_body_bytes: int
+    health: StorageHealth
+    stopping: anyio.Event
+    creating_anchor: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+# Plain functions would run in a worker thread for each request.
+async def tape_server(request: Request) -> TapeServer:
+    """Return what the routes use."""
+    server = request.app.state.server
+    assert isinstance(server, TapeServer)
+    return server
+
+
+async def current_grant(request: Request) -> TokenGrant:
+    """Return the grant of the request's token."""
+    grant: TokenGrant = request.state.caller
+    return grant
+
+
+async def _expected_version(
+    version: Annotated[
+        str | None,
+        Header(
+            alias="If-Match",
+            description='The version that the tape must be at, in quotation marks: `"17"`.',
+            pattern=f"^{_VERSION.pattern}$",
+        ),
+    ] = None,
+) -> int | None:
+    return None if version is None else int(version.strip('"'))
+
+
+ServerDep = Annotated[TapeServer, Depends(tape_server)]
+Grant = Annotated[TokenGrant, Depends(current_grant)]
+ExpectedVersion = Annotated[int | None, Depends(_expected_version)]
+"""The version in ``If-Match``; None without one."""
 
 PageSize = Annotated[
     int, Query(alias="limit", description="How much a page holds at most.", ge=1, le=MAX_PAGE_SIZE)
@@ -51,12 +110,11 @@ EntryId = Annotated[int | None, Query(ge=0, le=MAX_JSON_INTEGER)]
 def _named(name: str) -> Callable[[Request], Awaitable[str]]:
     """Return a dependency that reads a name from the query string exactly."""
 
-    # A plain function would run in a worker thread for each request.
     async def read(request: Request) -> str:
         value = query_text(request, name)
         if value is None or len(value) > MAX_NAME_LENGTH:
             what = "is missing" if value is None else f"has over {MAX_NAME_LENGTH} characters"
-            raise TapeApiError(422, "invalid_request", f"query.{name}: it {what}")
+            raise HttpError(422, "invalid_request", f"query.{name}: it {what}")
         return value
 
     return read
@@ -81,36 +139,24 @@ def query_text(request: Request, name: str) -> str | None:
     """Return a parameter of the query string exactly, unlike FastAPI's own parameters.
 
     Raises:
-        TapeApiError: The query string is not UTF-8.
+        HttpError: The query string is not UTF-8.
     """
     try:
         return query_parameter(request.scope["query_string"], name)
     except ValueError as error:
-        raise TapeApiError(422, "invalid_request", "query: percent-encode it as UTF-8") from error
+        raise HttpError(422, "invalid_request", "query: percent-encode it as UTF-8") from error
 
 
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class TapeApi:
-    """The application with the resources that its routes use.
+class TapeRouter(APIRouter):
+    """A router whose routes declare the scope that a token needs."""
 
-    Attributes:
-        app: The FastAPI application.
-        store: The tape store.
-        receipts: Appends each idempotency key once.
-        max_body_bytes: Largest request body in bytes.
-        stopping: Set when the server stops, so that endless responses end.
-    """
+    def __init__(self) -> None:
+        super().__init__(dependencies=[Depends(authorize)])
 
-    app: FastAPI
-    store: TapeStore
-    receipts: IdempotentAppender
-    max_body_bytes: int
-    stopping: anyio.Event = field(default_factory=anyio.Event)
-
-    def route(
+    def scoped(
         self,
         method: Literal["GET", "POST"],
         path: str,
@@ -139,7 +185,7 @@ class TapeApi:
             extra["requestBody"] = body
             refused = (*refused, 400, 408, 413)
         always = (401, 403, 422, 503) if scope else (503,)
-        return self.app.api_route(
+        return self.api_route(
             path,
             methods=[method],
             responses={**answer, **error_responses(*always, *refused)},
@@ -149,36 +195,20 @@ class TapeApi:
             response_model=None,
         )
 
-    def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document; it is built once."""
-        if self.app.openapi_schema is None:
-            document = get_openapi(
-                title=self.app.title,
-                version=self.app.version,
-                description=self.app.description,
-                routes=self.app.routes,
-            )
-            parts = document.setdefault("components", {})
-            parts["schemas"] = {**SCHEMAS, **_models()}
-            parts["securitySchemes"] = {AUTH_SCHEME: {"type": "http", "scheme": "bearer"}}
-            self.app.openapi_schema = document
-        return self.app.openapi_schema
-
 
 async def authorize(request: Request) -> None:
     """FastAPI dependency that checks the request's token, its scope and its access to the tape.
 
     Raises:
-        TapeApiError: The token is missing, unknown or not sufficient.
+        HttpError: The token is missing, unknown or not sufficient.
     """
     needed = _scope_of(request)
     if needed is None:
         return
-    tokens: TokenStore = request.app.state.tokens
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    grant = tokens.find(token.strip()) if scheme.lower() == "bearer" else None
+    token = bearer_token(request.headers)
+    grant = (await tape_server(request)).tokens.find(token) if token else None
     if grant is None:
-        raise TapeApiError(
+        raise HttpError(
             401,
             "no_token",
             "send a token that this server knows: Authorization: Bearer TOKEN "
@@ -189,32 +219,31 @@ async def authorize(request: Request) -> None:
     require_scope(grant, needed, query_text(request, "tape"))
 
 
-def current_grant(request: Request) -> TokenGrant:
-    """Return the grant of the request's token."""
-    grant: TokenGrant = request.state.caller
-    return grant
-
-
 def require_scope(grant: TokenGrant, scope: TokenScope, tape: str | None = None) -> None:
     """Check that a token has a scope and may access a tape.
 
     Raises:
-        TapeApiError: It does not.
+        HttpError: It does not.
     """
     if not grant.allows(scope):
-        raise TapeApiError(
+        raise HttpError(
             403, "scope", f"this needs a token of scope {scope}; {grant.name} has {grant.scope}"
         )
     if tape is not None and not grant.can_see(tape):
-        raise TapeApiError(
+        raise HttpError(
             403, "tape", f"the token {grant.name} does not allow tape {tape}, if there is one"
         )
 
 
 def build_json_response(value: Any, status: int = 200, *, version: int | None = None) -> Response:
     """Return a JSON response, with an ETag if a version is given."""
-    headers = None if version is None else {"ETag": f'"{version}"'}
+    headers = None if version is None else etag(version)
     return Response(to_json(value), status, headers, media_type="application/json")
+
+
+def etag(version: int) -> dict[str, str]:
+    """Return the headers with the version of a tape."""
+    return {"ETag": f'"{version}"'}
 
 
 def _parameter(name: str) -> dict[str, Any]:
@@ -236,7 +265,3 @@ def _scope_of(request: Request) -> TokenScope | None:
         return None
     scope: TokenScope = extra["security"][0][AUTH_SCHEME][0]
     return scope
-
-
-def _models() -> dict[str, Any]:
-    return {model.__name__: model.model_json_schema() for model in BODIES}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 
 import anyio
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from bot.core.errors import TapeError
+from bot.core.http.limits import run_until_disconnect
 from bot.tape.entries import TapeEntry
 from bot.tape.http_protocol import SSE_MEDIA_TYPE, encode_sse_event
 
@@ -58,12 +60,12 @@ class EventStreamResponse(Response):
 
         await put({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await put(_body(b"retry: %d\nid: %d\n\n" % (_RETRY, self._start)))
-        async with anyio.create_task_group() as tasks:
+        await run_until_disconnect(receive, partial(self._run, put))
+        with anyio.move_on_after(1):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-            async def until_gone() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                tasks.cancel_scope.cancel()
+    async def _run(self, put: Send) -> None:
+        async with anyio.create_task_group() as tasks:
 
             async def until_stopped() -> None:
                 await self._stopping.wait()
@@ -76,12 +78,10 @@ class EventStreamResponse(Response):
                     await anyio.sleep(_KEEP_ALIVE)
                 tasks.cancel_scope.cancel()
 
-            for task in (until_gone, until_stopped, keep_alive):
-                tasks.start_soon(task)
+            tasks.start_soon(until_stopped)
+            tasks.start_soon(keep_alive)
             await self._stream(put)
             tasks.cancel_scope.cancel()
-        with anyio.move_on_after(1):
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _stream(self, put: Send) -> None:
         async with aclosing(self._entries) as entries:

@@ -1,4 +1,4 @@
-"""Report, without a token and without naming tapes, whether the store's disk can be written."""
+"""Check whether the store's disk can be written."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-from fastapi import Response
 
 from bot.core.files import write_synced
-from bot.tape.server.api import TapeApi, build_json_response
-from bot.tape.server.openapi import json_response, ref
 
 MIN_FREE_BYTES = 64_000_000
 """Free bytes below which the server reports itself unhealthy."""
@@ -65,22 +62,3 @@ def _try_disk(folder: Path) -> list[str]:
     if free < MIN_FREE_BYTES:
         return [f"the tapes' disk is almost full: {free // 1_000_000} MB are free"]
     return []
-
-
-def add_health_route(api: TapeApi, folder: Path | None) -> None:
-    """Add the health route."""
-    health = StorageHealth(folder)
-    unwell = {
-        "description": "Something is wrong; `reasons` says what.",
-        "content": {"application/json": {"schema": ref("Problem")}},
-    }
-
-    @api.route("GET", "/health", None, answer={200: json_response("Health"), 503: unwell}, names=())
-    async def look() -> Response:
-        """Report whether the server can write; needs no token."""
-        if reasons := await health.failures():
-            detail = "the server cannot keep what is sent to it: " + "; ".join(reasons)
-            return build_json_response(
-                {"error": "unhealthy", "detail": detail, "reasons": reasons}, 503
-            )
-        return build_json_response({"status": "ok"})

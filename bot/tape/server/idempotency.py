@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from bot.core.errors import TapeError
+from bot.core.errors import HttpError, TapeError
 from bot.tape.entries import TapeEntry
 from bot.tape.http_protocol import IDEMPOTENCY_META_KEY
-from bot.tape.server.error_handlers import TapeApiError
 from bot.tape.store import TapeStore
 
 LOOK_BACK = 1_000
@@ -61,7 +60,7 @@ class IdempotentAppender:
         request may have been lost.
 
         Raises:
-            TapeApiError: The key was used for other entries.
+            HttpError: The key was used for other entries.
             TapeError: As in ``TapeStore.append_many``.
         """
         if key is None or not entries:
@@ -145,7 +144,7 @@ class IdempotentAppender:
         asked = [entries[0].with_meta(**{IDEMPOTENCY_META_KEY: key}), *entries[1:]]
         same = len(held) == len(asked) and all(map(_same, held, asked))
         if not same:
-            raise TapeApiError(
+            raise HttpError(
                 422, "key_reused", "this Idempotency-Key was used for other entries; make a new one"
             )
         return held

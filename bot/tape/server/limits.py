@@ -1,7 +1,6 @@
-"""Limit concurrent requests, followers, durations and unread bodies.
+"""Limit concurrent requests, followers, durations and unread bodies, and log requests.
 
-A slow client holds a slot for a limited time. Requests without a free slot wait a little and are
-then refused with ``Retry-After``. A body is not read before its request has a slot.
+A body is not read before its request has a slot.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Any
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.tape.http_protocol import BUSY
-from bot.tape.server.error_handlers import TapeApiError
+from bot.core.http.limits import RequestSlots
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +21,10 @@ MAX_FOLLOWERS = 256
 MAX_CONNECTIONS = 1_024
 """Most open connections, idle ones included."""
 
+SERVER = "tape server"
+
 _WAIT = 10.0
 _LONGEST = 120.0
-"""Seconds that a request may take, including its body and response."""
 
 
 class RequestLimitMiddleware:
@@ -39,8 +38,8 @@ class RequestLimitMiddleware:
     def __init__(self, app: ASGIApp, follow: str) -> None:
         self._app = app
         self._follow = follow
-        self._requests = anyio.Semaphore(MAX_REQUESTS)
-        self._followers = anyio.Semaphore(MAX_FOLLOWERS)
+        self._requests = RequestSlots(anyio.Semaphore(MAX_REQUESTS), SERVER, _WAIT, _LONGEST)
+        self._followers = RequestSlots(anyio.Semaphore(MAX_FOLLOWERS), SERVER)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process one request."""
@@ -48,35 +47,9 @@ class RequestLimitMiddleware:
             await self._app(scope, receive, send)
             return
         exchange = _Exchange(scope, receive, send)
-        if scope["path"] == self._follow:
-            await self._run(exchange, self._followers, wait=0.0, longest=None)
-        else:
-            await self._run(exchange, self._requests, wait=_WAIT, longest=_LONGEST)
+        slots = self._followers if scope["path"] == self._follow else self._requests
+        await slots.run(self._app, scope, exchange.receive, exchange.send)
         exchange.log()
-
-    async def _run(
-        self, exchange: _Exchange, slots: anyio.Semaphore, *, wait: float, longest: float | None
-    ) -> None:
-        if not await _acquired(slots, wait):
-            await exchange.refuse(503, BUSY, "the tape server is busy; try again in a second")
-            return
-        try:
-            with anyio.move_on_after(longest) as bounded:
-                await self._app(exchange.scope, exchange.receive, exchange.send)
-        finally:
-            slots.release()
-        if bounded.cancelled_caught and exchange.status is None:
-            await exchange.refuse(503, "timeout", "the request took too long and was given up")
-
-
-async def _acquired(slots: anyio.Semaphore, wait: float) -> bool:
-    try:
-        slots.acquire_nowait()
-    except anyio.WouldBlock:
-        with anyio.move_on_after(wait) as waiting:
-            await slots.acquire()
-        return not waiting.cancelled_caught
-    return True
 
 
 @dataclass(slots=True)
@@ -101,10 +74,6 @@ class _Exchange:
                 # Otherwise the server would read the rest of the body, however long it is.
                 message["headers"] = [*message.get("headers", []), (b"connection", b"close")]
         await self.sending(message)
-
-    async def refuse(self, status: int, code: str, detail: str) -> None:
-        response = TapeApiError(status, code, detail, {"Retry-After": "1"}).response()
-        await response(self.scope, self.receive, self.send)
 
     def log(self) -> None:
         """Log the request without headers and query string, which names the session."""

@@ -19,7 +19,15 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from bot.tape.http_protocol import MAX_JSON_INTEGER, MAX_NAME_LENGTH, from_json
+from bot.core.errors import HttpError
+from bot.tape.entries import TapeEntry
+from bot.tape.http_protocol import (
+    MAX_APPEND_ENTRIES,
+    MAX_JSON_INTEGER,
+    MAX_NAME_LENGTH,
+    from_json,
+    parse_new_entries,
+)
 from bot.tape.search import (
     MAX_HITS,
     MAX_NEIGHBOURS,
@@ -27,7 +35,7 @@ from bot.tape.search import (
     MAX_SEMANTIC_MATCHES,
     SearchQuery,
 )
-from bot.tape.server.error_handlers import TapeApiError
+from bot.tape.server.api import tape_server
 
 _SECONDS = 60.0
 
@@ -144,13 +152,14 @@ BODIES: tuple[type[BaseModel], ...] = (NewTape, NewFork, NewAnchor, Search)
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """Read a request's body, up to a number of bytes.
+async def read_body(request: Request) -> bytes:
+    """Read a request's body.
 
     Raises:
-        TapeApiError: The body is too large or arrives too slowly.
+        HttpError: The body is too large or arrives too slowly.
     """
-    too_large = TapeApiError(
+    most = (await tape_server(request)).max_body_bytes
+    too_large = HttpError(
         413, "too_large", f"a request takes at most {most} bytes; send less at once"
     )
     told = request.headers.get("content-length", "0")
@@ -165,25 +174,41 @@ async def read_body(request: Request, most: int) -> bytes:
                 raise too_large
             parts.append(part)
     if bounded.cancelled_caught:
-        raise TapeApiError(
+        raise HttpError(
             408, "too_slow", f"a request's body must come within {_SECONDS:.0f} seconds"
         )
     return b"".join(parts)
 
 
-def parse_body(model: type[_Model], raw: bytes) -> _Model:
-    """Parse a body as a model; an empty body stands for an empty object.
+async def read_entries(request: Request) -> list[TapeEntry]:
+    """Read the entries of a request's body.
 
     Raises:
-        TapeApiError: The body is not JSON, or does not fit the model.
+        HttpError: There are too many entries, or the body is too large.
+        InvalidEntry: A line is not an entry.
     """
+    entries = parse_new_entries(await read_body(request))
+    if len(entries) > MAX_APPEND_ENTRIES:
+        raise HttpError(
+            413, "too_large", f"a request takes at most {MAX_APPEND_ENTRIES} entries; send fewer"
+        )
+    return entries
+
+
+async def read_model(request: Request, model: type[_Model]) -> _Model:
+    """Read a request's body as a model; an empty body stands for an empty object.
+
+    Raises:
+        HttpError: The body is too large, is not JSON, or does not fit the model.
+    """
+    raw = await read_body(request)
     try:
         value = from_json(raw) if raw.strip() else {}
     except ValueError as error:
-        raise TapeApiError(400, "invalid_json", f"the body is no JSON: {error}") from error
+        raise HttpError(400, "invalid_json", f"the body is no JSON: {error}") from error
     try:
         return model.model_validate(value)
     except ValidationError as error:
         one = error.errors(include_input=False, include_url=False, include_context=False)[0]
         where = ascii(".".join(map(str, one["loc"])))[1:-1] or "the body"
-        raise TapeApiError(422, "invalid_request", f"{where}: {one['msg']}") from error
+        raise HttpError(422, "invalid_request", f"{where}: {one['msg']}") from error

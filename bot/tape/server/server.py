@@ -13,14 +13,12 @@ import anyio
 import uvicorn
 from anyio.abc import TaskStatus
 from fastapi import FastAPI
-from starlette.types import Receive, Scope, Send
 
-from bot.core import http_server as serving
 from bot.core.errors import SettingsError
+from bot.core.http import server as serving
+from bot.core.http.errors import busy
 from bot.core.telemetry.watchdog import Watchdog
-from bot.tape.http_protocol import BUSY
 from bot.tape.server.app import build_app
-from bot.tape.server.error_handlers import TapeApiError
 from bot.tape.server.limits import MAX_CONNECTIONS
 from bot.tape.server.tokens import TokenStore
 from bot.tape.store import TapeStore
@@ -30,19 +28,11 @@ logger = logging.getLogger(__name__)
 _GRACE = 20
 """Seconds that requests in progress may take when the server stops."""
 
-
 _FILES = 4_096
 """File descriptors that the process should have, for connections and tapes."""
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    busy = TapeApiError(
-        503,
-        BUSY,
-        "the tape server has too many connections; try again in a second",
-        {"Retry-After": "1", "Connection": "close"},
-    )
-    await busy.response()(scope, receive, send)
+_BUSY = busy("the tape server has too many connections; try again in a second", close=True)
 
 
 def bind_socket(address: str) -> socket.socket:
@@ -51,9 +41,8 @@ def bind_socket(address: str) -> socket.socket:
     Raises:
         SettingsError: The address is invalid or in use.
     """
-    host, _, port = address.rpartition(":")
     try:
-        return serving.bind(host.strip("[]"), int(port))
+        return serving.bind(address)
     except socket.gaierror as error:
         raise SettingsError(f"{address} is no address to listen on: {error.strerror}") from error
     except OSError as error:
@@ -109,7 +98,7 @@ def _allow_files() -> None:
 def uvicorn_config(app: FastAPI) -> uvicorn.Config:
     """Return the uvicorn configuration for the application."""
     return serving.server_config(
-        app, grace=_GRACE, http=serving.connection_class(MAX_CONNECTIONS, _refuse), ws="none"
+        app, grace=_GRACE, http=serving.connection_class(MAX_CONNECTIONS, _BUSY), ws="none"
     )
 
 

@@ -1,19 +1,15 @@
 """Manage the tape server's access tokens, their scopes and the tapes that they may access.
 
-Rule 1: a token is 32 random bytes and is shown once; only its SHA-256 is stored.
-Rule 2: a token may access the tapes whose names match one of its patterns, existing or not.
+Rule 1: a token may access the tapes whose names match one of its patterns, existing or not.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from hashlib import sha256
-from hmac import compare_digest
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -21,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.core.errors import SettingsError
 from bot.core.files import private_directory, replace_file
+from bot.core.http.tokens import find_by_digest, new_token, token_digest
 
 logger = logging.getLogger(__name__)
 
@@ -95,12 +92,7 @@ class TokenStore:
         A damaged or missing file grants nothing.
         """
         self._look()
-        digest = _digest(token)
-        found = None
-        for grant in self._grants:
-            if compare_digest(grant.sha256, digest):
-                found = grant
-        return found
+        return find_by_digest(((one.sha256, one) for one in self._grants), token_digest(token))
 
     def is_current(self, grant: TokenGrant) -> bool:
         """Return whether a grant is still in the file, unchanged."""
@@ -138,8 +130,8 @@ class TokenStore:
         grants = self.list()
         if any(grant.name == name for grant in grants):
             raise SettingsError(f"there is a token {name} already; remove it, or take another name")
-        token = _PREFIX + secrets.token_urlsafe(32)
-        self._write([*grants, TokenGrant(name, scope, tuple(tapes), _digest(token))])
+        token = new_token(_PREFIX)
+        self._write([*grants, TokenGrant(name, scope, tuple(tapes), token_digest(token))])
         return token
 
     def remove(self, name: str) -> bool:
@@ -178,7 +170,3 @@ class TokenStore:
         except SettingsError as error:
             self._grants = ()
             logger.error("no token is good any more: %s", error)  # noqa: TRY400 (it says it all)
-
-
-def _digest(token: str) -> str:
-    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,8 +13,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from bot.inspector import server as serving
-from bot.inspector.access.limits import LARGEST, REQUESTS
-from bot.inspector.access.middleware import CSP, SecurityMiddleware
+from bot.inspector.access.middleware import CSP, LARGEST, REQUESTS, SecurityMiddleware
 from bot.inspector.access.origin import csrf_token
 from bot.inspector.access.rate_limits import CHANGES, READS, RateLimiter
 
@@ -158,7 +157,7 @@ def test_changes_have_a_bound_of_their_own_and_counting_is_bounded():
 
 
 async def test_requests_beyond_the_bound_wait_and_are_then_told_to_come_again(monkeypatch):
-    monkeypatch.setattr("bot.inspector.access.limits._WAIT", 0.05)
+    monkeypatch.setattr("bot.inspector.access.middleware._WAIT", 0.05)
     held, running = anyio.Event(), 0
 
     async def app(scope, receive, send):

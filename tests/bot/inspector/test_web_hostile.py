@@ -15,9 +15,8 @@ from starlette.requests import Request
 from web_rig import Rig, open_web
 
 from bot.bus.media.blobs import FolderBlobs
-from bot.inspector.access import limits
-from bot.inspector.access.limits import REQUESTS, UPLOADS
-from bot.inspector.access.middleware import CSP
+from bot.inspector.access import middleware
+from bot.inspector.access.middleware import CSP, REQUESTS, UPLOADS
 from bot.inspector.access.origin import FORM_CONTENT_TYPE, fields
 from bot.inspector.api import turns as api
 from bot.inspector.pages import turns as pages
@@ -97,8 +96,8 @@ async def test_what_breaks_down_is_told_with_the_headers_of_every_answer(site):
 
 
 async def test_forms_that_never_come_keep_nobody_out_for_long(site, monkeypatch):
-    monkeypatch.setattr(limits, "_BODY", 0.2)
-    monkeypatch.setattr(limits, "_WAIT", 30.0)
+    monkeypatch.setattr(middleware, "_BODY", 0.2)
+    monkeypatch.setattr(middleware, "_WAIT", 30.0)
     slow = {"Content-Type": FORM_CONTENT_TYPE, "Content-Length": "40", "Origin": site.url}
 
     async def never() -> AsyncIterator[bytes]:

@@ -69,7 +69,7 @@ async def running(operations: MonitoringServer):
     async with anyio.create_task_group() as tasks:
 
         async def run(*, task_status):
-            await operations.run("127.0.0.1", 0, task_status=task_status)
+            await operations.run("127.0.0.1:0", task_status=task_status)
 
         address = await tasks.start(run)
         async with httpx.AsyncClient(base_url=address, timeout=60) as http:

@@ -315,7 +315,7 @@ async def test_a_port_that_is_taken_is_told_with_the_setting_to_change(operation
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(SettingsError, match=f"TAPEBOT_OPERATE_LISTEN.*127.0.0.1:{port}"):
-            await operations.run("127.0.0.1", port)
+            await operations.run(f"127.0.0.1:{port}")
 
 
 async def test_the_end_waits_for_no_request(operations):

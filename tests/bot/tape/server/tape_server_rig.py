@@ -14,7 +14,7 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
-from bot.core.http_server import Server
+from bot.core.http.server import Server
 from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.server.app import build_app
 from bot.tape.server.server import bind_socket, uvicorn_config

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from tape_server_rig import ROOT, TAPE, Program, serving
 
-from bot.core.http_server import MOST_SILENT
+from bot.core.http.server import MOST_SILENT
 from bot.tape.entries import message
 from bot.tape.server import server as serve
 from bot.tape.server.health import MIN_FREE_BYTES
@@ -160,7 +160,7 @@ async def test_beyond_the_connections_that_are_served_what_came_last_is_refused(
 )
 async def test_a_connection_on_which_no_request_comes_is_closed(tmp_path, monkeypatch, begun):
     """Also where a part of it comes now and then."""
-    monkeypatch.setattr("bot.core.http_server.HEAD_SECONDS", 0.2)
+    monkeypatch.setattr("bot.core.http.server.HEAD_SECONDS", 0.2)
     async with serving(tmp_path) as rig:
         host, port = rig.url.removeprefix("http://").split(":")
         async with (

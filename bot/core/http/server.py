@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
@@ -18,8 +19,6 @@ HEAD_SECONDS = 10.0
 
 MOST_SILENT = 256
 """The most connections that have sent no request; beyond it the oldest is closed."""
-
-Application = Callable[..., Any]
 
 
 class _Connection(H11Protocol):
@@ -30,7 +29,7 @@ class _Connection(H11Protocol):
     """
 
     most: int
-    refuse: Application
+    refuse: ASGIApp
     silent: dict[_Connection, asyncio.TimerHandle]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -68,7 +67,7 @@ class _Connection(H11Protocol):
             deadline.cancel()
 
 
-def connection_class(most: int, refuse: Application) -> type[asyncio.Protocol]:
+def connection_class(most: int, refuse: ASGIApp) -> type[asyncio.Protocol]:
     """Return a connection class with limits, for uvicorn's ``http`` setting.
 
     Args:
@@ -78,12 +77,11 @@ def connection_class(most: int, refuse: Application) -> type[asyncio.Protocol]:
     return type("Connection", (_Connection,), {"most": most, "refuse": refuse, "silent": {}})
 
 
-def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) -> socket.socket:
-    """Return a socket that is bound to an address.
+def bind(address: str, *, waiting: int | None = None, unheard: int = 0) -> socket.socket:
+    """Return a socket that is bound to ``HOST:PORT``.
 
     Args:
-        host: A name or an address, an IPv6 one without its brackets.
-        port: The port; 0 for any free one.
+        address: A name or an address, an IPv6 one in brackets, and the port; 0 for any free one.
         waiting: Backlog with which the socket listens at once; None to not listen yet. Listening at
             once detects a second listener on the port before the first request.
         unheard: Seconds that sent data may stay unacknowledged before a connection counts as dead,
@@ -92,8 +90,9 @@ def bind(host: str, port: int, *, waiting: int | None = None, unheard: int = 0) 
     Raises:
         OSError: It cannot be bound; most often another program uses the port.
     """
+    host, _, port = address.rpartition(":")
     family, kind, protocol, _, place = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     bound = socket.socket(family, kind, protocol)
     try:
@@ -116,7 +115,7 @@ def address_of(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def server_config(app: Callable[..., Any], *, grace: int, **own: Any) -> uvicorn.Config:
+def server_config(app: ASGIApp, *, grace: int, **own: Any) -> uvicorn.Config:
     """Return a configuration without logging, server header or trust in proxy headers.
 
     Args:

@@ -1,0 +1,1 @@
+"""What all HTTP servers of the program share: serving, errors as JSON, limits, tokens."""
