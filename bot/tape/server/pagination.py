@@ -22,8 +22,7 @@ class NdjsonPage:
 
     Attributes:
         lines: The encoded entries.
-        version: Id of the tape's newest readable entry when the page was read. A page before an id
-            has the id of its own newest entry instead; 0 without entries.
+        version: Id of the tape's newest readable entry when the page was read; 0 without entries.
         next: Id at which the next request starts; None if no entries are left.
     """
 
@@ -64,7 +63,8 @@ async def read_page_back(store: TapeStore, tape: str, before: int | None, limit:
         TapeNotFound: There is no such tape.
     """
     lines: list[bytes] = []
-    size = version = 0
+    size = 0
+    version = 0 if before is None else await newest_readable_id(store, tape)
     async with aclosing(store.read_back(tape, before)) as newest_first:
         async for entry in newest_first:
             lines.append(encode_ndjson_entry(entry))

@@ -166,6 +166,14 @@ async def test_pages_of_entries_join_to_the_whole(rig, client):
     assert len((await lines(client, "/v1/tapes/entries", first=wanted[-3]))[0]) == 2, "bytes, too"
 
 
+async def test_a_page_before_an_id_has_the_version_of_the_whole_tape(rig, client):
+    await rig.store.append_many(TAPE, [message("user", str(n)) for n in range(9)])
+    newest = await rig.store.version(TAPE)
+    for asked in ({}, {"before": 5}, {"before": 1}):
+        _, headers = await lines(client, "/v1/tapes/entries/back", limit=2, **asked)
+        assert headers["etag"] == f'"{newest}"'
+
+
 async def test_pages_of_names_and_anchors_join_to_the_whole(rig, client):
     for name in HOSTILE:
         await rig.store.create_tape(name)
