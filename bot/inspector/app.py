@@ -10,11 +10,14 @@ from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel, Field
 
 from bot.core.http.errors import add_error_handlers
-from bot.inspector import api, pages
 from bot.inspector.access.middleware import SecurityMiddleware
-from bot.inspector.api import API
+from bot.inspector.api import commands, conversations, memory
+from bot.inspector.api.parameters import API
 from bot.inspector.dependencies import Member, WebContext
 from bot.inspector.exception_handlers import AsciiJSONResponse, error_response, http_error
+from bot.inspector.pages import conversations as pages_of_conversations
+from bot.inspector.pages import login, statistics
+from bot.inspector.pages import memory as pages_of_memory
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
 
@@ -86,10 +89,11 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
 def _routes() -> APIRouter:
     """Return the routes of API and pages; cached, since resolving parameters is slow."""
     every = APIRouter(default_response_class=AsciiJSONResponse)
-    for router in api.routers():
-        every.include_router(router, responses=ERROR_RESPONSES)
-    for router in (*pages.routers(), _document()):
-        every.include_router(router)
+    for part in (conversations, memory, commands):
+        every.include_router(part.router, responses=ERROR_RESPONSES)
+    for page in (login, pages_of_conversations, pages_of_memory, statistics):
+        every.include_router(page.router)
+    every.include_router(_document())
     return every
 
 

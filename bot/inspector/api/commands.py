@@ -9,14 +9,15 @@ from urllib.parse import quote, urlencode
 import anyio
 from fastapi import APIRouter, Query
 from fastapi.responses import FileResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.agent.commands.parser import parse_command
 from bot.bus import WEB_CHANNEL, Address, InvalidInbound, OutgoingFile, WebUser
 from bot.core.errors import HttpError, TapeNotFound
 from bot.inspector.access.identities import CONSOLE
-from bot.inspector.api import API
+from bot.inspector.api.parameters import API
 from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.sessions import is_conversation
 from bot.inspector.rendering import render_markdown
 from bot.inspector.transcript import TapeTranscript
@@ -32,18 +33,14 @@ _LOOKED_THROUGH = 500
 """Newest entries that are searched for whether a conversation is private."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Form(_Model):
+class Form(ReadModel):
     """A form of a command's arguments."""
 
     form: str = Field(description="As it is written; capital letters stand for what is filled in.")
     summary: str = Field(description="One line.")
 
 
-class CommandInfo(_Model):
+class CommandInfo(ReadModel):
     """A slash command."""
 
     name: str = Field(description="Without the slash.")
@@ -52,13 +49,13 @@ class CommandInfo(_Model):
     owner_only: bool = Field(description="Whether only an owner may give it.")
 
 
-class CommandList(_Model):
+class CommandList(ReadModel):
     """The commands that the caller may run."""
 
     commands: list[CommandInfo]
 
 
-class CommandRequest(_Model):
+class CommandRequest(ReadModel):
     """A command to run in a conversation."""
 
     session: str = Field(
@@ -74,21 +71,21 @@ class CommandRequest(_Model):
     )
 
 
-class AnswerButton(_Model):
+class AnswerButton(ReadModel):
     """A button below an answer: run its command with the answer's id as `pressed`."""
 
     label: str
     command: str
 
 
-class AnswerFile(_Model):
+class AnswerFile(ReadModel):
     """A file attached to an answer."""
 
     name: str
     url: str = Field(description="Where it is fetched.")
 
 
-class CommandAnswer(_Model):
+class CommandAnswer(ReadModel):
     """The answer to a command."""
 
     id: str = Field(description="The answer's id.")

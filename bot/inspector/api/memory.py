@@ -1,80 +1,61 @@
-"""API route of the state of memory: facts by status, consolidation, and the current zone."""
+"""API routes of memory: facts, quarantine, beliefs, zones, problems and reference values."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Depends, Query
 
-from bot.inspector.api import API
-from bot.inspector.api.parameters import TapeName
-from bot.inspector.dependencies import Owner, WebContext, WebContextDep
-from bot.inspector.reading.facts import LoadedMemory, filter_facts, last_change, load_memory
-from bot.memory.session.scope.scope_memory import ScopeKind
-from bot.memory.session.view.session_fold import SessionFold
+from bot.inspector.api.parameters import (
+    API,
+    LARGEST_VERSION,
+    BeforeVersion,
+    BeliefName,
+    Cursor,
+    FactNumber,
+    FactStatusFilter,
+    FactSubject,
+    FactWords,
+    Offset,
+    ProblemId,
+    ReferenceKey,
+    TapeName,
+)
+from bot.inspector.dependencies import Owner, WebContextDep, require_owner
+from bot.inspector.reading.beliefs import (
+    BeliefList,
+    BeliefWhy,
+    WhichBeliefs,
+    beliefs_in,
+    why_believed,
+)
+from bot.inspector.reading.facts import (
+    FactDetail,
+    FactPage,
+    FactQuery,
+    fact_detail,
+    fact_page,
+    load_memory,
+)
+from bot.inspector.reading.memory import MemoryView, Quarantine, memory_view, quarantine
+from bot.inspector.reading.problems import (
+    ProblemList,
+    WorkingSetView,
+    problems_in,
+    working_set_in,
+)
+from bot.inspector.reading.reference import (
+    ReferenceList,
+    ReferenceVersionList,
+    reference_in,
+    versions_of,
+)
+from bot.inspector.reading.zones import ZoneDiff, ZonePage, zone_diff, zone_page
 
-router = APIRouter(prefix=API, tags=["memory"])
-
-
-class ZoneNow(BaseModel):
-    """The current memory zone."""
-
-    model_config = ConfigDict(frozen=True)
-
-    version: int
-    opened: int = Field(description="Id of the anchor that opens it.")
-    sealed: int = Field(description="Id of the anchor that seals it.")
-    at: str = Field(description="When it was written, ISO 8601 in UTC.")
-    in_prompt: bool = Field(description="The prompt shows this version; else an earlier one until the "
-                            "next boundary or consolidation.")  # fmt: skip
-    long_term: str = Field(description="Markdown.")
-    shared: str = Field(description="Markdown.")
-    reference: str = Field(description="Values and beliefs, a line each.")
-    notes: list[tuple[str, str]] = Field(description="Day and Markdown, oldest first.")
-
-
-class ConsolidationStatus(BaseModel):
-    """The state of a conversation's consolidation."""
-
-    model_config = ConfigDict(frozen=True)
-
-    state: Literal["never", "done", "failed"]
-    at: str = Field(description="Of the last one, done or failed, ISO 8601; empty for never.")
-    entry: int | None = Field(description="Id of the entry that records it.")
-    error: str = Field(description="Why it failed; it is retried.")
-    waiting: int = Field(description="Messages that are not consolidated yet.")
-
-
-class MemoryView(BaseModel):
-    """The state of memory of a conversation or scope."""
-
-    model_config = ConfigDict(frozen=True)
-
-    tape: str
-    scope: str = Field(description="The tape that its facts are on.")
-    kind: ScopeKind = Field(
-        description="Whose they are: the conversation's, a person's, or everybody's."
-    )
-    session: str = Field(
-        description="The conversation in which commands change it; empty where none is known."
-    )
-    identities: list[str] = Field(description="Of the person whose they are, joined ones included.")
-    paused: bool = Field(description="Nothing is learned.")
-    active: int = Field(description="Facts that are believed.")
-    pending: int = Field(description="Facts that wait for a person.")
-    ended: int = Field(description="Facts that hold no longer.")
-    erased: int = Field(description="Facts whose words are gone for good.")
-    shared: int = Field(description="Facts that everybody reads.")
-    last_change: int | None = Field(
-        description="What `/memory undo` would take back; `/memory undo ID` takes back that alone."
-    )
-    subjects: list[tuple[str, int]] = Field(description="Of what is believed, with how many facts.")
-    consolidation: ConsolidationStatus | None = Field(description="Null of a scope.")
-    zone: ZoneNow | None = Field(description="Null of a scope, and where there is none yet.")
+router = APIRouter(prefix=API, dependencies=[Depends(require_owner)])
 
 
-@router.get("/memory")
+@router.get("/memory", tags=["memory"])
 async def get_memory(web: WebContextDep, visitor: Owner, tape: TapeName) -> MemoryView:
     """Return the state of memory of a conversation or scope.
 
@@ -84,58 +65,152 @@ async def get_memory(web: WebContextDep, visitor: Owner, tape: TapeName) -> Memo
     return await memory_view(web, await load_memory(web, visitor, tape))
 
 
-async def memory_view(web: WebContext, held: LoadedMemory) -> MemoryView:
-    """Return the state of memory; see ``get_memory``."""
-    facts = held.facts.facts.values()
-    active = held.facts.active()
-    subjects: dict[str, int] = {}
-    for one in filter_facts(active, "active", "", None):
-        name = one.subject.strip().lower()
-        subjects[name] = subjects.get(name, 0) + 1
-    fold = held.conversation
-    return MemoryView(
-        tape=held.tape,
-        scope=held.scope_tape.name,
-        kind=held.kind,
-        session=held.session,
-        identities=list(web.scopes.identities(held.scope_tape.name)),
-        paused=held.facts.paused,
-        active=len(active),
-        pending=len(held.facts.pending()),
-        ended=sum(bool(one.text) and one.status not in ("active", "pending") for one in facts),
-        erased=sum(not one.text for one in facts),
-        shared=len(held.workspace.active()),
-        last_change=await last_change(held),
-        subjects=list(subjects.items()),
-        consolidation=_consolidation(fold) if fold is not None else None,
-        zone=_zone(fold) if fold is not None else None,
-    )
+@router.get("/facts", tags=["memory"])
+async def list_facts(
+    *,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    words: FactWords = "",
+    status: FactStatusFilter = "active",
+    subject: FactSubject = None,
+    cursor: Cursor = 0,
+    limit: Annotated[int, Query(ge=1, le=500, description="How many.")] = 100,
+) -> FactPage:
+    """List facts by subject, those without one last.
+
+    For a conversation, these are the facts of its scope; facts that everybody reads are listed by
+    `tape=workspace:shared`. Erased facts are never listed.
+    """
+    held = await load_memory(web, visitor, tape)
+    wanted = FactQuery(words, status, subject, cursor, limit)
+    return fact_page(held, wanted)
 
 
-def _consolidation(fold: SessionFold) -> ConsolidationStatus:
-    failed, done = fold.consolidation_failure, fold.last_consolidation
-    last = failed if failed is not None else done
-    return ConsolidationStatus(
-        state="failed" if failed is not None else "never" if done is None else "done",
-        at=str(last.meta.get("ts") or "") if last is not None else "",
-        entry=last.id if last is not None else None,
-        error=str(failed.data.get("error") or "") if failed is not None else "",
-        waiting=fold.window.unconsolidated,
-    )
+@router.get("/fact", tags=["memory"])
+async def get_fact(
+    web: WebContextDep, visitor: Owner, tape: TapeName, number: FactNumber
+) -> FactDetail:
+    """Return one fact with its evidence, the write gate's decisions and reasons, and its history.
+
+    Of an erased fact, only its number, dates, entries and verdicts are left.
+    """
+    return await fact_detail(web, await load_memory(web, visitor, tape), number)
 
 
-def _zone(fold: SessionFold) -> ZoneNow | None:
-    span, zone = fold.zone.span, fold.zone.snapshot
-    if span is None:
-        return None
-    return ZoneNow(
-        version=zone.version,
-        opened=span[0],
-        sealed=span[1],
-        at=fold.zone.saved_at,
-        in_prompt=fold.prompt_zone_span == span,
-        long_term=zone.long_term,
-        shared=zone.shared,
-        reference=zone.reference,
-        notes=[(one.date, one.content) for one in zone.dailies],
-    )
+@router.get("/quarantine", tags=["memory"])
+async def list_quarantine(
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    cursor: Cursor = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
+) -> Quarantine:
+    """List facts that wait for a person's decision, with reasons, and recent rejections."""
+    return await quarantine(web, await load_memory(web, visitor, tape), cursor, limit)
+
+
+@router.get("/beliefs", tags=["beliefs"])
+async def beliefs(
+    *,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    which: Annotated[
+        WhichBeliefs, Query(description="`current`: active and stale ones.")
+    ] = "current",
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most beliefs.")] = 100,
+) -> BeliefList:
+    """List beliefs, the most confident first: confidence, daily decay, evidence.
+
+    Commands confirm or end one: `/memory accept p3`, `/memory drop p3`.
+    """
+    return await beliefs_in(web, visitor, tape, which=which, offset=offset, limit=limit)
+
+
+@router.get("/belief", tags=["beliefs"])
+async def belief(web: WebContextDep, visitor: Owner, tape: TapeName, name: BeliefName) -> BeliefWhy:
+    """Explain a belief: the evidence that it rests on in the end, and the gate's decision."""
+    return await why_believed(web, visitor, tape, name)
+
+
+@router.get("/zones", tags=["zones"])
+async def list_zones(
+    web: WebContextDep,
+    tape: TapeName,
+    before: BeforeVersion = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="How many.")] = 30,
+) -> ZonePage:
+    """List the versions of a conversation's memory zone, newest first.
+
+    A zone is the memory in a conversation's prompt: long-term memory, notes, what everybody reads,
+    and the shared reference. Each change is a new version; all are on the tape. A person's scope
+    has none.
+    """
+    return await zone_page(web, tape, before, limit)
+
+
+@router.get("/zones/diff", tags=["zones"])
+async def diff_zones(
+    web: WebContextDep,
+    tape: TapeName,
+    old: Annotated[
+        int,
+        Query(
+            alias="from", ge=0, le=LARGEST_VERSION, description="A version; 0 for the empty one."
+        ),
+    ],
+    new: Annotated[
+        int, Query(alias="to", ge=0, le=LARGEST_VERSION, description="Another version.")
+    ],
+) -> ZoneDiff:
+    """Compare any two versions of a zone, by part, by lines and by words."""
+    return await zone_diff(web, tape, old, new)
+
+
+@router.get("/problems", tags=["problems"])
+async def problems(web: WebContextDep, visitor: Owner, tape: TapeName) -> ProblemList:
+    """List a conversation's problems: the outcome and state of each, and which is active.
+
+    Commands change them, such as `/problem switch p2`.
+    """
+    return await problems_in(web, visitor, tape)
+
+
+@router.get("/working-set", tags=["problems"])
+async def working_set(
+    web: WebContextDep, visitor: Owner, tape: TapeName, problem: ProblemId = "general"
+) -> WorkingSetView:
+    """Return a problem's working set: constraints, assumptions, questions, drafts, decisions.
+
+    Contested assumptions have the gate's reason. A working set expires when unused for its number
+    of hours; then all lists are empty, and the problem's `summary` has its outcome.
+    """
+    return await working_set_in(web, visitor, tape, problem)
+
+
+@router.get("/reference", tags=["reference"])
+async def reference(web: WebContextDep, visitor: Owner, tape: TapeName) -> ReferenceList:
+    """List the reference values in effect for a conversation: its scope's and the workspace's.
+
+    Commands change them, such as `/reference rollback deadline 2`.
+    """
+    return await reference_in(web, visitor, tape)
+
+
+@router.get("/reference/versions", tags=["reference"])
+async def versions(
+    *,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    key: ReferenceKey,
+    before: BeforeVersion = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="Most versions.")] = 20,
+) -> ReferenceVersionList:
+    """Return a value's versions, newest first: who set it, when, its evidence, what changed.
+
+    If the scope never had the key, these are the versions of the workspace's value.
+    """
+    return await versions_of(web, visitor, tape, key, before=before, limit=limit)

@@ -1,42 +1,76 @@
-"""Pages of memory: a scope's facts, quarantine and zone, and one fact with its evidence."""
+"""Pages of memory: facts and quarantine, one fact, zones, problems, reference values and beliefs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
 
-from bot.inspector.api.facts import (
+from bot.inspector.api.parameters import (
+    LARGEST_VERSION,
+    BeforeVersion,
+    BeliefName,
+    Cursor,
     FactNumber,
+    FactStatusFilter,
+    FactSubject,
+    FactWords,
+    Offset,
+    ReferenceKey,
+    TapeName,
+)
+from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.reading.beliefs import WhichBeliefs, beliefs_in, why_believed
+from bot.inspector.reading.diffs import DiffLine, ZonePartDiff
+from bot.inspector.reading.facts import (
     FactQuery,
-    StatusWanted,
-    Subject,
-    Words,
+    FactView,
     fact_detail,
     fact_page,
+    last_change,
+    load_memory,
 )
-from bot.inspector.api.memory import memory_view
-from bot.inspector.api.parameters import Cursor, TapeName
-from bot.inspector.api.quarantine import quarantine
-from bot.inspector.dependencies import Owner, WebContextDep
-from bot.inspector.reading.facts import FactView, load_memory
+from bot.inspector.reading.memory import memory_view, quarantine
+from bot.inspector.reading.problems import problems_in, working_sets_in
+from bot.inspector.reading.reference import reference_in, versions_of
+from bot.inspector.reading.zones import places, zone_diff, zone_page
 from bot.inspector.rendering import render_markdown, render_page
-from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX
+from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
 
 router = APIRouter(include_in_schema=False)
 
-_A_PAGE = 200
+_FACTS = 200
 _WAITING = 20
+_ZONES = 30
+_VERSIONS = 20
+_BELIEFS = 100
 
-STATUSES = (
+_PICKED = 300
+"""Up to this many versions, a list offers them all."""
+
+_AROUND = 3
+"""Unchanged lines shown beside a change."""
+
+
+FACT_STATUSES = (
     ("active", "Believed"),
     ("pending", "Waiting"),
     ("ended", "No longer held"),
     ("all", "All"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRow:
+    """A line of a diff, or the number of unchanged lines that are left out."""
+
+    line: DiffLine | None
+    skipped: int = 0
 
 
 @router.get("/memory")
@@ -46,27 +80,20 @@ async def memory_page(
     visitor: Owner,
     *,
     tape: TapeName,
-    words: Words = "",
-    status: StatusWanted = "active",
-    subject: Subject = None,
+    words: FactWords = "",
+    status: FactStatusFilter = "active",
+    subject: FactSubject = None,
     cursor: Cursor = 0,
     waiting: Annotated[int, Query(ge=0, le=999_999)] = 0,
 ) -> Response:
     """Render the memory of a conversation or scope."""
     # Without JavaScript, the form always sends the field.
-    subject = None if subject == "*" else subject
+    wanted = FactQuery(words, status, None if subject == "*" else subject, cursor, _FACTS)
     held = await load_memory(web, visitor, tape)
     view = await memory_view(web, held)
-    wanted = FactQuery(words, status, subject, cursor, _A_PAGE)
     found = fact_page(held, wanted)
-    shared = [] if held.is_workspace else [held.view(one, shared=True)
-                                           for one in held.workspace.active()]  # fmt: skip
-    asked = {"tape": tape, "words": words, "status": status}
-    asked |= {} if subject is None else {"subject": subject}
-
-    def at(place: int | None) -> str:
-        return "" if place is None else f"/memory?{urlencode({**asked, 'cursor': place})}#facts"
-
+    shared = () if held.is_workspace else held.workspace.active()
+    notes = view.zone.notes if view.zone else []
     return render_page(
         request,
         "memory.html",
@@ -77,16 +104,20 @@ async def memory_page(
         found=found,
         groups=_by_subject(found.facts),
         wanted=wanted,
-        statuses=STATUSES,
-        shared=shared,
+        statuses=FACT_STATUSES,
+        shared=[held.view(one, shared=True) for one in shared],
         quarantine=await quarantine(web, held, waiting, _WAITING),
         waiting_at=waiting,
-        newer=at(max(0, cursor - _A_PAGE)) if cursor else "",
-        older=at(found.next),
-        notes=[
-            (day, render_markdown(text)) for day, text in (view.zone.notes if view.zone else ())
-        ][::-1],
+        newer=_facts_url(tape, wanted, max(0, cursor - _FACTS)) if cursor else "",
+        older="" if found.next is None else _facts_url(tape, wanted, found.next),
+        notes=[(day, render_markdown(text)) for day, text in reversed(notes)],
     )
+
+
+def _facts_url(tape: str, wanted: FactQuery, cursor: int) -> str:
+    asked = {"tape": tape, "words": wanted.words, "status": wanted.status}
+    asked |= {} if wanted.subject is None else {"subject": wanted.subject}
+    return f"/memory?{urlencode({**asked, 'cursor': cursor})}#facts"
 
 
 def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
@@ -117,3 +148,113 @@ async def fact_page_of_one(
     return render_page(
         request, "fact.html", visitor, tape=tape, detail=detail, fact=detail.fact, kind=held.kind
     )
+
+
+@router.get("/zones")
+async def zones_page(
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    *,
+    tape: TapeName,
+    old: Annotated[int | None, Query(alias="from", ge=0, le=LARGEST_VERSION)] = None,
+    new: Annotated[int | None, Query(alias="to", ge=0, le=LARGEST_VERSION)] = None,
+    before: BeforeVersion = None,
+) -> Response:
+    """Render a zone's versions and the diff of two: by default the newest and the one before."""
+    found = await places(web.store, tape)
+    listed = await zone_page(web, tape, before, _ZONES, found)
+    numbers = [one.version for one in found]
+    if new is None:
+        new = numbers[0] if numbers else 0
+    if old is None:
+        old = next((one for one in numbers if one < new), 0)
+    diff = await zone_diff(web, tape, old, new, found)
+    older = {"tape": tape, "from": old, "to": new, "before": listed.before}
+    return render_page(
+        request,
+        "zones.html",
+        visitor,
+        tape=tape,
+        is_scope=is_shared_scope(tape),
+        last_change=None
+        if is_shared_scope(tape)
+        else await last_change(await load_memory(web, visitor, tape)),
+        listed=listed,
+        previous=dict(zip(numbers, [*numbers[1:], 0], strict=False)),
+        picked=found if len(found) <= _PICKED else [],
+        diff=diff,
+        parts=[(part, list(rows(part))) for part in diff.parts],
+        newest_page=before is None,
+        older=f"/zones?{urlencode(older)}#versions" if listed.before else "",
+    )
+
+
+def rows(part: ZonePartDiff) -> Iterator[DiffRow]:
+    """Yield the lines of a part's diff, with long unchanged runs cut to the lines near a change."""
+    lines = part.lines
+    near = {
+        at + step
+        for at, line in enumerate(lines)
+        if line.kind != "same"
+        for step in range(-_AROUND, _AROUND + 1)
+    }
+    skipped = 0
+    for at, line in enumerate(lines):
+        if line.kind == "same" and at not in near:
+            skipped += 1
+            continue
+        if skipped:
+            yield DiffRow(None, skipped)
+            skipped = 0
+        yield DiffRow(line)
+    if skipped:
+        yield DiffRow(None, skipped)
+
+
+@router.get("/problems")
+async def problems(
+    request: Request, web: WebContextDep, visitor: Owner, tape: TapeName
+) -> HTMLResponse:
+    """Render a conversation's problems, with the working sets of those not completed."""
+    found = await problems_in(web, visitor, tape)
+    living = [one for one in found.problems if one.state != "completed"]
+    ended = [one for one in found.problems if one.state == "completed"]
+    sets = await working_sets_in(web, visitor, tape, [one.id for one in living])
+    return render_page(
+        request,
+        "problems.html",
+        visitor,
+        tape=tape,
+        found=found,
+        living=living,
+        ended=ended,
+        sets=sets,
+    )
+
+
+@router.get("/reference")
+async def reference(
+    *,
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    key: ReferenceKey | None = None,
+    before: BeforeVersion = None,
+    belief: BeliefName | None = None,
+    which: WhichBeliefs = "current",
+    offset: Offset = 0,
+) -> HTMLResponse:
+    """Render reference values, one value's versions if asked for, and the beliefs."""
+    found = await reference_in(web, visitor, tape)
+    versions = why = None
+    if key is not None:
+        versions = await versions_of(web, visitor, tape, key, before=before, limit=_VERSIONS)
+    if belief is not None:
+        why = await why_believed(web, visitor, tape, belief)
+    listed = await beliefs_in(web, visitor, tape, which=which, offset=offset, limit=_BELIEFS)
+    return render_page(
+        request, "reference.html", visitor, tape=tape, found=found, key=key, versions=versions, why=why,
+        beliefs=listed, which=which, offset=offset, older=max(0, offset - _BELIEFS),
+    )  # fmt: skip

@@ -11,18 +11,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from bot.inspector.api.statistics import (
-    DayModel,
-    Days,
-    ModelUsage,
-    StatisticsCacheDep,
-    StatisticsModel,
-    statistics_model,
-    summary_of,
-)
+from bot.inspector.api.parameters import Days, StatisticsDep
 from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.plots import Format, Plot, Series
 from bot.inspector.reading.sessions import is_conversation
+from bot.inspector.reading.statistics import (
+    DayModel,
+    ModelUsage,
+    StatisticsModel,
+    recent_statistics,
+)
 from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
@@ -40,13 +38,13 @@ async def statistics(
     *,
     request: Request,
     web: WebContextDep,
-    counted: StatisticsCacheDep,
+    cache: StatisticsDep,
     visitor: Owner,
     days: Days = 30,
     tape: OptionalTape = "",
 ) -> HTMLResponse:
     """Render plots of the last days."""
-    found = statistics_model(web, tape or None, await summary_of(web, counted, days, tape or None))
+    found = await recent_statistics(web, cache, days, tape or None)
     names = [name for name in await web.store.list_tapes() if is_conversation(name)]
     return render_page(
         request,

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Literal
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
 from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.decisions import Signal, signals
 from bot.inspector.reading.facts import LoadedMemory, load_memory
 from bot.memory.gate.belief_updates import sort_by_confidence
@@ -31,10 +32,8 @@ from bot.tape.store import TapeStore
 WhichBeliefs = Literal["current", "retired", "all"]
 
 
-class SupportingEntry(BaseModel):
+class SupportingEntry(ReadModel):
     """An entry cited as evidence."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="`tape#entry`; of a fact or a belief its number or name.")
     state: Literal["there", "erased", "gone"]
@@ -44,20 +43,16 @@ class SupportingEntry(BaseModel):
     href: str = Field(description="The page that shows it; empty where it is gone.")
 
 
-class EvidenceRef(BaseModel):
+class EvidenceRef(ReadModel):
     """A reference from a belief to a piece of its evidence."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="`tape#entry`, a fact's number, another belief, or `h45`.")
     kind: Literal["entry", "fact", "belief", "history"]
     href: str = Field(description="The page that shows it.")
 
 
-class Belief(BaseModel):
+class Belief(ReadModel):
     """A belief, distilled from what happened."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str = Field(description="As chats call it: `p3`.")
     type: PatternType
@@ -78,10 +73,8 @@ class Belief(BaseModel):
     evidence: list[EvidenceRef]
 
 
-class BeliefList(BaseModel):
+class BeliefList(ReadModel):
     """The beliefs of a scope, the most confident first."""
-
-    model_config = ConfigDict(frozen=True)
 
     tape: str
     scope: str = Field(description="The tape that keeps them.")
@@ -94,10 +87,8 @@ class BeliefList(BaseModel):
     after: int | None = Field(description="Offset of the next ones; null where there are none.")
 
 
-class BeliefWhy(BaseModel):
+class BeliefWhy(ReadModel):
     """A belief with its evidence and the gate's decision."""
-
-    model_config = ConfigDict(frozen=True)
 
     belief: Belief
     chain: list[SupportingEntry] = Field(description="What it rests on in the end, oldest first.")

@@ -7,11 +7,12 @@ from contextlib import aclosing
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.agent.commands.memory.fact_text import AUTHOR_NAMES
 from bot.agent.commands.message_links import message_url
 from bot.core.errors import TapeNotFound
+from bot.inspector.reading import ReadModel
 from bot.memory.records.fact import Evidence, EvidenceOrigin, Fact
 from bot.memory.records.fact_fold import FACTS_EVENT
 from bot.memory.records.fact_undo import undone_batch_id
@@ -64,10 +65,8 @@ _WENT: Mapping[ProposalVerdict, Destination] = {
 }
 
 
-class EvidenceView(BaseModel):
+class EvidenceView(ReadModel):
     """A quotation that a fact rests on."""
-
-    model_config = ConfigDict(frozen=True)
 
     tape: str = Field(description="The tape that holds them.")
     entry: int = Field(description="Id of the entry there.")
@@ -82,10 +81,8 @@ class EvidenceView(BaseModel):
     message: str | None = Field(description="The platform's address of the message, if known.")
 
 
-class Signal(BaseModel):
+class Signal(ReadModel):
     """A signal that the gate used."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     label: str = Field(description="The name as people read it.")
@@ -93,10 +90,8 @@ class Signal(BaseModel):
     meaning: str = Field(description="The value in words; empty where it needs none.")
 
 
-class DecisionView(BaseModel):
+class DecisionView(ReadModel):
     """A decision of the write gate on one operation."""
-
-    model_config = ConfigDict(frozen=True)
 
     tape: str = Field(description="The scope's.")
     entry: int = Field(description="Id of the entry that records it there.")

@@ -14,8 +14,9 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from bot.inspector.reading import ReadModel
 from bot.memory.session.view.zone_snapshot import MemorySnapshot
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]", re.UNICODE)
@@ -35,29 +36,23 @@ _ALIKE = 0.5
 """Lines that share less than this are two lines, not one that changed."""
 
 
-class DiffSegment(BaseModel):
+class DiffSegment(ReadModel):
     """A part of a line."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     changed: bool = Field(description="It stands on this side only.")
 
 
-class DiffLine(BaseModel):
+class DiffLine(ReadModel):
     """A line of a diff."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: Literal["same", "added", "removed", "changed"]
     old: list[DiffSegment] | None = Field(description="Null where the line is new.")
     new: list[DiffSegment] | None = Field(description="Null where the line is gone.")
 
 
-class ZonePartDiff(BaseModel):
+class ZonePartDiff(ReadModel):
     """The diff of one part of a zone."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str = Field(description="`long_term`, `shared`, `reference`, or `notes:2026-02-10`.")
     title: str = Field(description="The name as people read it.")

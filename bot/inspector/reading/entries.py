@@ -7,24 +7,34 @@ Rule 2: an id without an entry is a gap: a reset dropped it, or its line is dama
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from typing import Any
 
 import anyio
+from pydantic import Field
 
 from bot.core.errors import TapeNotFound
 from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.categories import Category, author_name, category, turn_id
-from bot.inspector.reading.entry_text import entry_line, entry_time
+from bot.inspector.reading.entry_text import (
+    decisions,
+    entry_line,
+    entry_time,
+    evidence,
+    full_text,
+    is_markdown,
+    strip_control_characters,
+)
 from bot.inspector.reading.facts import load_session_fold
+from bot.inspector.rendering import render_markdown
 from bot.memory.records.conversation_entries import LOOP_STEP, TURN_END, TURN_START
-from bot.memory.records.fact import Fact
 from bot.memory.records.tombstones import is_erased
 from bot.memory.session.linking.scope_registry import is_shared_scope
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import MEMORY_OPEN, MEMORY_SEAL, TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
-from bot.tape.store import Anchor, TapeStore
+from bot.tape.store import TapeStore
 
 MOST = 500
 """Entries per response."""
@@ -32,44 +42,89 @@ MOST = 500
 _TURN_WITHIN = 100
 """Entries after a message that are searched for the turn that took it in."""
 
+_TITLE = 120
+"""Characters of a chapter's title."""
+
 _NEAR = 8
 """Ids that are probed together, since a damaged line does not mean the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySummary:
-    """A summary of an entry.
+class EntryModel(ReadModel):
+    """A summary of an entry."""
 
-    Attributes:
-        id: The entry's id on the tape.
-        kind: The entry's kind.
-        name: The name of an event or anchor; empty for other kinds.
-        time: When it was sent, else recorded, ISO 8601; empty if unknown.
-        who: The author's display name; empty if there is none.
-        turn: Id of the turn that it names; empty if it names none.
-        problem: Id of the problem that it belongs to.
-        category: The category for display.
-        text: The entry on one line.
-        boundary: Whether it cuts the context.
-        erased: Whether its words were erased.
-    """
+    id: int = Field(description="Its place on the tape, from 1.")
+    kind: str = Field(
+        description="`message`, `tool_call`, `tool_result`, `anchor`, `event`, `system`."
+    )
+    name: str = Field(description="Of an event or anchor; empty for others.")
+    time: str = Field(description="When it was said, else recorded, ISO 8601; empty where unknown.")
+    who: str = Field(description="Whose it is; empty where it is nobody's.")
+    turn: str = Field(description="The turn that it belongs to; empty where it says none.")
+    problem: str = Field(description="The problem that it belongs to.")
+    category: Category = Field(description="What it is to people.")
+    text: str = Field(description="One line of plain text, at most 300 characters.")
+    boundary: bool = Field(description="It cuts the context: a chapter begins.")
+    erased: bool = Field(description="Its words are gone: somebody wanted them forgotten.")
 
-    id: int
-    kind: str
+
+class EntriesModel(ReadModel):
+    """Entries of a tape; missing ids were dropped by a reset, or are damaged."""
+
+    entries: tuple[EntryModel, ...] = Field(description="Oldest first.")
+    version: int = Field(description="Id of the tape's last entry.")
+
+
+class ChapterModel(ReadModel):
+    """An anchor of a tape: the start of a chapter, or a consolidation."""
+
     name: str
+    id: int = Field(description="Id of the anchor itself.")
+    entry: int = Field(description="Id of the entry that it points at; mostly its own.")
     time: str
-    who: str
-    turn: str
-    problem: str
-    category: Category
+    title: str = Field(description="What it says, cut where it is long.")
+    boundary: bool = Field(description="It cuts the context.")
+
+
+class ChaptersModel(ReadModel):
+    """The newest anchors of a tape, oldest first."""
+
+    anchors: tuple[ChapterModel, ...]
+    total: int = Field(description="How many there are.")
+    first: int = Field(description="Id of the oldest entry that is there.")
+    version: int = Field(description="Id of the last entry.")
+
+
+class EntryRef(ReadModel):
+    """A reference to an entry of any tape."""
+
+    tape: str
+    entry: int
+
+
+class CitingFact(ReadModel):
+    """A fact that cites the entry as evidence."""
+
+    tape: str = Field(description="The tape that it is remembered on.")
+    number: int = Field(description="Its number there.")
     text: str
-    boundary: bool
-    erased: bool
+    status: str
 
 
-def summarize_entry(entry: TapeEntry) -> EntrySummary:
+class EntryDetail(EntryModel):
+    """An entry in full."""
+
+    payload: dict[str, Any] = Field(description="As it is on the tape.")
+    meta: dict[str, Any] = Field(description="As it is on the tape.")
+    full: str = Field(description="All its words, or what it says in words; plain text.")
+    html: str | None = Field(description="Of an answer: its Markdown as safe HTML.")
+    decisions: tuple[str, ...] = Field(description="What the write gate decided here, a line each.")
+    evidence: tuple[EntryRef, ...] = Field(description="What it rests on.")
+    facts: tuple[CitingFact, ...] = Field(description="What is remembered because of it.")
+
+
+def summarize_entry(entry: TapeEntry) -> EntryModel:
     """Return a summary of an entry."""
-    return EntrySummary(
+    return EntryModel(
         id=entry.id,
         kind=entry.kind,
         name=entry.name or "",
@@ -84,7 +139,7 @@ def summarize_entry(entry: TapeEntry) -> EntrySummary:
     )
 
 
-async def read_range(store: TapeStore, tape: str, first: int, last: int) -> list[EntrySummary]:
+async def read_range(store: TapeStore, tape: str, first: int, last: int) -> list[EntryModel]:
     """Return the entries of an id range, both ends included, at most ``MOST``.
 
     Raises:
@@ -118,20 +173,32 @@ async def first_id(store: TapeStore, tape: str) -> int:
     return there[0].id if there else version
 
 
-async def chapters(store: TapeStore, tape: str, limit: int) -> tuple[list[Anchor], int]:
-    """Return the newest anchors, oldest first, and how many there are; zone anchors do not count.
+async def list_chapters(store: TapeStore, tape: str, limit: int) -> ChaptersModel:
+    """Return the newest anchors, oldest first; those of memory zones do not count.
 
     Raises:
         TapeNotFound: There is no such tape.
     """
     anchors = await store.list_anchors(tape)
     marks = [one for one in anchors if one.name not in (MEMORY_OPEN, MEMORY_SEAL)]
-    return marks[-limit:], len(marks)
+    shown = tuple(
+        ChapterModel(
+            name=strip_control_characters(one.name),
+            id=one.at,
+            entry=one.entry_id,
+            time=one.ts,
+            title=_title(one.state),
+            boundary=one.is_boundary,
+        )
+        for one in marks[-limit:]
+    )
+    first, version = await first_id(store, tape), await store.version(tape)
+    return ChaptersModel(anchors=shown, total=len(marks), first=first, version=version)
 
 
 async def wait_for_entries(
     store: TapeStore, tape: str, after: int, seconds: float
-) -> list[EntrySummary]:
+) -> list[EntryModel]:
     """Return the entries after an id; wait for them, and return none after a timeout.
 
     Raises:
@@ -147,21 +214,33 @@ async def wait_for_entries(
     return await read_range(store, tape, after + 1, version) if version > after else []
 
 
-async def one_entry(store: TapeStore, tape: str, number: int) -> TapeEntry:
-    """Return one entry.
+async def entry_detail(web: WebContext, tape: str, number: int) -> EntryDetail:
+    """Return one entry in full.
 
     Raises:
         TapeNotFound: There is no such tape or entry.
     """
-    found = await store.read(tape, number, number)
-    if not found:
+    read = await web.store.read(tape, number, number)
+    if not read:
         raise TapeNotFound(
             f"tape {tape} has no entry {number}: it was dropped by a reset, is damaged, or was never there"
         )
-    return found[0]
+    [entry] = read
+    words = full_text(entry)
+    summary = summarize_entry(entry).model_dump()
+    return EntryDetail(
+        **{**summary, "turn": await _turn_with(web.store, tape, entry)},
+        payload=entry.payload,
+        meta=entry.meta,
+        full=words,
+        html=render_markdown(words) if is_markdown(entry) else None,
+        decisions=tuple(map(strip_control_characters, decisions(entry))),
+        evidence=tuple(EntryRef(tape=name, entry=one) for name, one in evidence(entry)),
+        facts=tuple(await _citing(web, tape, number)),
+    )
 
 
-async def turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
+async def _turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
     """Return the turn of an entry, or the one that took it in; empty if none is near."""
     inbound = entry.meta.get("inbound")
     if (turn := turn_id(entry)) or not isinstance(inbound, str):
@@ -173,16 +252,13 @@ async def turn_with(store: TapeStore, tape: str, entry: TapeEntry) -> str:
     return ""
 
 
-async def citing(web: WebContext, tape: str, number: int) -> list[tuple[str, Fact]]:
-    """Return the facts that cite an entry, each with its scope's tape; none for a scope's entry.
-
-    Searches the conversation's home scope and the workspace.
-    """
-    found: list[tuple[str, Fact]] = []
+async def _citing(web: WebContext, tape: str, number: int) -> list[CitingFact]:
+    """Return the facts of a conversation's scope and the workspace that cite an entry."""
+    found: list[CitingFact] = []
     for scope in await _scopes(web, tape):
         await scope.open()
         found += [
-            (scope.name, replace(fact))
+            CitingFact(tape=scope.name, number=fact.id, text=fact.text, status=fact.status)
             for fact in scope.fold.facts.values()
             if fact.text and any(e.tape == tape and e.entry == number for e in fact.evidence)
         ]
@@ -195,3 +271,9 @@ async def _scopes(web: WebContext, tape: str) -> list[ScopeMemory]:
     fold = await load_session_fold(web, tape)
     home = web.scopes.home(TapeService(web.store, tape), fold.facts, fold.home_scope)
     return [home, web.scopes.workspace()]
+
+
+def _title(state: dict[str, Any]) -> str:
+    told = next((state[key] for key in ("title", "name", "summary") if state.get(key)), "")
+    line = " ".join(strip_control_characters(str(told)).split())
+    return line if len(line) <= _TITLE else line[: _TITLE - 1].rstrip() + "…"

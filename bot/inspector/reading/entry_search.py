@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import anyio
 import anyio.lowlevel
+from pydantic import Field
 
 from bot.core.errors import InvalidSearch
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.categories import INDEXED, Category
-from bot.inspector.reading.entries import EntrySummary, summarize_entry
+from bot.inspector.reading.entries import EntryModel, summarize_entry
 from bot.memory.records.transcript import sender_id, sender_name, sent_time
 from bot.tape.entries import EntryKind, TapeEntry
 from bot.tape.search import MAX_HITS, SearchQuery
@@ -64,22 +66,15 @@ class EntryQuery:
     limit: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySearchResult:
-    """The result of a search.
+class EntrySearchModel(ReadModel):
+    """The result of a search on a tape."""
 
-    Attributes:
-        entries: The best match first if ranked, else the newest first.
-        ranked: Whether the entries are ranked.
-        next: Value of ``before`` to search further back; None at the end.
-    """
-
-    entries: list[EntrySummary] = field(default_factory=list)
-    ranked: bool = False
-    next: int | None = None
+    entries: tuple[EntryModel, ...]
+    ranked: bool = Field(description="The best stand first; else the newest.")
+    next: int | None = Field(description="Give it as `before` to look further back.")
 
 
-async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchResult:
+async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
     """Search a tape: by words with the index, otherwise by reading back a portion.
 
     Bookkeeping is in no index: a search that includes it is answered by reading back.
@@ -93,14 +88,14 @@ async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> Entr
     return await _scanned(store, tape, asked)
 
 
-async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchResult:
+async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
     await store.version(tape)
     kinds = asked.kinds
     if asked.categories:
         there = frozenset(kind for one in asked.categories for kind in _KINDS[one])
         kinds = there & asked.kinds if asked.kinds else there
         if not kinds:
-            return EntrySearchResult(ranked=True)
+            return _result([], ranked=True)
     query = SearchQuery(
         text=asked.words,
         tapes=(tape,),
@@ -113,7 +108,7 @@ async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySear
         limit=asked.limit,
     )
     query.validate()
-    found: list[EntrySummary] = []
+    found: list[EntryModel] = []
     for limit in (asked.limit, MAX_HITS):
         hits = await store.search(replace(query, limit=limit))
         near = (summarize_entry(hit.entry) for hit in hits if hit.direct)
@@ -121,15 +116,15 @@ async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySear
         # To the index, answers are messages: matches may rank below the other category's.
         if len(found) >= asked.limit or len(hits) < limit:
             break
-    return EntrySearchResult(found[: asked.limit], ranked=True)
+    return _result(found[: asked.limit], ranked=True)
 
 
-async def _scanned(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchResult:
+async def _scanned(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
     for moment in (asked.since, asked.until):
         if moment is not None and moment.tzinfo is None:
             raise InvalidSearch("a time in a search needs its zone")
     words = asked.words.casefold().split()
-    found: list[EntrySummary] = []
+    found: list[EntryModel] = []
     looked, until = 0, anyio.current_time() + _SECONDS
     async with aclosing(store.read_back(tape, asked.before)) as entries:
         async for entry in entries:
@@ -141,11 +136,11 @@ async def _scanned(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearc
                 await anyio.lowlevel.checkpoint()
             spent = looked >= _SCANNED or anyio.current_time() > until
             if len(found) >= asked.limit or spent:
-                return EntrySearchResult(found, next=entry.id)
-    return EntrySearchResult(found)
+                return _result(found, following=entry.id)
+    return _result(found)
 
 
-def _fits(entry: TapeEntry, one: EntrySummary, asked: EntryQuery, words: Collection[str]) -> bool:
+def _fits(entry: TapeEntry, one: EntryModel, asked: EntryQuery, words: Collection[str]) -> bool:
     if not _is_of(one, asked.categories) or (asked.kinds and one.kind not in asked.kinds):
         return False
     if asked.problem and one.problem != asked.problem:
@@ -168,5 +163,11 @@ def _names(entry: TapeEntry) -> tuple[str, ...]:
     return tuple(name.casefold() for name in named if name)
 
 
-def _is_of(one: EntrySummary, categories: Collection[Category]) -> bool:
+def _is_of(one: EntryModel, categories: Collection[Category]) -> bool:
     return not categories or one.category in categories
+
+
+def _result(
+    entries: list[EntryModel], *, ranked: bool = False, following: int | None = None
+) -> EntrySearchModel:
+    return EntrySearchModel(entries=tuple(entries), ranked=ranked, next=following)

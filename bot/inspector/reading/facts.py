@@ -12,12 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.agent.commands.memory.fact_text import age_text, confidence_text
 from bot.bus import WebUser
-from bot.core.errors import TapeNotFound
+from bot.core.errors import HttpError, TapeNotFound
 from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
+from bot.inspector.reading.decisions import (
+    DecisionView,
+    EvidenceView,
+    decisions_on,
+    evidence_of,
+)
 from bot.inspector.reading.sessions import is_conversation
 from bot.memory.records.fact import EvidenceOrigin, Fact, FactStatus
 from bot.memory.records.fact_fold import FactFold
@@ -41,10 +48,8 @@ _CHATS = 6
 _ENDED = ("superseded", "retired", "dropped")
 
 
-class FactView(BaseModel):
+class FactView(ReadModel):
     """A fact in its current state."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: str = Field(description="As chats show it: `3`, or `w3` of what everybody reads.")
     scope: str = Field(description="The tape that holds it.")
@@ -64,31 +69,81 @@ class FactView(BaseModel):
     evidence: int = Field(description="Pieces of evidence that are kept.")
 
 
+class FactPage(ReadModel):
+    """A page of facts, by subject."""
+
+    tape: str
+    scope: str
+    session: str = Field(description="The conversation in which commands change them.")
+    total: int = Field(description="Facts that fit.")
+    facts: list[FactView]
+    next: int | None = Field(description="Cursor of what follows; null at the end.")
+
+
+class FactDetail(ReadModel):
+    """A fact with its evidence, the gate's decisions and its history."""
+
+    fact: FactView
+    session: str = Field(description="The conversation in which commands change it.")
+    evidence: list[EvidenceView] = Field(description="Oldest first.")
+    decisions: list[DecisionView] = Field(description="Of the write gate, newest first.")
+    replaced: list[FactView] = Field(description="Whose place it took, newest first.")
+    replaced_by: list[FactView] = Field(description="What took its place.")
+
+
+@dataclass(frozen=True, slots=True)
+class FactQuery:
+    """The filter and page of a list of facts.
+
+    Attributes:
+        words: Each must be in the text or subject, or be the number; in any case.
+        status: The status to match.
+        subject: The subject to match; None for any.
+        cursor: How many to pass over.
+        limit: The most to return.
+    """
+
+    words: str = ""
+    status: FactFilter = "active"
+    subject: str | None = None
+    cursor: int = 0
+    limit: int = 100
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedMemory:
     """The memory of a conversation or scope, loaded for one request.
 
     Attributes:
         tape: The conversation or scope that was asked for.
-        scope_tape: Tape of the scope that its facts belong to.
-        kind: The kind of that scope.
-        facts: The facts of that scope.
+        scope: The memory of the scope that its facts belong to, open; holding it keeps it open.
         workspace: The facts that everybody reads.
         conversation: The conversation's state; None for a scope.
         session: The conversation in which commands change the memory; empty if none is known.
         now: The current time in the user's time zone.
-        scope: The scope's memory, open; holding it keeps it open.
     """
 
     tape: str
-    scope_tape: TapeService
-    kind: ScopeKind
-    facts: FactFold
+    scope: ScopeMemory
     workspace: FactFold
     conversation: SessionFold | None
     session: str
     now: datetime
-    scope: ScopeMemory
+
+    @property
+    def scope_tape(self) -> TapeService:
+        """The tape of the scope."""
+        return self.scope.tape
+
+    @property
+    def kind(self) -> ScopeKind:
+        """The kind of the scope."""
+        return self.scope.kind
+
+    @property
+    def facts(self) -> FactFold:
+        """The facts of the scope."""
+        return self.scope.fold
 
     @property
     def timezone(self) -> tzinfo | None:
@@ -129,6 +184,47 @@ class LoadedMemory:
         )
 
 
+def fact_page(held: LoadedMemory, wanted: FactQuery) -> FactPage:
+    """Return a page of facts."""
+    found = filter_facts(held.facts.facts.values(), wanted.status, wanted.words, wanted.subject)
+    end = wanted.cursor + wanted.limit
+    return FactPage(
+        tape=held.tape,
+        scope=held.scope_tape.name,
+        session=held.session,
+        total=len(found),
+        facts=[held.view(one) for one in found[wanted.cursor : end]],
+        next=end if end < len(found) else None,
+    )
+
+
+async def fact_detail(web: WebContext, held: LoadedMemory, number: str) -> FactDetail:
+    """Return one fact with its evidence and history; of an erased one, only what is left.
+
+    Raises:
+        HttpError: 404 if there is no fact of this number.
+    """
+    shared = number.startswith("w") or held.is_workspace
+    fold = held.workspace if shared else held.facts
+    fact = fold.facts.get(int(number.removeprefix("w")))
+    if fact is None:
+        where = WORKSPACE_SCOPE if shared else held.scope_tape.name
+        raise HttpError(
+            404, "not_found", f"there is no fact {number} in {where}; /memory lists them"
+        )
+    scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else held.scope_tape
+    before = fold.history(fact)[1:] if fact.text else []
+    after = [one for one in fold.facts.values() if one.supersedes == fact.id]
+    return FactDetail(
+        fact=held.view(fact, shared=shared),
+        session=held.session,
+        evidence=await evidence_of(web.store, fact),
+        decisions=await decisions_on(scope, fact),
+        replaced=[held.view(one, shared=shared) for one in before],
+        replaced_by=[held.view(one, shared=shared) for one in after if one.status != "pending"],
+    )
+
+
 async def last_change(held: LoadedMemory) -> int | None:
     """Return the id of the change that ``/memory undo`` would take back; None if there is none.
 
@@ -158,46 +254,28 @@ async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMem
         is_conversation(tape) or tape == WORKSPACE_SCOPE or tape.startswith(PERSON_SCOPE_PREFIX)
     ):
         raise TapeNotFound(f"{tape} is the program's own, and holds no facts")
-    service = TapeService(web.store, tape)
     workspace = web.scopes.workspace()
     await workspace.open()
-    today = web.agent.clock.now().astimezone(web.agent.timezone)
+    conversation: SessionFold | None = None
     if tape == WORKSPACE_SCOPE:
-        own = visitor.address.session
-        return LoadedMemory(
-            tape,
-            service,
-            "workspace",
-            workspace.fold,
-            workspace.fold,
-            None,
-            own,
-            today,
-            workspace,
-        )
-    await web.store.version(tape)
-    if is_shared_scope(tape):
+        scope, session = workspace, visitor.address.session
+    elif is_shared_scope(tape):
+        await web.store.version(tape)
         scope = await _opened(web, tape)
         session = await _chat_of(web, visitor, scope)
-        return LoadedMemory(
-            tape,
-            scope.tape,
-            scope.kind,
-            scope.fold,
-            workspace.fold,
-            None,
-            session,
-            today,
-            scope,
-        )
-    fold = await load_session_fold(web, tape)
+    else:
+        await web.store.version(tape)
+        conversation, session = await load_session_fold(web, tape), tape
+        scope = await _home_scope(web, tape, conversation)
+    now = web.agent.clock.now().astimezone(web.agent.timezone)
+    return LoadedMemory(tape, scope, workspace.fold, conversation, session, now)
+
+
+async def _home_scope(web: WebContext, tape: str, fold: SessionFold) -> ScopeMemory:
     home = await home_of(web, tape, fold)
-    own_scope = home == tape
-    scope = web.scopes.home(service, fold.facts, "") if own_scope else await _opened(web, home)
-    facts = fold.facts if own_scope else scope.fold
-    return LoadedMemory(
-        tape, scope.tape, scope.kind, facts, workspace.fold, fold, tape, today, scope
-    )
+    if home == tape:
+        return web.scopes.home(TapeService(web.store, tape), fold.facts, "")
+    return await _opened(web, home)
 
 
 async def load_session_fold(web: WebContext, tape: str) -> SessionFold:

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import HttpError
 from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.decisions import reason_of
 from bot.inspector.reading.facts import LoadedMemory, load_memory
 from bot.memory.records.compartment_records import (
@@ -38,10 +39,8 @@ _BACK = 60
 AssumptionStatus = Literal["noted", "held", "waiting", "over"]
 
 
-class Assumption(BaseModel):
+class Assumption(ReadModel):
     """An assumption of one problem."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     confidence: float = Field(description="0 to 1.")
@@ -59,28 +58,22 @@ class Assumption(BaseModel):
     )
 
 
-class WorkingSetDecision(BaseModel):
+class WorkingSetDecision(ReadModel):
     """A decision of one problem."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     why: str = Field(description="Empty where nobody said.")
 
 
-class WorkingSetDraft(BaseModel):
+class WorkingSetDraft(ReadModel):
     """A draft of one problem."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     text: str
 
 
-class WorkingSetView(BaseModel):
+class WorkingSetView(ReadModel):
     """The working set of one problem; the model sees it in that problem only."""
-
-    model_config = ConfigDict(frozen=True)
 
     problem: str = Field(description="Id of the problem.")
     exists: bool = Field(description="False where it has none, or what it had has ended.")
@@ -102,10 +95,8 @@ class WorkingSetView(BaseModel):
         return texts + len(self.assumptions) + len(self.drafts) + len(self.decisions)
 
 
-class ProblemView(BaseModel):
+class ProblemView(ReadModel):
     """A problem of a conversation."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="`general`, `p1`, `p2` …")
     name: str
@@ -121,10 +112,8 @@ class ProblemView(BaseModel):
     expires: str | None = Field(description="When its working set ends; null where it has none.")
 
 
-class ProblemList(BaseModel):
+class ProblemList(ReadModel):
     """The problems of a conversation."""
-
-    model_config = ConfigDict(frozen=True)
 
     tape: str
     active: str = Field(description="Id of the problem that is worked on.")

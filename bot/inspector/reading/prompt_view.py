@@ -1,19 +1,19 @@
 """Rebuild the prompt of a model call, split into parts with token estimates.
 
-Pure but for ``view_of``.
+Pure but for ``prompt_view``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
+
+from pydantic import Field
 
 from bot.agent.agent import Agent
 from bot.agent.request_reconstruction import (
-    HistoryMessage,
     ReconstructedRequest,
     no_calls_reason,
     reconstruct_request,
@@ -22,6 +22,8 @@ from bot.agent.request_reconstruction import (
 from bot.agent.tools.registry import Availability
 from bot.agent.turn_history import ModelCall, PastTurn
 from bot.core.errors import SettingsError
+from bot.inspector.reading import ReadModel
+from bot.inspector.reading.turns import CallModel, TurnModel, turn_model
 from bot.llm.base import ChatMessage, estimate_tokens
 from bot.memory.records.attachments import IMAGE_TOKENS
 from bot.tape.service import TapeService
@@ -45,57 +47,62 @@ _TITLES = {
 _TOOLS = "As the tools are offered now: the tape does not keep their descriptions."
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPart:
-    """A part of a prompt.
+Content = str | list[dict[str, Any]] | None
+"""What a message says: a text, or parts of which some are images."""
 
-    Attributes:
-        key: The part's kind.
-        title: The title for people.
-        tokens: Estimated number of tokens.
-        text: The content, if it is one text.
-        messages: Indexes of its messages; 0 is the system prompt.
-        note: A remark for the reader.
-    """
 
-    key: str
+class MessageModel(ReadModel):
+    """A message of the prompt."""
+
+    role: str
+    content: Content = Field(description="As it was sent; an image is `image:` and its SHA-256.")
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+    entries: tuple[int, ...] = Field(description="What it was made of; empty where unknown.")
+    tokens: int = Field(description="An estimate.")
+
+
+class PromptPartModel(ReadModel):
+    """A part of a prompt."""
+
+    key: str = Field(
+        description="`identity`, `file`, `skills`, `memory`, `records`, `handoff`, `tools`, "
+        "`history`, `newest`, `steps` or `tail`."
+    )
     title: str
-    tokens: int
-    text: str = ""
-    messages: tuple[int, ...] = ()
-    note: str = ""
+    tokens: int = Field(description="About how many it has: an estimate.")
+    messages: tuple[int, ...] = Field(description="Places of its messages in `messages`.")
+    note: str
+    text: str = Field(exclude=True, description="Its content, if it is one text.")
+    shown: tuple[MessageModel, ...] = Field(
+        default=(), exclude=True, description="Its messages, without the tail."
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class PromptView:
-    """The prompt of a call, or why it cannot be shown.
+class PromptViewModel(ReadModel):
+    """The prompt of one model call."""
 
-    Attributes:
-        call: The call; None if there is none.
-        seen: The rebuilt request; None if it cannot be shown.
-        parts: The parts, in the order of the prompt.
-        why: Why it cannot be shown; empty if it can.
-    """
-
-    call: ModelCall | None
-    seen: ReconstructedRequest | None
-    parts: tuple[PromptPart, ...]
-    why: str = ""
-
-    @property
-    def tokens(self) -> int:
-        """Estimated number of tokens of the whole prompt."""
-        return sum(part.tokens for part in self.parts)
-
-    @property
-    def cached_share(self) -> float | None:
-        """Share served by the provider's cache, 0 to 1; None if it is not reported."""
-        if self.call is None or not self.call.cache_reported or not self.call.usage.prompt_tokens:
-            return None
-        return min(1.0, self.call.usage.cached_tokens / self.call.usage.prompt_tokens)
+    tape: str
+    turn: TurnModel
+    call: CallModel | None = Field(description="Which; null where none was answered.")
+    builder: str | None = Field(description="Name of the context builder.")
+    messages: tuple[MessageModel, ...] = Field(description="In order; empty where `why` is told.")
+    parts: tuple[PromptPartModel, ...]
+    tokens: int = Field(description="Of all parts: an estimate; the provider's own is in `call`.")
+    cached_share: float | None = Field(
+        description="Share of the prompt that the provider's cache served; null where it does not say."
+    )
+    tail: str = Field(description="What the last message ends with.")
+    memory: tuple[int, int] | None = Field(description="First and last entry of the zone shown.")
+    boundary: int | None = Field(description="The boundary that the view begins at.")
+    erased: tuple[int, ...] = Field(description="Entries in view whose words were erased since.")
+    notes: tuple[str, ...] = Field(description="What else differs from what the model saw.")
+    why: str = Field(description="Why it cannot be shown; empty where it can.")
 
 
-async def view_of(tape: TapeService, agent: Agent, turn: PastTurn, step: int | None) -> PromptView:
+async def prompt_view(
+    tape: TapeService, agent: Agent, turn: PastTurn, step: int | None
+) -> PromptViewModel:
     """Return the prompt of a turn's step, by default the last.
 
     Raises:
@@ -104,15 +111,71 @@ async def view_of(tape: TapeService, agent: Agent, turn: PastTurn, step: int | N
     call = turn.call(step)
     if call is None:
         told = f"There is no step {step} with an answer in this turn."
-        return PromptView(None, None, (), no_calls_reason(turn) if not turn.calls else told)
+        return _view(tape, turn, None, why=no_calls_reason(turn) if not turn.calls else told)
     try:
         found = await reconstruct_request(tape, turn, call, agent.timezone)
     except SettingsError as error:
-        return PromptView(call, None, (), unavailable_reason(error))
-    return PromptView(call, found, parts_of(found, _tools(agent)))
+        return _view(tape, turn, call, why=unavailable_reason(error))
+    return _view(tape, turn, call, found, parts_of(found, _tools(agent)))
 
 
-def parts_of(found: ReconstructedRequest, tools: PromptPart | None) -> tuple[PromptPart, ...]:
+def _view(
+    tape: TapeService,
+    turn: PastTurn,
+    call: ModelCall | None,
+    found: ReconstructedRequest | None = None,
+    parts: tuple[PromptPartModel, ...] = (),
+    *,
+    why: str = "",
+) -> PromptViewModel:
+    told = turn_model(turn)
+    calls = {(one.step, one.at): one for one in told.calls}
+    return PromptViewModel(
+        tape=tape.name,
+        turn=told,
+        call=calls[call.step, call.at] if call is not None else None,
+        builder=found.builder if found else None,
+        messages=_messages(found) if found else (),
+        parts=parts,
+        tokens=sum(part.tokens for part in parts),
+        cached_share=_cached_share(call) if call is not None else None,
+        tail=found.tail if found else "",
+        memory=found.memory if found else None,
+        boundary=(found.boundary or None) if found else None,
+        erased=found.erased if found else (),
+        notes=found.notes if found else (),
+        why=why,
+    )
+
+
+def _cached_share(call: ModelCall) -> float | None:
+    if not call.cache_reported or not call.usage.prompt_tokens:
+        return None
+    return min(1.0, call.usage.cached_tokens / call.usage.prompt_tokens)
+
+
+def _messages(found: ReconstructedRequest) -> tuple[MessageModel, ...]:
+    made_of: list[tuple[int, ...]] = [(found.prompt,) if found.prompt else ()]
+    made_of += [one.entries for one in found.history]
+    return tuple(map(_message, found.messages(), made_of))
+
+
+def _message(message: ChatMessage, entries: tuple[int, ...]) -> MessageModel:
+    content, calls = message.get("content"), message.get("tool_calls")
+    words = f"{text_of(content)}{json.dumps(calls, ensure_ascii=False) if calls else ''}"
+    return MessageModel(
+        role=message["role"],
+        content=content,
+        tool_calls=calls,
+        tool_call_id=message.get("tool_call_id"),
+        entries=entries,
+        tokens=estimate_tokens(words) + IMAGE_TOKENS * len(images_of(content)),
+    )
+
+
+def parts_of(
+    found: ReconstructedRequest, tools: PromptPartModel | None
+) -> tuple[PromptPartModel, ...]:
     """Return the non-empty parts of a prompt, in its order."""
     parts = [*system_parts(found.system), *([tools] if tools is not None else [])]
     newest = max(
@@ -125,16 +188,24 @@ def parts_of(found: ReconstructedRequest, tools: PromptPart | None) -> tuple[Pro
         "steps": range(newest + 1, len(found.history)),
     }
     for key, span in spans.items():
-        tokens = sum(message_tokens(found.history[at].message) for at in span)
+        history = [found.history[at] for at in span]
+        shown = tuple(_message(one.message, one.entries) for one in history)
         if span:
+            tokens = sum(one.tokens for one in shown)
             places = tuple(at + 1 for at in span)
-            parts.append(PromptPart(key, _TITLES[key], tokens, messages=places))
+            parts.append(_part(key, tokens).model_copy(update={"messages": places, "shown": shown}))
     if found.tail:
-        parts.append(PromptPart("tail", _TITLES["tail"], estimate_tokens(found.tail), found.tail))
+        parts.append(_part("tail", estimate_tokens(found.tail), found.tail))
     return tuple(parts)
 
 
-def system_parts(prompt: str) -> list[PromptPart]:
+def _part(key: str, tokens: int, text: str = "", note: str = "") -> PromptPartModel:
+    return PromptPartModel(
+        key=key, title=_TITLES[key], tokens=tokens, messages=(), note=note, text=text
+    )
+
+
+def system_parts(prompt: str) -> list[PromptPartModel]:
     """Return the parts of a system prompt, in its order."""
     texts: dict[str, list[str]] = {"identity": []}
     at = 0
@@ -144,11 +215,7 @@ def system_parts(prompt: str) -> list[PromptPart]:
         at = end
     texts["identity"].append(prompt[at:].strip())
     joined = {key: "\n\n".join(filter(None, found)) for key, found in texts.items()}
-    return [
-        PromptPart(key, _TITLES[key], estimate_tokens(text), text)
-        for key, text in joined.items()
-        if text
-    ]
+    return [_part(key, estimate_tokens(text), text) for key, text in joined.items() if text]
 
 
 def _blocks(prompt: str) -> Iterator[tuple[str, int, int]]:
@@ -166,34 +233,20 @@ def _blocks(prompt: str) -> Iterator[tuple[str, int, int]]:
             at = closing.end()
 
 
-def message_tokens(message: ChatMessage) -> int:
-    """Return the estimated number of tokens of a message."""
-    calls = message.get("tool_calls")
-    words = f"{text_of(message)}{json.dumps(calls, ensure_ascii=False) if calls else ''}"
-    return estimate_tokens(words) + IMAGE_TOKENS * len(images_of(message))
-
-
-def text_of(message: ChatMessage) -> str:
-    """Return a message's text."""
-    content = message.get("content")
+def text_of(content: Content) -> str:
+    """Return the text of a message's content."""
     if isinstance(content, list):
         return "\n".join(str(part["text"]) for part in content if part.get("type") == "text")
     return str(content or "")
 
 
-def images_of(message: ChatMessage) -> list[str]:
-    """Return the references that stand for a message's images."""
-    content = message.get("content")
-    parts: Sequence[Any] = content if isinstance(content, list) else []
+def images_of(content: Content) -> list[str]:
+    """Return the references that stand for the images of a message's content."""
+    parts = content if isinstance(content, list) else []
     return [str(part["image_url"]["url"]) for part in parts if part.get("type") == "image_url"]
 
 
-def message_at(found: ReconstructedRequest, place: int) -> HistoryMessage:
-    """Return a message of the history by its index in the prompt; 0 is the system prompt."""
-    return found.history[place - 1]
-
-
-def _tools(agent: Agent) -> PromptPart | None:
+def _tools(agent: Agent) -> PromptPartModel | None:
     offered = agent.tools.available_specs(Availability(problems=True, skills=True))
     if not agent.model.profile.tools or not offered:
         return None
@@ -201,4 +254,4 @@ def _tools(agent: Agent) -> PromptPart | None:
         [[one.name, one.description, one.parameters] for one in offered], ensure_ascii=False
     )
     names = "\n".join(f"{one.name}: {one.description}" for one in offered)
-    return PromptPart("tools", _TITLES["tools"], estimate_tokens(told), names, note=_TOOLS)
+    return _part("tools", estimate_tokens(told), names, _TOOLS)

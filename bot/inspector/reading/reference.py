@@ -10,12 +10,13 @@ import json
 from typing import Any, Literal
 
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.bus import WebUser
 from bot.core.clock import format_time
 from bot.core.errors import TapeNotFound
 from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.beliefs import SupportingEntry, supporting_entry
 from bot.inspector.reading.decisions import Signal, signals
 from bot.inspector.reading.diffs import DiffLine, diff_lines
@@ -29,10 +30,8 @@ from bot.memory.session.bus.shared_reference import (
 from bot.memory.session.scope.scope_memory import ScopeMemory
 
 
-class ReferenceValue(BaseModel):
+class ReferenceValue(ReadModel):
     """The current value of a key."""
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     value: Any = Field(description="Any JSON.")
@@ -49,10 +48,8 @@ class ReferenceValue(BaseModel):
     overridden: bool = Field(description="Another value of this key counts in its place here.")
 
 
-class ReferenceList(BaseModel):
+class ReferenceList(ReadModel):
     """The reference values in effect for a conversation or scope."""
-
-    model_config = ConfigDict(frozen=True)
 
     tape: str
     scope: str = Field(description="The tape that keeps them.")
@@ -68,10 +65,8 @@ class ReferenceList(BaseModel):
     taken_away: list[str] = Field(description="Keys that had a value; their versions are there.")
 
 
-class ReferenceVersion(BaseModel):
+class ReferenceVersion(ReadModel):
     """One version of a value."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: int
     state: Literal["there", "removed", "erased"] = Field(
@@ -91,10 +86,8 @@ class ReferenceVersion(BaseModel):
     changes: list[DiffLine] = Field(description="What differs from the version before, by lines.")
 
 
-class ReferenceVersionList(BaseModel):
+class ReferenceVersionList(ReadModel):
     """Versions of a value, newest first."""
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     scope: str

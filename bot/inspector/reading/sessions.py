@@ -7,17 +7,22 @@ Rule 3: a request reads for a bounded time; later requests read the rest.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import heapq
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import anyio
+from pydantic import Field
 from starlette.requests import HTTPConnection
 
 from bot.core.clock import format_time
-from bot.core.errors import TapeError, TapeNotFound
-from bot.llm.base import Usage
+from bot.core.errors import HttpError, TapeError, TapeNotFound
+from bot.inspector.reading import ReadModel
 from bot.memory.records.fact_fold import fold_entries
 from bot.memory.records.transcript import sender_name
 from bot.memory.session.linking.scope_registry import (
@@ -48,71 +53,68 @@ _PROGRAM = "workspace:"
 """Prefix of the names of tapes that hold no conversation."""
 
 
+SessionState = Literal["answering", "undelivered", "unconsolidated", "damaged", "idle"]
+
+
+class SessionModel(ReadModel):
+    """A summary of a conversation."""
+
+    tape: str = Field(description="The conversation's key.")
+    channel: str = Field(description="Where it takes place.")
+    title: str = Field(description="As people named it; empty where nobody did.")
+    people: tuple[str, ...] = Field(description="Who spoke last, the newest first; at most four.")
+    last_turn: str | None = Field(description="When a turn last began, ISO 8601.")
+    entries: int = Field(description="Id of the last entry: how many it has ever had.")
+    waiting: int = Field(description="Messages that are not consolidated yet.")
+    turns: int = Field(description="Turns that ended, commands not counted.")
+    prompt_tokens: int = Field(description="Tokens of all requests to the model.")
+    cached_tokens: int = Field(description="How many of them came from the provider's cache.")
+    completion_tokens: int = Field(description="Tokens of the model's answers.")
+    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    problem: str = Field(description="Id of the problem that is worked on.")
+    problem_name: str = Field(description="What people call it; empty for `general`.")
+    home: str = Field(description="The tape that what is learned here belongs to.")
+    state: SessionState = Field(
+        description="A turn runs; an answer has no receipt; the last consolidation failed; the tape "
+        "cannot be read; none of these."
+    )
+
+
+class SessionsModel(ReadModel):
+    """Conversations, the most recently used first."""
+
+    sessions: tuple[SessionModel, ...]
+    total: int = Field(description="How many there are of those asked for.")
+    unread: int = Field(
+        description="How many were not read yet since the start, and stand last until they are; every "
+        "request reads some."
+    )
+    next: str | None = Field(description="Give it as `cursor` for those that follow.")
+    channels: tuple[str, ...] = Field(description="Of all conversations.")
+
+
+class MemoryModel(ReadModel):
+    """The tape of a person's memory, or of the memory that everybody reads."""
+
+    tape: str = Field(description="Its key: give it as `tape`.")
+    identities: tuple[str, ...] = Field(description="Whose; none for what everybody reads.")
+
+
 @dataclass(frozen=True, slots=True)
-class SessionSummary:
-    """A summary of a conversation.
+class _Known:
+    """What is cached of a conversation.
 
     Attributes:
-        tape: Key of the conversation.
         version: Id of its last entry.
         erasures: The store's count of erasures on it.
-        people: Names of the most recent senders, newest first.
-        last_turn: When a turn last began, ISO 8601; empty if none did.
-        waiting: Messages that are not consolidated yet.
-        turns: Turns that ended.
-        usage: Usage of all turns and consolidations.
-        problem: Id of the active problem.
         facts: Id of the last entry that changed the tape's own facts; 0 for none.
-        home: Tape of the conversation's home scope.
-        state: ``answering``, ``undelivered``, ``unconsolidated`` (the last attempt failed),
-            ``damaged`` (it cannot be read) or ``idle``.
-        title: The title that people gave it; empty without one. Never cached.
-        problem_name: Name of the active problem. Never cached.
+        session: Its summary, without title and problem name.
     """
 
-    tape: str
-    version: int = 0
-    erasures: int = 0
-    people: tuple[str, ...] = ()
-    last_turn: str = ""
-    waiting: int = 0
-    turns: int = 0
-    usage: Usage = field(default_factory=Usage)
-    problem: str = GENERAL_PROBLEM
-    facts: int = 0
-    home: str = ""
-    state: str = "idle"
-    title: str = ""
-    problem_name: str = ""
-
-    @property
-    def channel(self) -> str:
-        """The channel's name."""
-        return self.tape.partition(":")[0]
-
-    @property
-    def sort_key(self) -> tuple[str, str]:
-        """The key by which conversations are sorted: the most recently used first."""
-        return self.last_turn, self.tape
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPage:
-    """A page of conversations, in order.
-
-    Attributes:
-        sessions: The page's conversations.
-        total: How many conversations match.
-        unread: How many of those were not read yet, so that their position is unknown.
-        next: Sort key of the page's last conversation; None at the end.
-        channels: The channels of all conversations.
-    """
-
-    sessions: tuple[SessionSummary, ...]
-    total: int
-    unread: int
-    next: tuple[str, str] | None
-    channels: tuple[str, ...]
+    version: int
+    erasures: int
+    facts: int
+    session: SessionModel
 
 
 class SessionDirectory:
@@ -128,7 +130,7 @@ class SessionDirectory:
         self._store = store
         self._bounds = (view_messages, view_tokens)
         # Ordered by when they were read: the first is the next to read again.
-        self._known: OrderedDict[str, SessionSummary] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._reading = anyio.Lock()
 
     async def newest(
@@ -136,73 +138,120 @@ class SessionDirectory:
         *,
         words: str = "",
         channel: str = "",
-        after: tuple[str, str] | None = None,
+        cursor: str = "",
         limit: int = 50,
         budget: float = BUDGET,
         tapes: Sequence[str] | None = None,
-    ) -> SessionPage:
+    ) -> SessionsModel:
         """Return conversations, the most recently used first.
 
         Args:
             words: Words that the key, title and people must contain, all of them.
             channel: Only those of this channel.
-            after: Only those after this sort key.
+            cursor: Only those after this; ``next`` of the page before.
             limit: The most to return; fewer if most were not read yet.
             budget: Seconds to read conversations that are not returned.
             tapes: Names of all tapes, if the caller has them.
+
+        Raises:
+            HttpError: 422 if it is no cursor.
         """
+        after = _decode_cursor(cursor)
         there = await self._store.list_tapes() if tapes is None else tapes
         names = [name for name in there if is_conversation(name)]
-        channels = tuple(sorted({name.partition(":")[0] for name in names}))
+        channels = tuple(sorted({_channel(name) for name in names}))
         if channel:
-            names = [name for name in names if name.partition(":")[0] == channel]
+            names = [name for name in names if _channel(name) == channel]
         await self._read_some(names, budget)
         wanted = words.casefold().split()
         if wanted:
             names = [name for name in names if await self._fits(name, wanted)]
-        known = [self._known.get(name) or SessionSummary(name) for name in names]
-        behind = known if after is None else [one for one in known if one.sort_key < after]
-        first = heapq.nlargest(limit, behind, key=lambda one: one.sort_key)
-        looked, until = 0, anyio.current_time() + PAGE_SECONDS
-        shown: list[SessionSummary] = []
-        for one in first:
-            # Unread ones are last; the next page or request begins with them.
-            if looked and one.tape not in self._known and anyio.current_time() >= until:
-                break
-            looked += 1
-            if (now := await self.get(one.tape)) is not None:
-                shown.append(now)
-        shown.sort(key=lambda one: one.sort_key, reverse=True)
-        more, first = len(behind) > looked, first[:looked]
-        unread = sum(name not in self._known for name in names)
-        following = first[-1].sort_key if more and first else None
-        return SessionPage(tuple(shown), len(names), unread, following, channels)
+        keys = map(self._sort_key, names)
+        behind = [key for key in keys if after is None or key < after]
+        shown, looked = await self._page(heapq.nlargest(limit, behind))
+        return SessionsModel(
+            sessions=tuple(shown),
+            total=len(names),
+            unread=sum(name not in self._known for name in names),
+            next=_encode_cursor(looked[-1]) if looked and len(behind) > len(looked) else None,
+            channels=channels,
+        )
 
-    async def get(self, tape: str) -> SessionSummary | None:
+    async def _page(
+        self, keys: Iterable[tuple[str, str]]
+    ) -> tuple[list[SessionModel], list[tuple[str, str]]]:
+        """Return conversations in order, as far as time allows, and the keys that were read."""
+        looked: list[tuple[str, str]] = []
+        shown: list[SessionModel] = []
+        until = anyio.current_time() + PAGE_SECONDS
+        for key in keys:
+            # Unread ones are last; the next page or request begins with them.
+            if looked and key[1] not in self._known and anyio.current_time() >= until:
+                break
+            looked.append(key)
+            if (now := await self.get(key[1])) is not None:
+                shown.append(now)
+        shown.sort(key=lambda one: (one.last_turn or "", one.tape), reverse=True)
+        return shown, looked
+
+    def _sort_key(self, tape: str) -> tuple[str, str]:
+        known = self._known.get(tape)
+        return (known.session.last_turn or "") if known is not None else "", tape
+
+    async def get(self, tape: str) -> SessionModel | None:
         """Return a conversation's current summary; None if it does not exist."""
         try:
             version = await self._store.version(tape)
             erasures = await self._store.erasures(tape)
-            seen = self._known.get(tape)
-            if seen is None or (seen.version, seen.erasures) != (version, erasures):
-                service = TapeService(self._store, tape)
-                messages, tokens = self._bounds
-                fold = await load_fold(service, max_messages=messages, max_tokens=tokens)
-                seen = _summed(tape, fold, erasures)
-                if not seen.people:
-                    # A boundary cut the view; the senders of the last commands are still known.
-                    newest = await self._store.read(tape, max(version - _NEWEST, 1), version)
-                    seen = replace(seen, people=_people(newest))
-            self._keep(seen)
-            return await self._with_words(seen)
+            known = self._known.get(tape)
+            if known is None or (known.version, known.erasures) != (version, erasures):
+                known = await self._read(tape, erasures)
+            self._keep(tape, known)
+            return known.session.model_copy(
+                update={
+                    "title": await self._title(tape),
+                    "problem_name": await self._problem_name(known),
+                }
+            )
         except TapeNotFound:
             self._known.pop(tape, None)
             return None
         except TapeError:
             # One damaged tape must not hide the others.
-            broken = SessionSummary(tape, state="damaged")
-            self._keep(broken)
+            broken = _damaged(tape)
+            self._keep(tape, _Known(0, 0, 0, broken))
             return broken
+
+    async def _read(self, tape: str, erasures: int) -> _Known:
+        messages, tokens = self._bounds
+        fold = await load_fold(
+            TapeService(self._store, tape), max_messages=messages, max_tokens=tokens
+        )
+        people = _people(fold.window.entries)
+        if not people:
+            # A boundary cut the view; the senders of the last commands are still known.
+            newest = await self._store.read(tape, max(fold.version - _NEWEST, 1), fold.version)
+            people = _people(newest)
+        used, usage = fold.compartments.last_used, fold.turns.usage
+        session = SessionModel(
+            tape=tape,
+            channel=_channel(tape),
+            title="",
+            people=people,
+            last_turn=format_time(used) if used is not None else None,
+            entries=fold.version,
+            waiting=fold.window.unconsolidated,
+            turns=fold.turns.turn_count,
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+            cost=usage.cost,
+            problem=fold.problem,
+            problem_name="",
+            home=fold.home_scope or tape,
+            state=_state(fold),
+        )
+        return _Known(fold.version, erasures, fold.facts.last_entry_id, session)
 
     async def _read_some(self, names: Iterable[str], budget: float) -> None:
         """Read conversations for a while: new ones first, then the least recently read."""
@@ -218,9 +267,9 @@ class SessionDirectory:
                 await self.get(name)
 
     async def _fits(self, tape: str, words: list[str]) -> bool:
-        seen = self._known.get(tape)
-        title = await self._title(tape)
-        text = " ".join((tape, title, *(seen.people if seen else ()))).casefold()
+        known = self._known.get(tape)
+        people = known.session.people if known is not None else ()
+        text = " ".join((tape, await self._title(tape), *people)).casefold()
         return all(word in text for word in words)
 
     async def _title(self, tape: str) -> str:
@@ -229,19 +278,18 @@ class SessionDirectory:
         except TapeError:
             return ""
 
-    async def _with_words(self, seen: SessionSummary) -> SessionSummary:
-        name = ""
-        if seen.problem != GENERAL_PROBLEM and seen.facts:
-            facts = fold_entries(
-                await load_fact_entries(TapeService(self._store, seen.tape), seen.facts)
-            )
-            found = facts.compartments.problem(seen.problem)
-            name = found.name if found is not None else ""
-        return replace(seen, title=await self._title(seen.tape), problem_name=name)
+    async def _problem_name(self, known: _Known) -> str:
+        problem = known.session.problem
+        if problem == GENERAL_PROBLEM or not known.facts:
+            return ""
+        service = TapeService(self._store, known.session.tape)
+        facts = fold_entries(await load_fact_entries(service, known.facts))
+        found = facts.compartments.problem(problem)
+        return found.name if found is not None else ""
 
-    def _keep(self, seen: SessionSummary) -> None:
-        self._known[seen.tape] = replace(seen, title="", problem_name="")
-        self._known.move_to_end(seen.tape)
+    def _keep(self, tape: str, known: _Known) -> None:
+        self._known[tape] = known
+        self._known.move_to_end(tape)
         while len(self._known) > _MOST_KEPT:
             self._known.popitem(last=False)
 
@@ -262,36 +310,28 @@ def session_directory(connection: HTTPConnection) -> SessionDirectory:
     return found
 
 
-async def memories(
-    tapes: Iterable[str], scopes: ScopeRegistry
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the memory tapes of people and of the workspace, each with its identities."""
+async def memories(tapes: Iterable[str], scopes: ScopeRegistry) -> list[MemoryModel]:
+    """Return the memory tapes of people and of the workspace."""
     await scopes.identity_linker.open()
-    found: list[tuple[str, tuple[str, ...]]] = []
+    found: list[MemoryModel] = []
     for name in tapes:
         if name == WORKSPACE_SCOPE:
-            found.insert(0, (name, ()))
+            found.insert(0, MemoryModel(tape=name, identities=()))
         elif identities := scopes.identities(name):
-            found.append((name, identities))
+            found.append(MemoryModel(tape=name, identities=identities))
     return found
 
 
-def _summed(tape: str, fold: SessionFold, erasures: int) -> SessionSummary:
-    used = fold.compartments.last_used
-    return SessionSummary(
-        tape=tape,
-        version=fold.version,
-        erasures=erasures,
-        people=_people(fold.window.entries),
-        last_turn=format_time(used) if used is not None else "",
-        waiting=fold.window.unconsolidated,
-        turns=fold.turns.turn_count,
-        usage=fold.turns.usage,
-        problem=fold.problem,
-        facts=fold.facts.last_entry_id,
-        home=fold.home_scope or tape,
-        state=_state(fold),
-    )
+def _channel(tape: str) -> str:
+    return tape.partition(":")[0]
+
+
+def _damaged(tape: str) -> SessionModel:
+    return SessionModel(
+        tape=tape, channel=_channel(tape), title="", people=(), last_turn=None, entries=0, waiting=0, turns=0,
+        prompt_tokens=0, cached_tokens=0, completion_tokens=0, cost=0.0, problem=GENERAL_PROBLEM,
+        problem_name="", home="", state="damaged",
+    )  # fmt: skip
 
 
 def _people(entries: Sequence[TapeEntry]) -> tuple[str, ...]:
@@ -302,9 +342,30 @@ def _people(entries: Sequence[TapeEntry]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _state(fold: SessionFold) -> str:
+def _state(fold: SessionFold) -> SessionState:
     if fold.turns.open_turn is not None:
         return "answering"
     if fold.turns.undelivered:
         return "undelivered"
     return "unconsolidated" if fold.consolidation_failure is not None else "idle"
+
+
+def _encode_cursor(place: tuple[str, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def _decode_cursor(cursor: str) -> tuple[str, str] | None:
+    """Decode a cursor to its position in the list; None for the beginning.
+
+    Raises:
+        HttpError: 422 if it is no cursor.
+    """
+    if not cursor:
+        return None
+    try:
+        used, tape = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        raise HttpError(422, "invalid_request", "cursor: give `next` of an answer") from error
+    if not (isinstance(used, str) and isinstance(tape, str)):
+        raise HttpError(422, "invalid_request", "cursor: give `next` of an answer")
+    return used, tape

@@ -10,13 +10,15 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import date, timedelta, tzinfo
 
 import anyio
+from pydantic import Field
 from starlette.requests import HTTPConnection
 
 from bot.core.errors import TapeError, TapeNotFound
+from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
 from bot.inspector.reading.sessions import is_conversation
 from bot.inspector.reading.tape_statistics import (
     NEVER,
@@ -24,7 +26,9 @@ from bot.inspector.reading.tape_statistics import (
     TapeStatistics,
     TapeTotals,
     day_of,
+    percentile,
 )
+from bot.llm.base import Usage
 from bot.memory.session.view.fold_loader import fold_at
 from bot.tape.batches import read_batches
 from bot.tape.entries import SESSION_FORK
@@ -41,28 +45,45 @@ _FRESH = 1.0
 """Seconds for which a tape that was read to its end is not read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsSummary:
-    """Statistics of several tapes by day.
+class ModelUsage(ReadModel):
+    """The usage of one model on one day."""
 
-    Attributes:
-        days: The days, in order and without gaps.
-        per_day: The statistics of each day.
-        read: How many tapes were read to their end.
-        tapes: How many tapes there are to read.
-        left_out: How many tapes beyond ``MOST_TAPES`` are never read.
-    """
+    model: str = Field(description="Its name; `unknown` where the tape does not tell it.")
+    prompt_tokens: int
+    cached_tokens: int = Field(description="Of those, as far as providers tell: from their cache.")
+    completion_tokens: int
+    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    calls: int
 
-    days: tuple[date, ...]
-    per_day: tuple[DayStatistics, ...]
-    read: int
-    tapes: int
-    left_out: int = 0
 
-    @property
-    def complete(self) -> bool:
-        """Whether all tapes were read to their end."""
-        return self.read >= self.tapes
+class DayModel(ReadModel):
+    """One day, in the user's time zone."""
+
+    day: str = Field(description="ISO 8601.")
+    turns: int = Field(description="Turns that ended, commands not counted.")
+    failed: int = Field(description="Of those, that failed.")
+    p50_ms: float | None = Field(description="Milliseconds that half of the turns took at most.")
+    p95_ms: float | None = Field(description="Milliseconds that 95 % of them took at most.")
+    waited_p50_ms: float | None = Field(
+        description="Milliseconds that half of the messages waited for their turn at most, from when the "
+        "platform says that they were sent: its clock may count whole seconds."
+    )
+    usage: tuple[ModelUsage, ...] = Field(description="By model: turns, summaries, consolidations.")
+    facts: int = Field(description="Facts that are active at the day's end.")
+    zone_bytes: int = Field(description="Bytes of the memory zones at the day's end.")
+    entries: int = Field(description="Entries of the tapes at the day's end.")
+
+
+class StatisticsModel(ReadModel):
+    """Statistics by day, without gaps."""
+
+    tape: str | None = Field(description="Of this tape alone; null for all.")
+    timezone: str
+    days: tuple[DayModel, ...]
+    tapes: int = Field(description="Tapes that there are to be read.")
+    read: int = Field(description="Of those, read to their end; every request reads some more.")
+    complete: bool = Field(description="Whether all are.")
+    left_out: int = Field(description="Tapes beyond the most that are read; ask for them by name.")
 
 
 class StatisticsCache:
@@ -81,7 +102,7 @@ class StatisticsCache:
 
     async def summary(
         self, since: date, until: date, tape: str | None = None, *, budget: float = BUDGET
-    ) -> StatisticsSummary:
+    ) -> StatisticsModel:
         """Return the statistics of a range of days, as far as they can be read in time.
 
         Args:
@@ -110,7 +131,15 @@ class StatisticsCache:
             read = sum(self._checked(name, since) > NEVER for name in names)
             known = [self._kept[name] for name in names if name in self._kept]
             days = await _added(known, since, until)
-        return StatisticsSummary(*days, read, len(names), len(there) - len(names))
+        return StatisticsModel(
+            tape=tape,
+            timezone=str(self._timezone),
+            days=tuple(_day(day, one) for day, one in days.items()),
+            tapes=len(names),
+            read=read,
+            complete=read >= len(names),
+            left_out=len(there) - len(names),
+        )
 
     def _checked(self, name: str, since: date) -> float:
         """Return when a tape was last read to its end.
@@ -182,6 +211,19 @@ class StatisticsCache:
         return None
 
 
+async def recent_statistics(
+    web: WebContext, cache: StatisticsCache, days: int, tape: str | None
+) -> StatisticsModel:
+    """Return the statistics of the last days, today included.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    today = web.agent.clock.now().astimezone(web.agent.timezone).date()
+    found = await cache.summary(today - timedelta(days=days - 1), today, tape)
+    return found.model_copy(update={"timezone": web.agent.timezone_name})
+
+
 def statistics_cache(connection: HTTPConnection) -> StatisticsCache:
     """Return the application's statistics cache; a FastAPI dependency."""
     state = connection.app.state
@@ -194,8 +236,8 @@ def statistics_cache(connection: HTTPConnection) -> StatisticsCache:
 
 async def _added(
     tapes: list[TapeStatistics], since: date, until: date
-) -> tuple[tuple[date, ...], tuple[DayStatistics, ...]]:
-    days = tuple(since + timedelta(days=one) for one in range((until - since).days + 1))
+) -> dict[date, DayStatistics]:
+    days = [since + timedelta(days=one) for one in range((until - since).days + 1)]
     sums = {day: DayStatistics() for day in days}
     grown: defaultdict[date, TapeTotals] = defaultdict(TapeTotals)
     for place, tape in enumerate(tapes):
@@ -213,7 +255,7 @@ async def _added(
     for day in days:
         level += grown[day]
         sums[day].totals = level
-    return days, tuple(sums.values())
+    return sums
 
 
 def _add(total: DayStatistics, one: DayStatistics) -> None:
@@ -223,3 +265,29 @@ def _add(total: DayStatistics, one: DayStatistics) -> None:
     total.waits_ms.extend(one.waits_ms)
     total.turns += one.turns
     total.failed += one.failed
+
+
+def _day(day: date, one: DayStatistics) -> DayModel:
+    return DayModel(
+        day=day.isoformat(),
+        turns=one.turns,
+        failed=one.failed,
+        p50_ms=percentile(one.ms, 0.5),
+        p95_ms=percentile(one.ms, 0.95),
+        waited_p50_ms=percentile(one.waits_ms, 0.5),
+        usage=tuple(_usage(model, one.usage[model]) for model in sorted(one.usage)),
+        facts=one.totals.facts,
+        zone_bytes=one.totals.zone,
+        entries=one.totals.entries,
+    )
+
+
+def _usage(model: str, usage: Usage) -> ModelUsage:
+    return ModelUsage(
+        model=model,
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost=usage.cost,
+        calls=usage.calls,
+    )

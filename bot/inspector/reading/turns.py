@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from pydantic import Field
 
 from bot.agent.turn_history import PastTurn, ScanPosition, past_turns, turn_id_of
+from bot.inspector.reading import ReadModel
 from bot.memory.records.conversation_entries import TURN_START
 from bot.tape.batches import read_batches
 from bot.tape.service import TapeService
@@ -20,20 +22,53 @@ _AHEAD = 2_000
 """Entries that are searched for the turns before and after one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnPage:
-    """A page of turns, newest first.
+class CallModel(ReadModel):
+    """A model call whose answer is on the tape."""
 
-    Attributes:
-        turns: The page's turns.
-        older: Value of ``before`` for the next page; None at the end.
-    """
+    step: int = Field(description="Its number within the turn.")
+    at: int = Field(description="The last entry that the model knew of.")
+    status: str = Field(description="`tool_calls` or `answer`.")
+    model: str = Field(description="Who answered; empty where the tape does not say.")
+    prompt_tokens: int = Field(description="As the provider counted.")
+    cached_tokens: int | None = Field(
+        description="Of those, served from the provider's cache; null where it does not say."
+    )
+    completion_tokens: int
+    cost: float | None = Field(description="US dollars; null where the price is unknown.")
 
-    turns: tuple[PastTurn, ...]
-    older: int | None
+
+class TurnModel(ReadModel):
+    """A turn: from a person's message to the answer."""
+
+    id: str
+    first: int = Field(description="Id of its first entry: the message that it answers.")
+    last: int = Field(description="Id of its end, or of the newest that is known of it.")
+    started: str = Field(description="ISO 8601.")
+    ended: str | None = Field(description="ISO 8601; null while it is open.")
+    ms: float | None = Field(
+        description="Milliseconds since it began or was last taken up; null while it is open."
+    )
+    status: str = Field(description="How it ended: `ok`, `error`, `stopped`; or `open`.")
+    steps: int = Field(description="Model calls that were answered.")
+    tools: tuple[str, ...] = Field(description="Tools that were called, in order.")
+    model: str = Field(description="Who answered last; empty where the tape does not say.")
+    prompt_tokens: int | None = Field(description="Of all its calls; null while it is open.")
+    cached_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    error: str | None = Field(description="What went wrong.")
+    calls: tuple[CallModel, ...] = Field(description="What can be asked for as `step` of a view.")
 
 
-async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnPage:
+class TurnsModel(ReadModel):
+    """Turns, newest first."""
+
+    tape: str
+    turns: tuple[TurnModel, ...]
+    older: int | None = Field(description="Give it as `before` for those that follow.")
+
+
+async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnsModel:
     """Return the newest turns, or the newest that began before an entry.
 
     Raises:
@@ -49,11 +84,51 @@ async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnPa
             if len(found) > limit:
                 break
     if len(found) > limit:
-        return TurnPage(tuple(found[:limit]), found[limit - 1].first)
+        return _page(tape, found[:limit], found[limit - 1].first)
     # The scan limit was reached, so older turns may exist. The next page begins with the turn of
     # which only the end was read here.
     whole = reach.unfinished_turn_entry + 1
-    return TurnPage(tuple(found), (whole if 1 < whole < end else reach.at) or None)
+    return _page(tape, found, (whole if 1 < whole < end else reach.at) or None)
+
+
+def _page(tape: TapeService, turns: list[PastTurn], older: int | None) -> TurnsModel:
+    return TurnsModel(tape=tape.name, turns=tuple(map(turn_model, turns)), older=older)
+
+
+def turn_model(turn: PastTurn) -> TurnModel:
+    """Return a turn as it is shown."""
+    usage = turn.usage
+    untold = bool(turn.calls) and not any(call.cache_reported for call in turn.calls)
+    return TurnModel(
+        id=turn.id,
+        first=turn.first,
+        last=turn.last,
+        started=turn.started,
+        ended=turn.ended,
+        ms=turn.ms,
+        status=turn.status,
+        steps=turn.steps,
+        tools=turn.tools,
+        model=turn.model,
+        prompt_tokens=usage.prompt_tokens if usage else None,
+        cached_tokens=usage.cached_tokens if usage and not untold else None,
+        completion_tokens=usage.completion_tokens if usage else None,
+        cost=usage.cost if usage else None,
+        error=turn.error,
+        calls=tuple(
+            CallModel(
+                step=one.step,
+                at=one.at,
+                status=one.status,
+                model=one.model,
+                prompt_tokens=one.usage.prompt_tokens,
+                cached_tokens=one.usage.cached_tokens if one.cache_reported else None,
+                completion_tokens=one.usage.completion_tokens,
+                cost=one.usage.cost,
+            )
+            for one in turn.calls
+        ),
+    )
 
 
 TurnLink = tuple[str, int]

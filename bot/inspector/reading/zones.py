@@ -11,8 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import anyio.to_thread
+from pydantic import Field
 
+from bot.core.errors import HttpError
+from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
+from bot.inspector.reading.diffs import ZonePartDiff, zone_part_diffs
 from bot.memory.records.conversation_entries import TURN_END
 from bot.memory.records.event_names import (
     COMMAND,
@@ -49,10 +54,8 @@ CAUSES: dict[Cause, str] = {
 }
 
 
-class ZoneView(BaseModel):
+class ZoneView(ReadModel):
     """A version of a memory zone."""
-
-    model_config = ConfigDict(frozen=True)
 
     version: int
     opened: int = Field(description="Id of the anchor that opens it.")
@@ -65,6 +68,29 @@ class ZoneView(BaseModel):
     facts: int = Field(description="Lines of long-term memory.")
     notes: int = Field(description="Days that have notes.")
     size: int = Field(description="Characters of all that it holds.")
+
+
+class ZonePage(ReadModel):
+    """A page of a zone's versions, newest first."""
+
+    tape: str
+    total: int = Field(description="Versions that the tape has.")
+    newest: int = Field(description="The version that counts now; 0 where there is none.")
+    versions: list[ZoneView]
+    before: int | None = Field(description="Asks for those before; null where there are none.")
+
+
+class ZoneDiff(ReadModel):
+    """The difference between two versions of a zone."""
+
+    tape: str
+    old: int = Field(
+        description="The version on the old side; 0 is the empty one before the first."
+    )
+    new: int = Field(description="The version on the new side.")
+    parts: list[ZonePartDiff] = Field(
+        description="By part: long-term memory, notes by day, shared, reference; in lines and words."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +173,62 @@ async def zone_view(store: TapeStore, tape: str, place: ZoneLocation) -> ZoneVie
         notes=len(zone.dailies),
         size=sum(map(len, parts)),
     )
+
+
+async def zone_page(
+    web: WebContext,
+    tape: str,
+    before: int | None,
+    limit: int,
+    known: list[ZoneLocation] | None = None,
+) -> ZonePage:
+    """Return a page of versions, newest first.
+
+    Args:
+        web: The site's context.
+        tape: The conversation's key.
+        before: Only versions before this one.
+        limit: The most versions to return.
+        known: Locations of all versions, if the caller has them; else they are looked up.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+    """
+    found = known if known is not None else await places(web.store, tape)
+    fitting = [one for one in found if before is None or one.version < before]
+    shown = fitting[:limit]
+    return ZonePage(
+        tape=tape,
+        total=len(found),
+        newest=found[0].version if found else 0,
+        versions=[await zone_view(web.store, tape, one) for one in shown],
+        before=shown[-1].version if len(fitting) > limit else None,
+    )
+
+
+async def zone_diff(
+    web: WebContext, tape: str, old: int, new: int, known: list[ZoneLocation] | None = None
+) -> ZoneDiff:
+    """Return the difference of two versions, by part; version 0 is empty.
+
+    Raises:
+        TapeNotFound: There is no such tape.
+        HttpError: 404 if there is no such version.
+    """
+    listed = known if known is not None else await places(web.store, tape)
+    found = {one.version: one for one in listed}
+
+    async def zone(version: int) -> MemorySnapshot:
+        if version == 0:
+            return MemorySnapshot()
+        if version not in found:
+            detail = f"{tape} has no version {version} of its memory zone; /zones lists them"
+            raise HttpError(404, "not_found", detail)
+        return await zone_in(web.store, tape, found[version])
+
+    one, other = await zone(old), await zone(new)
+    parts = await anyio.to_thread.run_sync(zone_part_diffs, one, other)
+    return ZoneDiff(tape=tape, old=old, new=new, parts=parts)
 
 
 def _folded(entries: Iterable[TapeEntry]) -> ZoneFold:

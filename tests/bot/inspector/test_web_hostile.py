@@ -18,8 +18,8 @@ from bot.bus.media.blobs import FolderBlobs
 from bot.inspector.access import middleware
 from bot.inspector.access.middleware import CSP, REQUESTS, UPLOADS
 from bot.inspector.access.origin import FORM_CONTENT_TYPE, fields
-from bot.inspector.api import turns as api
-from bot.inspector.pages import turns as pages
+from bot.inspector.api import conversations as api
+from bot.inspector.pages import conversations as pages
 from bot.inspector.reading.diffs import diff_lines
 from bot.inspector.rendering import render_markdown
 from bot.runtime.app.residual_files import ResidualFiles

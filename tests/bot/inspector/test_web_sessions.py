@@ -163,13 +163,13 @@ async def test_a_first_look_is_soon_answered_with_fewer_and_goes_on_with_the_oth
     for number in range(4):
         await rig.talk(f"fake:{number}", ("Hello", "Hi"))
     directory = SessionDirectory(rig.store, 200, 96_000)
-    seen, after = [], None
+    seen, cursor = [], ""
     for _ in range(4):
-        listing = await directory.newest(budget=0, after=after)
+        listing = await directory.newest(budget=0, cursor=cursor)
         assert len(listing.sessions) == 1
         seen += [one.tape for one in listing.sessions]
-        after = listing.next
-    assert after is None
+        cursor = listing.next or ""
+    assert not cursor
     assert sorted(seen) == [f"fake:{number}" for number in range(4)]
 
 

@@ -69,10 +69,10 @@ async def test_each_day_has_its_turns_their_time_and_how_long_they_waited():
     store = await a_store(*a_turn(5, 0), *a_turn(2, 0), *a_turn(2, 1, status="error"), *slow)
     found = await summary(store)
     assert found.complete
-    assert [day.isoformat() for day in found.days] == ["2026-02-08", "2026-02-09", "2026-02-10"]
-    assert [(one.turns, one.failed) for one in found.per_day] == [(2, 1), (0, 0), (20, 0)]
-    assert sorted(found.per_day[2].ms)[9] == 1000.0
-    assert set(found.per_day[2].waits_ms) == {2000.0}
+    assert [one.day for one in found.days] == ["2026-02-08", "2026-02-09", "2026-02-10"]
+    assert [(one.turns, one.failed) for one in found.days] == [(2, 1), (0, 0), (20, 0)]
+    assert found.days[2].p50_ms == 1000.0
+    assert found.days[2].waited_p50_ms == 2000.0
 
 
 async def test_tokens_belong_to_the_model_that_took_them_and_old_tapes_to_none():
@@ -91,14 +91,14 @@ async def test_tokens_belong_to_the_model_that_took_them_and_old_tapes_to_none()
         event("memory.history", {"entry": "x", "usage": usage(7), "model": "small"}, ts=ts),
         event("turn.end", {"turn": "c", "status": "command", "usage": usage(99)}, ts=ts),
     )
-    [day] = (await summary(store, 1)).per_day
-    assert {name: one.prompt_tokens for name, one in day.usage.items()} == {
+    [day] = (await summary(store, 1)).days
+    assert {one.model: one.prompt_tokens for one in day.usage} == {
         "first": 100,
         "second": 50,
         UNKNOWN: 10,
         "small": 7,
     }
-    assert sum(one.cost or 0 for one in day.usage.values()) == 2.5
+    assert sum(one.cost or 0 for one in day.usage) == 2.5
     assert day.turns == 2
 
 
@@ -110,8 +110,8 @@ async def test_memory_is_told_as_it_was_at_the_end_of_each_day():
     store = await a_store(*zone(9, "1234", 1), *zone(1, "12345678", 2), *a_turn(0, 0))
     found = await summary(store)
     # The store's own first entry is of another day: nothing is known of when.
-    assert [one.totals.zone for one in found.per_day] == [4, 8, 8]
-    assert [one.totals.entries for one in found.per_day] == [4, 7, 10]
+    assert [one.zone_bytes for one in found.days] == [4, 8, 8]
+    assert [one.entries for one in found.days] == [4, 7, 10]
 
 
 async def test_what_a_copy_has_of_its_parent_is_counted_once():
@@ -120,7 +120,7 @@ async def test_what_a_copy_has_of_its_parent_is_counted_once():
     await store.fork("fake:1", "fake:2")
     fork = anchor("session/fork", {"parent": "fake:1", "keep_from": 2}, ts=ts)
     await store.append_many("fake:2", [fork, *a_turn(0, 1)])
-    [day] = (await summary(store, 1)).per_day
+    [day] = (await summary(store, 1)).days
     assert day.turns == 2
 
 
@@ -133,7 +133,7 @@ async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch)
         await store.append_many(f"fake:{number}", turns)
     figures = StatisticsCache(store, UTC)
     first = await figures.summary(TODAY, TODAY, budget=0.0)
-    assert (first.read, first.complete, 0 < first.per_day[0].turns < 200) == (0, False, True)
+    assert (first.read, first.complete, 0 < first.days[0].turns < 200) == (0, False, True)
     reads = 0
     plain = MemoryTapeStore.read
 
@@ -148,13 +148,13 @@ async def test_a_look_reads_for_a_bounded_time_and_the_next_goes_on(monkeypatch)
     while not looks[-1].complete:
         looks.append(await figures.summary(TODAY, TODAY, budget=0.005))
         assert looks[-1].read >= looks[-2].read
-        assert looks[-1].per_day[0].turns > looks[-2].per_day[0].turns
+        assert looks[-1].days[0].turns > looks[-2].days[0].turns
     assert len(looks) > 1
-    assert looks[-1].per_day[0].turns == 6000
+    assert looks[-1].days[0].turns == 6000
     assert reads <= 30 * 602
     await store.append_many("fake:3", a_turn(0, 999))
     one = await figures.summary(TODAY, TODAY, "fake:3", budget=1.0)
-    assert one.per_day[0].turns == 201
+    assert one.days[0].turns == 201
 
 
 async def test_what_is_older_than_the_first_day_is_not_read(monkeypatch):
@@ -189,12 +189,12 @@ async def test_real_turns_and_consolidations_name_their_model(tmp_path):
         await host.wait_for_event("memory/consolidated")
         today = host.clock.now().date()
         found = await StatisticsCache(host.store, UTC).summary(today, today, budget=60.0)
-    assert set(found.per_day[0].usage) == {"scripted"}
-    spent = found.per_day[0].usage["scripted"]
+    [spent] = found.days[0].usage
+    assert spent.model == "scripted"
     # Four calls of three turns, and those of the consolidations that there was time for.
     assert spent.calls >= 5
     assert spent.prompt_tokens == 10 * spent.calls
-    assert found.per_day[0].turns == 3
+    assert found.days[0].turns == 3
 
 
 # the site
@@ -298,12 +298,12 @@ async def test_what_a_copy_has_of_its_parent_is_counted_once_however_long_ago_it
     made = (NOON - timedelta(days=10)).isoformat()
     fork = anchor("session/fork", {"parent": "fake:1", "keep_from": 2}, ts=made)
     await store.append_many("fake:2", [fork, *a_turn(0, 1)])
-    of_copy = (await summary(store, days, tape="fake:2")).per_day
-    assert [one.totals.entries for one in of_copy[-2:]] == [0, 3]
+    of_copy = (await summary(store, days, tape="fake:2")).days
+    assert [one.entries for one in of_copy[-2:]] == [0, 3]
 
 
 async def test_a_time_that_no_day_here_has_counts_for_none():
     entry = message("user", "hello", ts="0001-01-01T00:00:00.000+00:00")
     west = timezone(timedelta(hours=-8))
     found = await StatisticsCache(await a_store(entry, *a_turn(0, 0)), west).summary(TODAY, TODAY)
-    assert found.per_day[0].turns == 1
+    assert found.days[0].turns == 1

@@ -1,0 +1,272 @@
+"""Pages of conversations: the chat, the list, the timeline of a tape, and its turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta, tzinfo
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import anyio
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from bot.agent.turn_history import past_turn
+from bot.core.errors import TapeNotFound
+from bot.inspector.api.parameters import (
+    Before,
+    Channel,
+    DirectoryDep,
+    EntryId,
+    Near,
+    SessionCursor,
+    SessionWords,
+    Step,
+    TapeName,
+    TurnId,
+)
+from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
+from bot.inspector.reading.categories import Category
+from bot.inspector.reading.entries import entry_detail, first_id, read_range
+from bot.inspector.reading.entry_search import EntryQuery, EntrySearchModel, search_entries
+from bot.inspector.reading.prompt_view import images_of, prompt_view, text_of
+from bot.inspector.reading.sessions import memories
+from bot.inspector.reading.turns import FOUND_WITHIN, neighbours, turn_page
+from bot.inspector.rendering import render_page
+from bot.tape.service import TapeService
+
+router = APIRouter(include_in_schema=False)
+
+SESSION_STATES = {
+    "answering": ("answering", "info"),
+    "undelivered": ("answer not delivered", "warn"),
+    "unconsolidated": ("consolidation failed", "bad"),
+    "damaged": ("cannot be read", "bad"),
+}
+"""The label of a conversation's state, and the kind of its badge."""
+
+CATEGORY_LABELS: dict[Category, tuple[str, str]] = {
+    "message": ("message", ""),
+    "answer": ("answer", "ok"),
+    "tool": ("tool", ""),
+    "anchor": ("anchor", "info"),
+    "zone": ("memory", "info"),
+    "consolidation": ("consolidation", "ok"),
+    "gate": ("decision", "warn"),
+    "command": ("command", ""),
+    "delivery": ("delivery", ""),
+    "turn": ("turn", ""),
+    "system": ("system", ""),
+    "other": ("other", ""),
+}
+"""A category's label, and the kind of its badge."""
+
+_SHOWN = 60
+"""Rows in the page as served, before any script runs."""
+
+_ENOUGH = 20
+_LONGEST_LOOK = 1.0
+"""Seconds that a page searches for entries that are not in the index."""
+
+_TURNS = 50
+TURN_STATUSES = {
+    "ok": ("answered", "ok"),
+    "error": ("failed", "bad"),
+    "open": ("not ended", "info"),
+    "stopped": ("stopped", "warn"),
+}
+
+
+@router.get("/", response_class=HTMLResponse)
+async def chat(request: Request, visitor: Member) -> HTMLResponse:
+    """Render the user's own conversation with the bot."""
+    return render_page(request, "chat.html", visitor, session=visitor.address.session)
+
+
+@router.get("/sessions")
+async def sessions(
+    *,
+    request: Request,
+    web: WebContextDep,
+    found: DirectoryDep,
+    visitor: Owner,
+    words: SessionWords = "",
+    channel: Channel = "",
+    cursor: SessionCursor = "",
+    people: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> HTMLResponse:
+    """Render the conversations, most recently used first, and the memory tapes."""
+    tapes = await web.store.list_tapes()
+    listing = await found.newest(words=words, channel=channel, cursor=cursor, tapes=tapes)
+    asked = {key: value for key, value in (("words", words), ("channel", channel)) if value}
+    memory = await memories(tapes, web.scopes)
+    return render_page(
+        request,
+        "sessions.html",
+        visitor,
+        listing=listing,
+        states=SESSION_STATES,
+        words=words,
+        channel=channel,
+        first=f"/sessions?{urlencode(asked)}" if cursor else "",
+        older=f"/sessions?{urlencode({**asked, 'cursor': listing.next})}" if listing.next else "",
+        memories=memory[people : people + 50],
+        people=people,
+        more_people=people + 50 if len(memory) > people + 50 else 0,
+        memory_total=len(memory),
+    )
+
+
+@router.get("/timeline")
+async def timeline(
+    *,
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    entry: EntryId | None = None,
+    words: Annotated[str, Query(max_length=1_000)] = "",
+    category: Annotated[list[Category] | None, Query(max_length=12)] = None,
+    sender: Annotated[str, Query(max_length=300)] = "",
+    problem: Annotated[str, Query(max_length=100)] = "",
+    since: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
+    until: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
+    before: EntryId | None = None,
+) -> HTMLResponse:
+    """Render a tape's newest entries, those around one entry, or search results."""
+    version = await web.store.version(tape)
+    given: dict[str, Any] = {
+        "words": words,
+        "category": category or [],
+        "sender": sender,
+        "problem": problem,
+        "since": since,
+        "until": until,
+    }
+    searching = any(given.values())
+    shown = (
+        await _found(web, tape, given, before)
+        if searching
+        else await _around(web, tape, entry, version)
+    )
+    return render_page(
+        request,
+        "timeline.html",
+        visitor,
+        tape=tape,
+        title=await web.store.get_title(tape) or tape,
+        version=version,
+        labels=CATEGORY_LABELS,
+        given=given,
+        searching=searching,
+        **shown,
+    )
+
+
+async def _found(
+    web: WebContext, tape: str, given: dict[str, Any], before: int | None
+) -> dict[str, Any]:
+    """Return what the page shows of a search."""
+    zone = web.agent.timezone
+    asked = EntryQuery(
+        words=given["words"],
+        categories=frozenset(given["category"]),
+        sender=given["sender"],
+        problem=given["problem"],
+        since=_midnight(given["since"], zone),
+        until=_midnight(given["until"], zone, days=1),
+        before=before,
+    )
+    found = await _look(web, tape, asked)
+    back = {**given, "tape": tape, "before": found.next}
+    older = f"/timeline?{urlencode(back, doseq=True)}" if found.next else ""
+    return {"found": found, "older": older}
+
+
+async def _around(web: WebContext, tape: str, entry: int | None, version: int) -> dict[str, Any]:
+    """Return the page's first rows, and the entry that it shows in full."""
+    first = await first_id(web.store, tape)
+    middle = version if entry is None else min(max(entry, first), version)
+    begin = max(first, min(middle - _SHOWN // 2, version - _SHOWN + 1))
+    about = None
+    if entry is not None:
+        try:
+            about = await entry_detail(web, tape, entry)
+        except TapeNotFound:
+            about = None
+    rows = await read_range(web.store, tape, begin, begin + _SHOWN - 1)
+    return {"first": first, "rows": rows, "entry": entry, "about": about}
+
+
+async def _look(web: WebContext, tape: str, asked: EntryQuery) -> EntrySearchModel:
+    """Search further back while few entries are found, for a second at most."""
+    found = await search_entries(web.store, tape, asked)
+    until = anyio.current_time() + _LONGEST_LOOK
+    entries = list(found.entries)
+    while found.next and len(entries) < _ENOUGH and anyio.current_time() < until:
+        found = await search_entries(web.store, tape, replace(asked, before=found.next))
+        entries += found.entries
+    return found.model_copy(update={"entries": tuple(entries)})
+
+
+def _midnight(day: str, zone: tzinfo, *, days: int = 0) -> datetime | None:
+    """Return the start of a day in a zone, ``days`` later; None if it is no date."""
+    try:
+        begun = date.fromisoformat(day) + timedelta(days=days)
+    except (ValueError, OverflowError):
+        return None
+    return datetime.combine(begun, time(), tzinfo=zone)
+
+
+@router.get("/turns")
+async def turns(
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    before: Before | None = None,
+) -> HTMLResponse:
+    """Render a conversation's turns."""
+    found = await turn_page(TapeService(web.store, tape), before, _TURNS)
+    older = f"/turns?{urlencode({'tape': tape, 'before': found.older})}" if found.older else ""
+    return render_page(
+        request,
+        "turns.html",
+        visitor,
+        tape=tape,
+        turns=found.turns,
+        statuses=TURN_STATUSES,
+        first=f"/turns?{urlencode({'tape': tape})}" if before is not None else "",
+        older=older,
+    )
+
+
+@router.get("/turn")
+async def turn(
+    *,
+    request: Request,
+    web: WebContextDep,
+    visitor: Owner,
+    tape: TapeName,
+    turn: TurnId,
+    step: Step | None = None,
+    near: Near | None = None,
+) -> HTMLResponse:
+    """Render what the model saw in a turn."""
+    service = TapeService(web.store, tape)
+    past = await past_turn(service, turn, near, scanned=FOUND_WITHIN)
+    view = await prompt_view(service, web.agent, past, step)
+    before, behind = await neighbours(service, past)
+    return render_page(
+        request,
+        "turn.html",
+        visitor,
+        tape=tape,
+        turn=view.turn,
+        view=view,
+        before=before,
+        behind=behind,
+        statuses=TURN_STATUSES,
+        text_of=text_of,
+        images_of=images_of,
+    )

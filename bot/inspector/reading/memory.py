@@ -1,0 +1,186 @@
+"""Read the state of memory: facts by status, consolidation, the current zone, and the quarantine."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from bot.inspector.dependencies import WebContext
+from bot.inspector.reading import ReadModel
+from bot.inspector.reading.decisions import (
+    DecisionView,
+    EvidenceView,
+    evidence_of,
+    reasons_of,
+    rejected_decisions,
+)
+from bot.inspector.reading.facts import FactView, LoadedMemory, filter_facts, last_change
+from bot.memory.records.fact import Fact
+from bot.memory.session.scope.scope_memory import ScopeKind
+from bot.memory.session.view.session_fold import SessionFold
+
+_TURNED_DOWN = 20
+"""The most rejected decisions to return, newest first."""
+
+
+class ZoneNow(ReadModel):
+    """The current memory zone."""
+
+    version: int
+    opened: int = Field(description="Id of the anchor that opens it.")
+    sealed: int = Field(description="Id of the anchor that seals it.")
+    at: str = Field(description="When it was written, ISO 8601 in UTC.")
+    in_prompt: bool = Field(description="The prompt shows this version; else an earlier one until the "
+                            "next boundary or consolidation.")  # fmt: skip
+    long_term: str = Field(description="Markdown.")
+    shared: str = Field(description="Markdown.")
+    reference: str = Field(description="Values and beliefs, a line each.")
+    notes: list[tuple[str, str]] = Field(description="Day and Markdown, oldest first.")
+
+
+class ConsolidationStatus(ReadModel):
+    """The state of a conversation's consolidation."""
+
+    state: Literal["never", "done", "failed"]
+    at: str = Field(description="Of the last one, done or failed, ISO 8601; empty for never.")
+    entry: int | None = Field(description="Id of the entry that records it.")
+    error: str = Field(description="Why it failed; it is retried.")
+    waiting: int = Field(description="Messages that are not consolidated yet.")
+
+
+class MemoryView(ReadModel):
+    """The state of memory of a conversation or scope."""
+
+    tape: str
+    scope: str = Field(description="The tape that its facts are on.")
+    kind: ScopeKind = Field(
+        description="Whose they are: the conversation's, a person's, or everybody's."
+    )
+    session: str = Field(
+        description="The conversation in which commands change it; empty where none is known."
+    )
+    identities: list[str] = Field(description="Of the person whose they are, joined ones included.")
+    paused: bool = Field(description="Nothing is learned.")
+    active: int = Field(description="Facts that are believed.")
+    pending: int = Field(description="Facts that wait for a person.")
+    ended: int = Field(description="Facts that hold no longer.")
+    erased: int = Field(description="Facts whose words are gone for good.")
+    shared: int = Field(description="Facts that everybody reads.")
+    last_change: int | None = Field(
+        description="What `/memory undo` would take back; `/memory undo ID` takes back that alone."
+    )
+    subjects: list[tuple[str, int]] = Field(description="Of what is believed, with how many facts.")
+    consolidation: ConsolidationStatus | None = Field(description="Null of a scope.")
+    zone: ZoneNow | None = Field(description="Null of a scope, and where there is none yet.")
+
+
+class QuarantinedFact(ReadModel):
+    """A fact that waits for a person's decision."""
+
+    fact: FactView
+    reason: str = Field(description="Why it is not believed.")
+    evidence: EvidenceView | None = Field(description="The newest piece.")
+
+
+class Quarantine(ReadModel):
+    """What the write gate did not admit to memory."""
+
+    tape: str
+    scope: str
+    session: str
+    total: int = Field(description="Facts that wait.")
+    waiting: list[QuarantinedFact]
+    next: int | None = Field(description="Cursor of what follows; null at the end.")
+    turned_down: list[DecisionView] = Field(
+        description="The newest that were refused, or are on record only; on the first page."
+    )
+
+
+async def memory_view(web: WebContext, held: LoadedMemory) -> MemoryView:
+    """Return the state of memory."""
+    facts = held.facts.facts.values()
+    active = held.facts.active()
+    subjects: dict[str, int] = {}
+    for one in filter_facts(active, "active", "", None):
+        name = one.subject.strip().lower()
+        subjects[name] = subjects.get(name, 0) + 1
+    fold = held.conversation
+    return MemoryView(
+        tape=held.tape,
+        scope=held.scope_tape.name,
+        kind=held.kind,
+        session=held.session,
+        identities=list(web.scopes.identities(held.scope_tape.name)),
+        paused=held.facts.paused,
+        active=len(active),
+        pending=len(held.facts.pending()),
+        ended=sum(bool(one.text) and one.status not in ("active", "pending") for one in facts),
+        erased=sum(not one.text for one in facts),
+        shared=len(held.workspace.active()),
+        last_change=await last_change(held),
+        subjects=list(subjects.items()),
+        consolidation=_consolidation(fold) if fold is not None else None,
+        zone=_zone(fold) if fold is not None else None,
+    )
+
+
+def _consolidation(fold: SessionFold) -> ConsolidationStatus:
+    failed, done = fold.consolidation_failure, fold.last_consolidation
+    last = failed if failed is not None else done
+    return ConsolidationStatus(
+        state="failed" if failed is not None else "never" if done is None else "done",
+        at=str(last.meta.get("ts") or "") if last is not None else "",
+        entry=last.id if last is not None else None,
+        error=str(failed.data.get("error") or "") if failed is not None else "",
+        waiting=fold.window.unconsolidated,
+    )
+
+
+def _zone(fold: SessionFold) -> ZoneNow | None:
+    span, zone = fold.zone.span, fold.zone.snapshot
+    if span is None:
+        return None
+    return ZoneNow(
+        version=zone.version,
+        opened=span[0],
+        sealed=span[1],
+        at=fold.zone.saved_at,
+        in_prompt=fold.prompt_zone_span == span,
+        long_term=zone.long_term,
+        shared=zone.shared,
+        reference=zone.reference,
+        notes=[(one.date, one.content) for one in zone.dailies],
+    )
+
+
+async def quarantine(web: WebContext, held: LoadedMemory, cursor: int, limit: int) -> Quarantine:
+    """Return the facts that wait for a person, with reasons, and recent rejections."""
+    pending = held.facts.pending()
+    end = cursor + limit
+    reasons = await reasons_of(held.scope_tape, pending[cursor:end])
+    shown = [await _waiting(web, held, one, reasons.get(one.id, "")) for one in pending[cursor:end]]
+    lately = (
+        []
+        if cursor
+        else await rejected_decisions(held.scope_tape, held.facts.last_entry_id, _TURNED_DOWN)
+    )
+    return Quarantine(
+        tape=held.tape,
+        scope=held.scope_tape.name,
+        session=held.session,
+        total=len(pending),
+        waiting=shown,
+        next=end if end < len(pending) else None,
+        turned_down=lately,
+    )
+
+
+async def _waiting(web: WebContext, held: LoadedMemory, fact: Fact, reason: str) -> QuarantinedFact:
+    newest = Fact(fact.id, fact.text, evidence=fact.evidence[-1:])
+    evidence = await evidence_of(web.store, newest)
+    return QuarantinedFact(
+        fact=held.view(fact),
+        reason=reason,
+        evidence=evidence[0] if evidence else None,
+    )
