@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 from bot.core.http.errors import add_error_handlers
 from bot.inspector.access.middleware import SecurityMiddleware
 from bot.inspector.api import commands, conversations, memory
-from bot.inspector.api.parameters import API
 from bot.inspector.dependencies import Member, WebContext
 from bot.inspector.exception_handlers import AsciiJSONResponse, error_response, http_error
 from bot.inspector.pages import conversations as pages_of_conversations
 from bot.inspector.pages import login, statistics
 from bot.inspector.pages import memory as pages_of_memory
+from bot.inspector.parameters import API
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
 

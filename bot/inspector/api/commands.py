@@ -15,8 +15,8 @@ from bot.agent.commands.parser import parse_command
 from bot.bus import WEB_CHANNEL, Address, InvalidInbound, OutgoingFile, WebUser
 from bot.core.errors import HttpError, TapeNotFound
 from bot.inspector.access.identities import CONSOLE
-from bot.inspector.api.parameters import API
 from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
+from bot.inspector.parameters import API
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.sessions import is_conversation
 from bot.inspector.rendering import render_markdown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -12,37 +11,34 @@ from fastapi import APIRouter, Depends, Query, Request
 from bot.agent.turn_history import past_turn
 from bot.core.errors import HttpError
 from bot.core.http.limits import run_until_disconnect
-from bot.inspector.api.parameters import (
+from bot.inspector.dependencies import WebContextDep, require_owner
+from bot.inspector.parameters import (
     API,
-    LARGEST_ID,
     Before,
     Channel,
     Days,
-    DirectoryDep,
     EntryId,
     Near,
     SessionCursor,
     SessionWords,
-    StatisticsDep,
     Step,
     TapeName,
     TurnId,
 )
-from bot.inspector.dependencies import WebContextDep, require_owner
 from bot.inspector.reading import entries as reading
-from bot.inspector.reading.categories import Category
 from bot.inspector.reading.entry_search import EntryQuery, EntrySearchModel, search_entries
 from bot.inspector.reading.prompt_view import PromptViewModel, prompt_view
 from bot.inspector.reading.sessions import (
+    DirectoryDep,
     MemoryModel,
     SessionModel,
     SessionsModel,
     is_conversation,
     memories,
 )
-from bot.inspector.reading.statistics import StatisticsModel, recent_statistics
+from bot.inspector.reading.statistics import StatisticsDep, StatisticsModel, recent_statistics
 from bot.inspector.reading.turns import FOUND_WITHIN, TurnsModel, turn_page
-from bot.tape.entries import EntryKind
+from bot.tape.http_protocol import MAX_JSON_INTEGER
 from bot.tape.service import TapeService
 
 router = APIRouter(prefix=API, dependencies=[Depends(require_owner)])
@@ -104,20 +100,7 @@ async def entry(
 
 @router.get("/entries/found", tags=["entries"])
 async def found(
-    web: WebContextDep,
-    tape: TapeName,
-    *,
-    words: Annotated[str, Query(max_length=1_000)] = "",
-    category: Annotated[list[Category] | None, Query(max_length=12)] = None,
-    kinds: Annotated[list[EntryKind] | None, Query(max_length=6)] = None,
-    sender: Annotated[
-        str, Query(max_length=300, description="A name, an id, or `assistant`.")
-    ] = "",
-    problem: Annotated[str, Query(max_length=100)] = "",
-    since: Annotated[datetime | None, Query(description="With its zone.")] = None,
-    until: Annotated[datetime | None, Query(description="With its zone.")] = None,
-    before: EntryId | None = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+    web: WebContextDep, tape: TapeName, asked: Annotated[EntryQuery, Depends()]
 ) -> EntrySearchModel:
     """Search entries by words, category, kind, person, problem and time.
 
@@ -125,17 +108,6 @@ async def found(
     first. Any other search reads the tape back, a portion per request: a response may be empty and
     have a `next`.
     """
-    asked = EntryQuery(
-        words=words,
-        categories=frozenset(category or ()),
-        kinds=frozenset(kinds or ()),
-        sender=sender,
-        problem=problem,
-        since=since,
-        until=until,
-        before=before,
-        limit=limit,
-    )
     return await search_entries(web.store, tape, asked)
 
 
@@ -152,7 +124,7 @@ async def follow(
     request: Request,
     web: WebContextDep,
     tape: TapeName,
-    after: Annotated[int, Query(ge=0, le=LARGEST_ID, description="The last id known.")],
+    after: Annotated[int, Query(ge=0, le=MAX_JSON_INTEGER, description="The last id known.")],
     seconds: Annotated[
         float, Query(ge=0, le=LONGEST_WAIT, description="Wait so long.")
     ] = LONGEST_WAIT,

@@ -6,22 +6,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from bot.inspector.api.parameters import (
+from bot.inspector.dependencies import Owner, WebContextDep, require_owner
+from bot.inspector.parameters import (
     API,
     LARGEST_VERSION,
     BeforeVersion,
     BeliefName,
     Cursor,
     FactNumber,
-    FactStatusFilter,
-    FactSubject,
-    FactWords,
     Offset,
     ProblemId,
     ReferenceKey,
     TapeName,
 )
-from bot.inspector.dependencies import Owner, WebContextDep, require_owner
 from bot.inspector.reading.beliefs import (
     BeliefList,
     BeliefWhy,
@@ -67,24 +64,17 @@ async def get_memory(web: WebContextDep, visitor: Owner, tape: TapeName) -> Memo
 
 @router.get("/facts", tags=["memory"])
 async def list_facts(
-    *,
     web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
-    words: FactWords = "",
-    status: FactStatusFilter = "active",
-    subject: FactSubject = None,
-    cursor: Cursor = 0,
-    limit: Annotated[int, Query(ge=1, le=500, description="How many.")] = 100,
+    wanted: Annotated[FactQuery, Depends()],
 ) -> FactPage:
     """List facts by subject, those without one last.
 
     For a conversation, these are the facts of its scope; facts that everybody reads are listed by
     `tape=workspace:shared`. Erased facts are never listed.
     """
-    held = await load_memory(web, visitor, tape)
-    wanted = FactQuery(words, status, subject, cursor, limit)
-    return fact_page(held, wanted)
+    return fact_page(await load_memory(web, visitor, tape), wanted)
 
 
 @router.get("/fact", tags=["memory"])

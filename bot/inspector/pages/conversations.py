@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import anyio
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from bot.agent.turn_history import past_turn
 from bot.core.errors import TapeNotFound
-from bot.inspector.api.parameters import (
+from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
+from bot.inspector.parameters import (
     Before,
     Channel,
-    DirectoryDep,
     EntryId,
     Near,
     SessionCursor,
@@ -25,12 +25,11 @@ from bot.inspector.api.parameters import (
     TapeName,
     TurnId,
 )
-from bot.inspector.dependencies import Member, Owner, WebContext, WebContextDep
 from bot.inspector.reading.categories import Category
 from bot.inspector.reading.entries import entry_detail, first_id, read_range
 from bot.inspector.reading.entry_search import EntryQuery, EntrySearchModel, search_entries
 from bot.inspector.reading.prompt_view import images_of, prompt_view, text_of
-from bot.inspector.reading.sessions import memories
+from bot.inspector.reading.sessions import DirectoryDep, memories
 from bot.inspector.reading.turns import FOUND_WITHIN, neighbours, turn_page
 from bot.inspector.rendering import render_page
 from bot.tape.service import TapeService
@@ -117,6 +116,25 @@ async def sessions(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TimelineFilter:
+    """What the form of the timeline asks for."""
+
+    words: Annotated[str, Query(max_length=1_000)] = ""
+    category: Annotated[list[Category] | None, Query(max_length=12)] = None
+    sender: Annotated[str, Query(max_length=300)] = ""
+    problem: Annotated[str, Query(max_length=100)] = ""
+    since: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = ""
+    until: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = ""
+
+    def query(self, zone: tzinfo, before: int | None) -> EntryQuery:
+        """Return the search, with the days of a time zone."""
+        values: dict[str, Any] = asdict(self)
+        values["since"] = _midnight(self.since, zone)
+        values["until"] = _midnight(self.until, zone, days=1)
+        return EntryQuery(**values, before=before)
+
+
 @router.get("/timeline")
 async def timeline(
     *,
@@ -124,31 +142,17 @@ async def timeline(
     web: WebContextDep,
     visitor: Owner,
     tape: TapeName,
+    given: Annotated[TimelineFilter, Depends()],
     entry: EntryId | None = None,
-    words: Annotated[str, Query(max_length=1_000)] = "",
-    category: Annotated[list[Category] | None, Query(max_length=12)] = None,
-    sender: Annotated[str, Query(max_length=300)] = "",
-    problem: Annotated[str, Query(max_length=100)] = "",
-    since: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
-    until: Annotated[str, Query(max_length=10, pattern=r"^(\d{4}-\d\d-\d\d)?$")] = "",
     before: EntryId | None = None,
 ) -> HTMLResponse:
     """Render a tape's newest entries, those around one entry, or search results."""
     version = await web.store.version(tape)
-    given: dict[str, Any] = {
-        "words": words,
-        "category": category or [],
-        "sender": sender,
-        "problem": problem,
-        "since": since,
-        "until": until,
-    }
-    searching = any(given.values())
-    shown = (
-        await _found(web, tape, given, before)
-        if searching
-        else await _around(web, tape, entry, version)
-    )
+    searching = any(asdict(given).values())
+    if searching:
+        shown = await _found(web, tape, given, before)
+    else:
+        shown = await _around(web, tape, entry, version)
     return render_page(
         request,
         "timeline.html",
@@ -164,22 +168,12 @@ async def timeline(
 
 
 async def _found(
-    web: WebContext, tape: str, given: dict[str, Any], before: int | None
+    web: WebContext, tape: str, given: TimelineFilter, before: int | None
 ) -> dict[str, Any]:
     """Return what the page shows of a search."""
-    zone = web.agent.timezone
-    asked = EntryQuery(
-        words=given["words"],
-        categories=frozenset(given["category"]),
-        sender=given["sender"],
-        problem=given["problem"],
-        since=_midnight(given["since"], zone),
-        until=_midnight(given["until"], zone, days=1),
-        before=before,
-    )
-    found = await _look(web, tape, asked)
-    back = {**given, "tape": tape, "before": found.next}
-    older = f"/timeline?{urlencode(back, doseq=True)}" if found.next else ""
+    found = await _look(web, tape, given.query(web.agent.timezone, before))
+    asked = {**asdict(given), "category": given.category or [], "tape": tape, "before": found.next}
+    older = f"/timeline?{urlencode(asked, doseq=True)}" if found.next else ""
     return {"found": found, "older": older}
 
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from bot.inspector.api.parameters import (
+from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.parameters import (
     LARGEST_VERSION,
     BeforeVersion,
     BeliefName,
-    Cursor,
     FactNumber,
-    FactStatusFilter,
-    FactSubject,
-    FactWords,
     Offset,
     ReferenceKey,
     TapeName,
 )
-from bot.inspector.dependencies import Owner, WebContextDep
 from bot.inspector.reading.beliefs import WhichBeliefs, beliefs_in, why_believed
 from bot.inspector.reading.diffs import DiffLine, ZonePartDiff
 from bot.inspector.reading.facts import (
@@ -80,15 +76,13 @@ async def memory_page(
     visitor: Owner,
     *,
     tape: TapeName,
-    words: FactWords = "",
-    status: FactStatusFilter = "active",
-    subject: FactSubject = None,
-    cursor: Cursor = 0,
+    asked: Annotated[FactQuery, Depends()],
     waiting: Annotated[int, Query(ge=0, le=999_999)] = 0,
 ) -> Response:
     """Render the memory of a conversation or scope."""
     # Without JavaScript, the form always sends the field.
-    wanted = FactQuery(words, status, None if subject == "*" else subject, cursor, _FACTS)
+    subject = None if asked.subject == "*" else asked.subject
+    wanted = replace(asked, subject=subject, limit=_FACTS)
     held = await load_memory(web, visitor, tape)
     view = await memory_view(web, held)
     found = fact_page(held, wanted)
@@ -108,7 +102,7 @@ async def memory_page(
         shared=[held.view(one, shared=True) for one in shared],
         quarantine=await quarantine(web, held, waiting, _WAITING),
         waiting_at=waiting,
-        newer=_facts_url(tape, wanted, max(0, cursor - _FACTS)) if cursor else "",
+        newer=_facts_url(tape, wanted, max(0, asked.cursor - _FACTS)) if asked.cursor else "",
         older="" if found.next is None else _facts_url(tape, wanted, found.next),
         notes=[(day, render_markdown(text)) for day, text in reversed(notes)],
     )

@@ -11,13 +11,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from bot.inspector.api.parameters import Days, StatisticsDep
 from bot.inspector.dependencies import Owner, WebContextDep
+from bot.inspector.parameters import Days
 from bot.inspector.plots import Format, Plot, Series
 from bot.inspector.reading.sessions import is_conversation
 from bot.inspector.reading.statistics import (
     DayModel,
     ModelUsage,
+    StatisticsDep,
     StatisticsModel,
     recent_statistics,
 )

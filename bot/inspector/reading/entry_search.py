@@ -11,12 +11,15 @@ from collections.abc import Collection
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Annotated
 
 import anyio
 import anyio.lowlevel
+from fastapi import Query
 from pydantic import Field
 
 from bot.core.errors import InvalidSearch
+from bot.inspector.parameters import EntryId
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.categories import INDEXED, Category
 from bot.inspector.reading.entries import EntryModel, summarize_entry
@@ -38,32 +41,30 @@ _KINDS: dict[Category, tuple[EntryKind, ...]] = {
 }
 """The kinds of entries in each indexed category."""
 
+_INDEXED_KINDS: frozenset[EntryKind] = frozenset({"message", "tool_call", "tool_result", "anchor"})
+"""Kinds of which the index holds every entry; of events, it holds answers alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntryQuery:
-    """A search on a tape; all criteria must match.
+    """A search on a tape; all criteria must match. Parameters of a route."""
 
-    Attributes:
-        words: Words of the entry's text.
-        categories: Match any of these categories.
-        kinds: Match any of these kinds.
-        sender: The author's id or display name, in any case; ``assistant`` for the bot.
-        problem: Id of the problem that the entry belongs to.
-        since: Sent at this time or later; aware.
-        until: Sent before this time; aware.
-        before: Only ids below this one.
-        limit: The most entries to return.
-    """
+    words: Annotated[str, Query(max_length=1_000)] = ""
+    category: Annotated[list[Category] | None, Query(max_length=12)] = None
+    kinds: Annotated[list[EntryKind] | None, Query(max_length=6)] = None
+    sender: Annotated[str, Query(max_length=300, description="A name, an id, or `assistant`.")] = ""
+    problem: Annotated[str, Query(max_length=100)] = ""
+    since: Annotated[datetime | None, Query(description="With its zone.")] = None
+    until: Annotated[datetime | None, Query(description="With its zone.")] = None
+    before: EntryId | None = None
+    limit: Annotated[int, Query(ge=1, le=200)] = 100
 
-    words: str = ""
-    categories: frozenset[Category] = frozenset()
-    kinds: frozenset[str] = frozenset()
-    sender: str = ""
-    problem: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-    before: int | None = None
-    limit: int = 100
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the store's index holds all entries that may match."""
+        if self.category:
+            return INDEXED.issuperset(self.category)
+        return _INDEXED_KINDS.issuperset(self.kinds or ())
 
 
 class EntrySearchModel(ReadModel):
@@ -83,17 +84,17 @@ async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> Entr
         TapeNotFound: There is no such tape.
         InvalidSearch: The query is not valid.
     """
-    if asked.words.strip() and (not asked.categories or asked.categories <= INDEXED):
+    if asked.words.strip() and asked.is_indexed:
         return await _searched(store, tape, asked)
     return await _scanned(store, tape, asked)
 
 
 async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:
     await store.version(tape)
-    kinds = asked.kinds
-    if asked.categories:
-        there = frozenset(kind for one in asked.categories for kind in _KINDS[one])
-        kinds = there & asked.kinds if asked.kinds else there
+    kinds = frozenset(asked.kinds or ())
+    if asked.category:
+        there = frozenset(kind for one in asked.category for kind in _KINDS[one])
+        kinds = there & kinds if kinds else there
         if not kinds:
             return _result([], ranked=True)
     query = SearchQuery(
@@ -112,7 +113,7 @@ async def _searched(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySear
     for limit in (asked.limit, MAX_HITS):
         hits = await store.search(replace(query, limit=limit))
         near = (summarize_entry(hit.entry) for hit in hits if hit.direct)
-        found = [one for one in near if _is_of(one, asked.categories)]
+        found = [one for one in near if _is_of(one, asked.category)]
         # To the index, answers are messages: matches may rank below the other category's.
         if len(found) >= asked.limit or len(hits) < limit:
             break
@@ -141,7 +142,7 @@ async def _scanned(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearc
 
 
 def _fits(entry: TapeEntry, one: EntryModel, asked: EntryQuery, words: Collection[str]) -> bool:
-    if not _is_of(one, asked.categories) or (asked.kinds and one.kind not in asked.kinds):
+    if not _is_of(one, asked.category) or (asked.kinds and one.kind not in asked.kinds):
         return False
     if asked.problem and one.problem != asked.problem:
         return False
@@ -163,7 +164,7 @@ def _names(entry: TapeEntry) -> tuple[str, ...]:
     return tuple(name.casefold() for name in named if name)
 
 
-def _is_of(one: EntryModel, categories: Collection[Category]) -> bool:
+def _is_of(one: EntryModel, categories: Collection[Category] | None) -> bool:
     return not categories or one.category in categories
 
 

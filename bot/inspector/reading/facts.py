@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Literal
+from typing import Annotated, Literal
 
+from fastapi import Query
 from pydantic import Field
 
 from bot.agent.commands.memory.fact_text import age_text, confidence_text
 from bot.bus import WebUser
 from bot.core.errors import HttpError, TapeNotFound
 from bot.inspector.dependencies import WebContext
+from bot.inspector.parameters import Cursor
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.decisions import (
     DecisionView,
@@ -93,21 +95,21 @@ class FactDetail(ReadModel):
 
 @dataclass(frozen=True, slots=True)
 class FactQuery:
-    """The filter and page of a list of facts.
+    """The filter and page of a list of facts; parameters of a route."""
 
-    Attributes:
-        words: Each must be in the text or subject, or be the number; in any case.
-        status: The status to match.
-        subject: The subject to match; None for any.
-        cursor: How many to pass over.
-        limit: The most to return.
-    """
-
-    words: str = ""
-    status: FactFilter = "active"
-    subject: str | None = None
-    cursor: int = 0
-    limit: int = 100
+    words: Annotated[
+        str, Query(max_length=200, description="All of these words are in it; any case.")
+    ] = ""
+    status: Annotated[
+        FactFilter,
+        Query(description="Of one status; `ended` is all that hold no longer; `all` is whatever."),
+    ] = "active"
+    subject: Annotated[
+        str | None,
+        Query(max_length=40, description="What they are about; empty for those without a subject."),
+    ] = None
+    cursor: Cursor = 0
+    limit: Annotated[int, Query(ge=1, le=500, description="How many.")] = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import anyio
+from fastapi import Depends
 from pydantic import Field
 from starlette.requests import HTTPConnection
 
@@ -308,6 +309,10 @@ def session_directory(connection: HTTPConnection) -> SessionDirectory:
     found = state.directory
     assert isinstance(found, SessionDirectory)
     return found
+
+
+DirectoryDep = Annotated[SessionDirectory, Depends(session_directory)]
+"""Route parameter: the directory of conversations."""
 
 
 async def memories(tapes: Iterable[str], scopes: ScopeRegistry) -> list[MemoryModel]:

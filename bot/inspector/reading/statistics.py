@@ -11,8 +11,10 @@ import time
 from collections import defaultdict
 from contextlib import aclosing
 from datetime import date, timedelta, tzinfo
+from typing import Annotated
 
 import anyio
+from fastapi import Depends
 from pydantic import Field
 from starlette.requests import HTTPConnection
 
@@ -232,6 +234,10 @@ def statistics_cache(connection: HTTPConnection) -> StatisticsCache:
         kept = state.figures = StatisticsCache(state.web.store, state.web.agent.timezone)
     assert isinstance(kept, StatisticsCache)
     return kept
+
+
+StatisticsDep = Annotated[StatisticsCache, Depends(statistics_cache)]
+"""Route parameter: the cache of statistics."""
 
 
 async def _added(

@@ -177,6 +177,7 @@ async def test_words_are_found_in_the_index_and_bookkeeping_by_reading_back(rig)
     assert [by_id[one]["text"] for one in commands] == ["/memory add I like tea"]
     assert await found(rig, category="command", words="tea") == commands
     assert await found(rig, category="command", words="coffee") == []
+    assert commands[0] in await found(rig, kinds="event", words="tea")
     answers = [one["id"] for one in reversed(shown) if one["category"] == "answer"]
     assert await found(rig, category="answer") == answers
     assert await found(rig, sender="assistant", kinds="message") == answers[1:]
