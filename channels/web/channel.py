@@ -14,7 +14,7 @@ from channels.web.dispatcher import WebDispatcher
 from channels.web.intake import WebIntake
 from channels.web.notices import NoticeStore
 from channels.web.remote_commands import WebRemoteCommands
-from channels.web.routes import chat_routes
+from channels.web.routes import ChatRoutes
 from channels.web.socket import LOGIN_CHECK_SECONDS, ConnectionContext, SocketServer
 from channels.web.uploads import UPLOAD_LIFETIME_SECONDS, UploadStore
 
@@ -74,7 +74,7 @@ class WebChannel:
                 self._most_bytes,
                 self._check_seconds,
             )
-            routes = chat_routes(self._site, SocketServer(lobby), uploads, notices)
+            routes = ChatRoutes(self._site, SocketServer(lobby), uploads, notices).router()
             tasks.start_soon(WebDispatcher(port, rooms, remote_commands, lanes).run)
             tasks.start_soon(_sweep, uploads)
             tasks.start_soon(rooms.watch_erasures)

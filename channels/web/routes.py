@@ -49,63 +49,6 @@ _Position = Annotated[int, Query(ge=0, le=999_999_999_999_999)]
 _Number = Annotated[int, Query(ge=0, le=99)]
 
 
-def chat_routes(
-    site: WebBackend, sockets: SocketServer, uploads: UploadStore, notices: NoticeStore
-) -> APIRouter:
-    """Return the chat's routes.
-
-    Args:
-        site: Identifies the user, and reads the transcript and blobs.
-        sockets: Serves the WebSocket connections.
-        uploads: Stores uploads.
-        notices: Stores notices, which may have files.
-    """
-    router = APIRouter(prefix="/chat")
-    downloads = _Downloads(site, notices)
-
-    @router.websocket("/socket")
-    async def socket(websocket: WebSocket, after: str = "0", mark: str = "") -> None:
-        fits = after.isascii() and after.isdecimal() and len(after) <= 15
-        await sockets.serve(websocket, PagePosition(int(after) if fits else 0, mark))
-
-    @router.post("/uploads")
-    async def upload(
-        request: Request,
-        name: Annotated[str, Query(max_length=1_000)] = "file",
-        mime: Annotated[str | None, Query(max_length=200)] = None,
-    ) -> Response:
-        visitor = await site.user(request) if is_same_origin(request) else None
-        if visitor is None:
-            return _refusal(401, "not_logged_in", _NOBODY)
-        if _length(request) > uploads.most_bytes:
-            most = uploads.most_bytes / 1_000_000
-            return _refusal(413, "too_large", f"the file is larger than {most:g} MB")
-        kind = mime or request.headers.get("content-type", "")
-        try:
-            made = await uploads.save(visitor.id, name, kind, request.stream())
-        except UploadRefused as error:
-            return _refusal(error.status, "refused", str(error))
-        except OSError as error:
-            why = f"the file could not be kept ({error.strerror}); is the disk full?"
-            return _refusal(507, "not_kept", why)
-        return JSONResponse(asdict(made), 201)
-
-    @router.get("/files")
-    async def file(
-        request: Request,
-        number: _Number,
-        position: _Position = 0,
-        notice: Annotated[str | None, Query(max_length=200)] = None,
-    ) -> Response:
-        return await downloads.file(request, position, notice, number)
-
-    @router.get("/attachments")
-    async def attachment(request: Request, position: _Position, number: _Number) -> Response:
-        return await downloads.attachment(request, position, number)
-
-    return router
-
-
 class UserSlots:
     """Limit each user to ``MAX_CONCURRENT_DOWNLOADS``; further ones wait."""
 
@@ -143,17 +86,70 @@ class _SlotResponse(Response):
             await (await self._made())(scope, receive, send)
 
 
-class _Downloads:
-    """Serve the files of the user's own conversation."""
+class ChatRoutes:
+    """The handlers of the chat's routes.
 
-    def __init__(self, site: WebBackend, notices: NoticeStore) -> None:
+    Args:
+        site: Identifies the user, and reads the transcript and blobs.
+        sockets: Serves the WebSocket connections.
+        uploads: Stores uploads.
+        notices: Stores notices, which may have files.
+    """
+
+    def __init__(
+        self, site: WebBackend, sockets: SocketServer, uploads: UploadStore, notices: NoticeStore
+    ) -> None:
         self._site = site
+        self._sockets = sockets
+        self._uploads = uploads
         self._notices = notices
         self._slots = UserSlots()
 
-    async def file(
-        self, request: Request, position: int, notice: str | None, number: int
+    def router(self) -> APIRouter:
+        """Return the routes."""
+        router = APIRouter(prefix="/chat")
+        router.add_api_websocket_route("/socket", self.socket)
+        router.add_api_route("/uploads", self.upload, methods=["POST"])
+        router.add_api_route("/files", self.file)
+        router.add_api_route("/attachments", self.attachment)
+        return router
+
+    async def socket(self, websocket: WebSocket, after: str = "0", mark: str = "") -> None:
+        """Serve a page's connection."""
+        fits = after.isascii() and after.isdecimal() and len(after) <= 15
+        await self._sockets.serve(websocket, PagePosition(int(after) if fits else 0, mark))
+
+    async def upload(
+        self,
+        request: Request,
+        name: Annotated[str, Query(max_length=1_000)] = "file",
+        mime: Annotated[str | None, Query(max_length=200)] = None,
     ) -> Response:
+        """Store a file that a message will have."""
+        visitor = await self._site.user(request) if is_same_origin(request) else None
+        if visitor is None:
+            return _refusal(401, "not_logged_in", _NOBODY)
+        if _length(request) > self._uploads.most_bytes:
+            most = self._uploads.most_bytes / 1_000_000
+            return _refusal(413, "too_large", f"the file is larger than {most:g} MB")
+        kind = mime or request.headers.get("content-type", "")
+        try:
+            made = await self._uploads.save(visitor.id, name, kind, request.stream())
+        except UploadRefused as error:
+            return _refusal(error.status, "refused", str(error))
+        except OSError as error:
+            why = f"the file could not be kept ({error.strerror}); is the disk full?"
+            return _refusal(507, "not_kept", why)
+        return JSONResponse(asdict(made), 201)
+
+    async def file(
+        self,
+        request: Request,
+        number: _Number,
+        position: _Position = 0,
+        notice: Annotated[str | None, Query(max_length=200)] = None,
+    ) -> Response:
+        """Return a file of an answer or a notice."""
         visitor = await self._site.user(request)
         if visitor is None:
             return _refusal(401, "not_logged_in", _NOBODY)
@@ -170,7 +166,8 @@ class _Downloads:
         headers = {**_BOUND, "Content-Disposition": _saved_as(found.name)}
         return FileResponse(found.path, headers=headers, media_type="application/octet-stream")
 
-    async def attachment(self, request: Request, position: int, number: int) -> Response:
+    async def attachment(self, request: Request, position: _Position, number: _Number) -> Response:
+        """Return a file that a person sent."""
         visitor = await self._site.user(request)
         if visitor is None:
             return _refusal(401, "not_logged_in", _NOBODY)

@@ -48,7 +48,7 @@ from channels.web.conversation import (
     PageQueue,
 )
 from channels.web.notices import NoticeStore
-from channels.web.routes import CHUNK_BYTES, MAX_CONCURRENT_DOWNLOADS, UserSlots, chat_routes
+from channels.web.routes import CHUNK_BYTES, MAX_CONCURRENT_DOWNLOADS, ChatRoutes, UserSlots
 from channels.web.socket import (
     MAX_PAGES_PER_USER,
     NOT_LOGGED_IN,
@@ -690,7 +690,7 @@ def app_of(stage: Stage) -> FastAPI:
     )
     app = FastAPI()
     uploads = UploadStore(stage.folder, 1_000)
-    app.include_router(chat_routes(stage.site, SocketServer(lobby), uploads, notices))
+    app.include_router(ChatRoutes(stage.site, SocketServer(lobby), uploads, notices).router())
     return app
 
 
