@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field
 
 from bot.core.http.errors import add_error_handlers
 from bot.inspector.access.middleware import SecurityMiddleware
-from bot.inspector.api import commands, conversations, memory
+from bot.inspector.api import commands
+from bot.inspector.api import conversations as conversations_api
+from bot.inspector.api import memory as memory_api
 from bot.inspector.dependencies import Member, WebContext
-from bot.inspector.exception_handlers import AsciiJSONResponse, error_response, http_error
-from bot.inspector.pages import conversations as pages_of_conversations
-from bot.inspector.pages import login, statistics
-from bot.inspector.pages import memory as pages_of_memory
+from bot.inspector.errors import AsciiJSONResponse, error_response, http_error
+from bot.inspector.pages import conversations, login, memory, statistics
 from bot.inspector.parameters import API
 from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
@@ -89,9 +89,9 @@ def build_app(web: WebContext, chat: APIRouter) -> FastAPI:
 def _routes() -> APIRouter:
     """Return the routes of API and pages; cached, since resolving parameters is slow."""
     every = APIRouter(default_response_class=AsciiJSONResponse)
-    for part in (conversations, memory, commands):
+    for part in (conversations_api, memory_api, commands):
         every.include_router(part.router, responses=ERROR_RESPONSES)
-    for page in (login, pages_of_conversations, pages_of_memory, statistics):
+    for page in (login, conversations, memory, statistics):
         every.include_router(page.router)
     every.include_router(_document())
     return every

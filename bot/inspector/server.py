@@ -12,7 +12,7 @@ from bot.core.errors import ChannelRefused
 from bot.core.http import server as serving
 
 CONNECTIONS = 256
-_UNHEARD = 60
+_USER_TIMEOUT = 60
 """Seconds for which sent data may stay unacknowledged before the connection counts as dead."""
 
 _GRACE = 1
@@ -49,7 +49,7 @@ def bind(address: str) -> socket.socket:
         ChannelRefused: The address cannot be used; most often another program has the port.
     """
     try:
-        return serving.bind(address, waiting=CONNECTIONS, unheard=_UNHEARD)
+        return serving.bind(address, backlog=CONNECTIONS, user_timeout=_USER_TIMEOUT)
     except OSError as error:
         raise ChannelRefused(
             f"Web: cannot listen on {address} ({error.strerror}); stop what does, or set "

@@ -77,14 +77,14 @@ def connection_class(most: int, refuse: ASGIApp) -> type[asyncio.Protocol]:
     return type("Connection", (_Connection,), {"most": most, "refuse": refuse, "silent": {}})
 
 
-def bind(address: str, *, waiting: int | None = None, unheard: int = 0) -> socket.socket:
+def bind(address: str, *, backlog: int | None = None, user_timeout: int = 0) -> socket.socket:
     """Return a socket that is bound to ``HOST:PORT``.
 
     Args:
         address: A name or an address, an IPv6 one in brackets, and the port; 0 for any free one.
-        waiting: Backlog with which the socket listens at once; None to not listen yet. Listening at
-            once detects a second listener on the port before the first request.
-        unheard: Seconds that sent data may stay unacknowledged before a connection counts as dead,
+        backlog: With it, the socket listens at once, which detects a second listener on the port
+            before the first request; None to not listen yet.
+        user_timeout: Seconds that sent data may stay unacknowledged before a connection counts as dead,
             where the system supports it; 0 for the system's default.
 
     Raises:
@@ -97,12 +97,12 @@ def bind(address: str, *, waiting: int | None = None, unheard: int = 0) -> socke
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if unheard and hasattr(socket, "TCP_USER_TIMEOUT"):
+        if user_timeout and hasattr(socket, "TCP_USER_TIMEOUT"):
             # Accepted sockets inherit it; else a sleeping client holds its connection for hours.
-            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unheard * 1_000)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, user_timeout * 1_000)
         bound.bind(place)
-        if waiting is not None:
-            bound.listen(waiting)
+        if backlog is not None:
+            bound.listen(backlog)
     except OSError:
         bound.close()
         raise

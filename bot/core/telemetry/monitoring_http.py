@@ -67,7 +67,7 @@ def bound_socket(address: str) -> Iterator[socket.socket]:
         SettingsError: It cannot be bound; most often another program uses the port.
     """
     try:
-        bound = serving.bind(address, waiting=_CONNECTIONS)
+        bound = serving.bind(address, backlog=_CONNECTIONS)
     except OSError as error:
         raise SettingsError(
             f"TAPEBOT_OPERATE_LISTEN: cannot listen on {address} ({error.strerror}); stop what "

@@ -52,17 +52,17 @@ class Authenticator:
     """Authenticate requests. Routes use it through ``bot.inspector.dependencies``.
 
     Args:
-        ledger: Looks up logins and tokens.
-        entrance: Reads login cookies and checks a request's origin.
+        login_store: Looks up logins and tokens.
+        origin: Reads login cookies and checks a request's origin.
         access: Decides what a user may do.
         clock: Times the rate limits, and dates the use of logins.
     """
 
     def __init__(
-        self, ledger: LoginStore, entrance: SiteOrigin, access: Authorizer, clock: Clock
+        self, login_store: LoginStore, origin: SiteOrigin, access: Authorizer, clock: Clock
     ) -> None:
-        self._ledger = ledger
-        self._entrance = entrance
+        self._login_store = login_store
+        self._origin = origin
         self._access = access
         self._clock = clock
         self._rates = RateLimiter()
@@ -123,8 +123,8 @@ class Authenticator:
         given = bearer_token(connection.headers)
         if given is not None:
             return await self._by_token(given)
-        secret = self._entrance.login_cookie(connection)
-        login = None if secret is None else await self._ledger.login(secret)
+        secret = self._origin.login_cookie(connection)
+        login = None if secret is None else await self._login_store.login(secret)
         if secret is None or login is None:
             return None
         role = await self.role(login.visitor, login.name)
@@ -135,14 +135,14 @@ class Authenticator:
         return _Caller(WebUser(login.visitor, login.name, role), csrf_token(secret))
 
     async def _by_token(self, given: str) -> _Caller | None:
-        token = await self._ledger.token(given)
+        token = await self._login_store.token(given)
         if token is None or await self.role(token.visitor, token.name) != "owner":
             return None
         return _Caller(WebUser(token.visitor, token.name, "owner"), None)
 
     async def _touch(self, login: Login) -> None:
         try:
-            await self._ledger.touch(login)
+            await self._login_store.touch(login)
         except TapebotError as error:
             logger.warning("a login's use could not be noted, it may end sooner: %s", error)
 
@@ -151,10 +151,10 @@ class Authenticator:
         if caller.csrf is None:
             return False
         if connection.scope["type"] == "websocket":
-            return not self._entrance.is_same_origin(connection)
+            return not self._origin.is_same_origin(connection)
         if connection.scope["method"] in SAFE_METHODS:
             return False
-        if not self._entrance.is_same_origin(connection):
+        if not self._origin.is_same_origin(connection):
             return True
         return not await has_csrf_token(connection, caller.csrf)
 

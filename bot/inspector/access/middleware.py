@@ -15,7 +15,7 @@ from bot.core.errors import HttpError
 from bot.core.http.errors import refusal
 from bot.core.http.limits import RequestSlots
 from bot.inspector.access.origin import SiteOrigin
-from bot.inspector.exception_handlers import error_response
+from bot.inspector.errors import error_response
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -61,7 +61,7 @@ class SecurityMiddleware:
 
     def __init__(self, app: ASGIApp, url: str) -> None:
         self._app = LimitMiddleware(app)
-        self._entrance = SiteOrigin(url)
+        self._origin = SiteOrigin(url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request or WebSocket."""
@@ -69,12 +69,12 @@ class SecurityMiddleware:
             await self._app(scope, receive, send)
             return
         guarded = self._guarded(scope["path"], send)
-        if self._entrance.matches_host(scope):
+        if self._origin.matches_host(scope):
             await self._answered(scope, receive, guarded)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            detail = f"this site is at {self._entrance.url}; open it there"
+            detail = f"this site is at {self._origin.url}; open it there"
             await refusal(421, "wrong_host", detail)(scope, receive, guarded)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,7 +111,7 @@ class SecurityMiddleware:
         headers.setdefault("Referrer-Policy", "same-origin" if page else "no-referrer")
         if not path.startswith(_STATIC):
             headers.setdefault("Cache-Control", "no-store")
-        if self._entrance.secure:
+        if self._origin.secure:
             headers.setdefault("Strict-Transport-Security", _HSTS)
 
 

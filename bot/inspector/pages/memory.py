@@ -34,7 +34,7 @@ from bot.inspector.reading.facts import (
 from bot.inspector.reading.memory import memory_view, quarantine
 from bot.inspector.reading.problems import problems_in, working_sets_in
 from bot.inspector.reading.reference import reference_in, versions_of
-from bot.inspector.reading.zones import places, zone_diff, zone_page
+from bot.inspector.reading.zones import list_zones, zone_diff, zone_page
 from bot.inspector.rendering import render_markdown, render_page
 from bot.memory.session.linking.scope_registry import PERSON_SCOPE_PREFIX, is_shared_scope
 
@@ -156,7 +156,7 @@ async def zones_page(
     before: BeforeVersion = None,
 ) -> Response:
     """Render a zone's versions and the diff of two: by default the newest and the one before."""
-    found = await places(web.store, tape)
+    found = await list_zones(web.store, tape)
     listed = await zone_page(web, tape, before, _ZONES, found)
     numbers = [one.version for one in found]
     if new is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from contextlib import aclosing
+from dataclasses import asdict
 from datetime import date, timedelta, tzinfo
 from typing import Annotated
 
@@ -30,7 +31,6 @@ from bot.inspector.reading.tape_statistics import (
     day_of,
     percentile,
 )
-from bot.llm.base import Usage
 from bot.memory.session.view.fold_loader import fold_at
 from bot.tape.batches import read_batches
 from bot.tape.entries import SESSION_FORK
@@ -281,19 +281,10 @@ def _day(day: date, one: DayStatistics) -> DayModel:
         p50_ms=percentile(one.ms, 0.5),
         p95_ms=percentile(one.ms, 0.95),
         waited_p50_ms=percentile(one.waits_ms, 0.5),
-        usage=tuple(_usage(model, one.usage[model]) for model in sorted(one.usage)),
+        usage=tuple(
+            ModelUsage(model=model, **asdict(usage)) for model, usage in sorted(one.usage.items())
+        ),
         facts=one.totals.facts,
         zone_bytes=one.totals.zone,
         entries=one.totals.entries,
-    )
-
-
-def _usage(model: str, usage: Usage) -> ModelUsage:
-    return ModelUsage(
-        model=model,
-        prompt_tokens=usage.prompt_tokens,
-        cached_tokens=usage.cached_tokens,
-        completion_tokens=usage.completion_tokens,
-        cost=usage.cost,
-        calls=usage.calls,
     )

@@ -8,7 +8,6 @@ Rule 2: versions count as in the tape's fold: sealed, and not lower than an earl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 import anyio.to_thread
@@ -54,13 +53,18 @@ CAUSES: dict[Cause, str] = {
 }
 
 
-class ZoneView(ReadModel):
-    """A version of a memory zone."""
+class ZoneLocation(ReadModel):
+    """Where a version of a memory zone is on its tape."""
 
     version: int
     opened: int = Field(description="Id of the anchor that opens it.")
     sealed: int = Field(description="Id of the anchor that seals it.")
     at: str = Field(description="When it was written, ISO 8601 in UTC.")
+
+
+class ZoneView(ZoneLocation):
+    """A version of a memory zone."""
+
     cause: Cause = Field(description="What made it.")
     because: str = Field(description="The same in words, with the command where it is one.")
     restores: int | None = Field(description="The version that it brought back, where it says so.")
@@ -93,24 +97,7 @@ class ZoneDiff(ReadModel):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneLocation:
-    """The location of a version on its tape.
-
-    Attributes:
-        version: The version's number.
-        opened: Id of the anchor that opens it.
-        sealed: Id of the anchor that seals it.
-        at: When it was sealed, ISO 8601.
-    """
-
-    version: int
-    opened: int
-    sealed: int
-    at: str
-
-
-async def places(store: TapeStore, tape: str) -> list[ZoneLocation]:
+async def list_zones(store: TapeStore, tape: str) -> list[ZoneLocation]:
     """Return the locations of a tape's versions, newest first.
 
     Raises:
@@ -135,7 +122,9 @@ def locate_zones(anchors: Iterable[Anchor]) -> list[ZoneLocation]:
                 newest = version
                 # Of equal versions, the last one counts.
                 found.pop(version, None)
-                found[version] = ZoneLocation(version, opened.at, one.at, one.ts)
+                found[version] = ZoneLocation(
+                    version=version, opened=opened.at, sealed=one.at, at=one.ts
+                )
             opened = None
     return list(found.values())[::-1]
 
@@ -145,7 +134,7 @@ def _version(one: Anchor) -> int:
     return version if type(version) is int else 0
 
 
-async def zone_in(store: TapeStore, tape: str, place: ZoneLocation) -> MemorySnapshot:
+async def read_zone(store: TapeStore, tape: str, place: ZoneLocation) -> MemorySnapshot:
     """Return the content of a version."""
     return _folded(await store.read(tape, place.opened, place.sealed)).snapshot
 
@@ -161,10 +150,7 @@ async def zone_view(store: TapeStore, tape: str, place: ZoneLocation) -> ZoneVie
     cause, because = _cause(place.version, before, behind, cleared=cleared)
     parts = (zone.long_term, zone.shared, zone.reference, *(one.content for one in zone.dailies))
     return ZoneView(
-        version=place.version,
-        opened=place.opened,
-        sealed=place.sealed,
-        at=place.at,
+        **place.model_dump(),
         cause=cause,
         because=because,
         restores=_restored(before),
@@ -194,7 +180,7 @@ async def zone_page(
     Raises:
         TapeNotFound: There is no such tape.
     """
-    found = known if known is not None else await places(web.store, tape)
+    found = known if known is not None else await list_zones(web.store, tape)
     fitting = [one for one in found if before is None or one.version < before]
     shown = fitting[:limit]
     return ZonePage(
@@ -215,7 +201,7 @@ async def zone_diff(
         TapeNotFound: There is no such tape.
         HttpError: 404 if there is no such version.
     """
-    listed = known if known is not None else await places(web.store, tape)
+    listed = known if known is not None else await list_zones(web.store, tape)
     found = {one.version: one for one in listed}
 
     async def zone(version: int) -> MemorySnapshot:
@@ -224,7 +210,7 @@ async def zone_diff(
         if version not in found:
             detail = f"{tape} has no version {version} of its memory zone; /zones lists them"
             raise HttpError(404, "not_found", detail)
-        return await zone_in(web.store, tape, found[version])
+        return await read_zone(web.store, tape, found[version])
 
     one, other = await zone(old), await zone(new)
     parts = await anyio.to_thread.run_sync(zone_part_diffs, one, other)
