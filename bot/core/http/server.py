@@ -136,7 +136,7 @@ def server_config(app: ASGIApp, *, grace: int, **own: Any) -> uvicorn.Config:
     )
 
 
-class Server(uvicorn.Server):
+class _Server(uvicorn.Server):
     """Uvicorn without signal handlers; it ends as soon as ``end`` is called."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -170,7 +170,7 @@ async def serve(
         bound: A socket from ``bind``.
         ready: Called once the server task has been started.
     """
-    server = Server(config)
+    server = _Server(config)
 
     async def answer() -> None:
         # A cancelled server would leave its connections open.

@@ -73,17 +73,17 @@ async def serve_store(
     """
     _allow_files()
     stopping = anyio.Event()
-    server = serving.Server(
-        uvicorn_config(build_app(store, tokens, most=most, folder=folder, stopping=stopping))
-    )
+    app = build_app(store, tokens, most=most, folder=folder, stopping=stopping)
     watchdog = Watchdog(None)
     async with watchdog.watch(), anyio.create_task_group() as tasks:
         # Handle signals first: the supervisor may send one as soon as the server is ready.
-        await tasks.start(_stop_on_signal, server, stopping, watchdog)
+        serve_scope = anyio.CancelScope()
+        await tasks.start(_stop_on_signal, serve_scope, stopping, watchdog)
         tasks.start_soon(store.run)
         bound.listen(MAX_CONNECTIONS)
-        ready(serving.address_of(bound))
-        await server.serve(sockets=[bound])
+        with serve_scope:
+            address = serving.address_of(bound)
+            await serving.serve(uvicorn_config(app), bound, lambda: ready(address))
         tasks.cancel_scope.cancel()
 
 
@@ -103,7 +103,7 @@ def uvicorn_config(app: FastAPI) -> uvicorn.Config:
 
 
 async def _stop_on_signal(
-    server: serving.Server,
+    serve_scope: anyio.CancelScope,
     stopping: anyio.Event,
     watchdog: Watchdog,
     *,
@@ -115,4 +115,4 @@ async def _stop_on_signal(
         async for received in signals:
             logger.info("stopping on %s", received.name)
             stopping.set()
-            server.end()
+            serve_scope.cancel()

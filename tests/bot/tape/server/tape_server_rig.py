@@ -14,7 +14,7 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
-from bot.core.http.server import Server
+from bot.core.http.server import serve
 from bot.tape.http_protocol import NDJSON_MEDIA_TYPE
 from bot.tape.server.app import build_app
 from bot.tape.server.server import bind_socket, uvicorn_config
@@ -83,16 +83,15 @@ async def serving(
     tokens = tokens or TokenStore(home / "tape-tokens.json")
     stopping = anyio.Event()
     app = build_app(store, tokens, stopping=stopping, **options)
-    server = Server(uvicorn_config(app))
     with bind_socket(listen) as bound:
         bound.listen(100)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve, [bound])
+            tasks.start_soon(serve, uvicorn_config(app), bound)
             try:
                 yield Rig(app, f"http://127.0.0.1:{bound.getsockname()[1]}", store, tokens)
             finally:
                 stopping.set()
-                server.end()
+                tasks.cancel_scope.cancel()
     await store.close()
 
 
