@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from bot.core.errors import SettingsError
 from bot.core.files import private_directory, replace_file
@@ -33,18 +33,21 @@ _PREFIX = "tape_"
 
 @dataclass(frozen=True, slots=True)
 class TokenGrant:
-    """The permissions of a token.
+    """The permissions of a token, as they are in the file.
 
-    name: The operator's name for the token.
-    scope: The highest scope that it allows.
-    tapes: Patterns of session keys, with ``*``, ``?`` and ``[...]`` as in file names.
-    sha256: SHA-256 of the token in hexadecimal.
+    Attributes:
+        name: The operator's name for the token.
+        scope: The highest scope that it allows.
+        tapes: Patterns of session keys, with ``*``, ``?`` and ``[...]`` as in file names.
+        sha256: SHA-256 of the token in hexadecimal.
     """
 
-    name: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
     scope: TokenScope
-    tapes: tuple[str, ...]
-    sha256: str
+    tapes: Annotated[tuple[str, ...], Field(min_length=1)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
     def allows(self, scope: TokenScope) -> bool:
         """Return whether the token has a scope."""
@@ -60,18 +63,7 @@ class TokenGrant:
         return "*" in self.tapes
 
 
-class _Grant(BaseModel):
-    """A grant as stored in the file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: Annotated[str, Field(min_length=1)]
-    scope: TokenScope
-    tapes: Annotated[tuple[str, ...], Field(min_length=1)]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-_FILE_OF_GRANTS = TypeAdapter(list[_Grant])
+_GRANTS = TypeAdapter(tuple[TokenGrant, ...])
 
 
 class TokenStore:
@@ -112,14 +104,13 @@ class TokenStore:
         except OSError as error:
             raise SettingsError(f"{self._path} cannot be read: {error.strerror}") from error
         try:
-            held = _FILE_OF_GRANTS.validate_json(raw)
+            return _GRANTS.validate_json(raw)
         except ValidationError as error:
             where = error.errors(include_input=False, include_url=False)[0]
             raise SettingsError(
                 f"{self._path} is no file of tokens ({where['msg']} at {list(where['loc'])}); "
                 "mend it, or remove it and give out new tokens"
             ) from None
-        return tuple(TokenGrant(one.name, one.scope, one.tapes, one.sha256) for one in held)
 
     def add(self, name: str, scope: TokenScope, tapes: Sequence[str]) -> str:
         """Create a token and return it; it is stored nowhere.
