@@ -88,6 +88,20 @@ def save_memory_tool() -> ToolSpec:
 
 def save_memory_schema() -> dict[str, Any]:
     """Return the answer's JSON Schema, without references: small models' grammars need that."""
+    history = SaveMemory.model_fields["history_entry"].description
+    changes = SaveMemory.model_fields["operations"].description
+    return {
+        "type": "object",
+        "properties": {
+            "history_entry": {"type": "string", "description": history},
+            "operations": {"type": "array", "items": _operation_schema(), "description": changes},
+        },
+        "required": ["history_entry", "operations"],
+        "additionalProperties": False,
+    }
+
+
+def _operation_schema() -> dict[str, Any]:
     text = {"type": ["string", "null"]}
     cited = {
         "type": "object",
@@ -98,7 +112,7 @@ def save_memory_schema() -> dict[str, Any]:
         "required": ["message", "quote"],
         "additionalProperties": False,
     }
-    operation = {
+    return {
         "type": "object",
         "properties": {
             "op": {
@@ -115,17 +129,6 @@ def save_memory_schema() -> dict[str, Any]:
             "evidence": {"type": "array", "items": cited},
         },
         "required": ["op", "fact", "text", "subject", "slot", "evidence"],
-        "additionalProperties": False,
-    }
-    history = SaveMemory.model_fields["history_entry"].description
-    changes = SaveMemory.model_fields["operations"].description
-    return {
-        "type": "object",
-        "properties": {
-            "history_entry": {"type": "string", "description": history},
-            "operations": {"type": "array", "items": operation, "description": changes},
-        },
-        "required": ["history_entry", "operations"],
         "additionalProperties": False,
     }
 

@@ -142,37 +142,24 @@ async def _consolidate_portion(
     judging: Model | None,
 ) -> ConsolidationResult:
     fold, home = memory.fold, memory.home
-    scope, emptied = home.name, home.fold.cleared_at
-    cleared = fold.zone.cleared
+    scope, emptied, cleared = home.name, home.fold.cleared_at, fold.zone.cleared
     clearing = await home.find_batch(emptied)
     before = recorded_at(clearing) if clearing is not None else None
     lines = message_lines(_to_learn_from(heard, cleared, before), timezone)
     spoken = [entry for entry in heard if entry.kind in CONVERSATION_KINDS]
     since = format_entry_time(spoken[0], timezone) if spoken else "?"
-    until = format_entry_time(spoken[-1], timezone) if spoken else "?"
+    history, usage = "Nothing that was to be kept.", Usage()
     proposals: tuple[Proposal, ...] = ()
     if lines:
-        facts = memory.facts()
-        answer, usage = await _ask(
-            model, facts, [line for _, line in lines], fold.consolidation_failure
-        )
-        history = _without_orders(answer.history_entry)
-        if not _DATED.match(history):
-            history = f"[{since}] {history}"
-        said = [entry for entry, _ in lines]
-        checker = EvidenceChecker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
-        proposals, cost = await make_proposals(checker, answer.operations, judging)
-        usage += cost
-    else:
-        history, usage = f"[{since}] Nothing that was to be kept.", Usage()
+        history, proposals, usage = await _learn(model, memory, lines, timezone, judging)
     return ConsolidationResult(
         range=covered,
-        history=history,
+        history=history if _DATED.match(history) else f"[{since}] {history}",
         proposals=proposals,
         messages=sum(entry.kind == "message" for entry in spoken),
         tokens=sum(entry_tokens(entry) for entry in spoken),
         since=since,
-        until=until,
+        until=format_entry_time(spoken[-1], timezone) if spoken else "?",
         usage=usage,
         cleared=cleared,
         facts=scope,
@@ -180,6 +167,23 @@ async def _consolidate_portion(
         problem=problem_of(spoken[0]) if spoken else GENERAL_PROBLEM,
         model=model.name if lines else "",
     )
+
+
+async def _learn(
+    model: Model,
+    memory: LongTermMemory,
+    lines: Sequence[tuple[TapeEntry, str]],
+    timezone: tzinfo,
+    judging: Model | None,
+) -> tuple[str, tuple[Proposal, ...], Usage]:
+    """Ask the model about messages; return the history entry, checked proposals, and usage."""
+    facts = memory.facts()
+    failure = memory.fold.consolidation_failure
+    answer, usage = await _ask(model, facts, [line for _, line in lines], failure)
+    said = [entry for entry, _ in lines]
+    checker = EvidenceChecker(memory.tape.name, said, {one.id: one for one in facts}, timezone)
+    proposals, cost = await make_proposals(checker, answer.operations, judging)
+    return _without_orders(answer.history_entry), proposals, usage + cost
 
 
 async def make_proposals(
@@ -225,32 +229,44 @@ async def record_result(memory: LongTermMemory, result: ConsolidationResult) -> 
     def compose(fresh: MemorySnapshot, zone_part: list[TapeEntry], version: int) -> list[TapeEntry]:
         if wanted.first != fold.window.consolidated_through + 1:
             return []
-        history = event(
-            HISTORY_EVENT,
-            {
-                "entry": result.history,
-                "range": [wanted.first, wanted.last],
-                "from": result.since,
-                "to": result.until,
-                "usage": result.usage.as_json(),
-                **({"model": result.model} if result.model else {}),
-            },
-            problem=result.problem,
-        )
-        state = {
-            "through": wanted.last,
-            "history": version + 1,
-            "version": fresh.version,
-            "messages": result.messages,
-            "tokens": result.tokens,
-        }
-        return [history, *zone_part, anchor(MEMORY_CONSOLIDATED, state)]
+        done = _consolidated_anchor(result, history=version + 1, zone=fresh.version)
+        return [_history_event(result), *zone_part, done]
 
     # Before the zone is written, since the prompt keeps that state.
     await memory.bus.semantic.decay_all()
     cursor = fold.window.consolidated_through
     await zone.edit(memory.with_current_facts, compose)
     return cursor != fold.window.consolidated_through
+
+
+def _history_event(result: ConsolidationResult) -> TapeEntry:
+    data = {
+        "entry": result.history,
+        "range": [result.range.first, result.range.last],
+        "from": result.since,
+        "to": result.until,
+        "usage": result.usage.as_json(),
+        **({"model": result.model} if result.model else {}),
+    }
+    return event(HISTORY_EVENT, data, problem=result.problem)
+
+
+def _consolidated_anchor(result: ConsolidationResult, *, history: int, zone: int) -> TapeEntry:
+    """Return the anchor that ends a consolidation.
+
+    Args:
+        result: The consolidation.
+        history: Id of the history event.
+        zone: Version of the memory zone.
+    """
+    state = {
+        "through": result.range.last,
+        "history": history,
+        "version": zone,
+        "messages": result.messages,
+        "tokens": result.tokens,
+    }
+    return anchor(MEMORY_CONSOLIDATED, state)
 
 
 async def _apply(memory: LongTermMemory, batch: ProposalBatch) -> None:

@@ -26,6 +26,7 @@ from bot.memory.session.vector_index import VectorIndex
 from bot.memory.session.view.session_fold import SessionFold
 from bot.memory.session.view.zone import MemoryZone
 from bot.memory.session.view.zone_snapshot import MemorySnapshot
+from bot.tape.entries import TapeEntry
 from bot.tape.search import problem_of
 from bot.tape.service import TapeService
 
@@ -120,37 +121,31 @@ class AutomaticRecall:
             facts: Returns the facts of the scopes that the session may read.
             vectors: Index of the tapes for semantic search; None searches by words alone.
         """
-        spoken = fold.window.conversation()
-        newest = next((e for e in reversed(spoken) if e.payload.get("role") == "user"), None)
-        if newest is None:
-            return []
-        if newest.id != self.message_id:
-            words = str(newest.payload.get("content", ""))
-            found: list[RecalledPassage] = []
-            told, known = _prompt_and_tail(fold, prompt), facts()
-            wanted = not has_no_search_words(words) and (lives_on_it or asks_about_past(words))
-            if wanted and (
-                _has_memory_outside_prompt(fold, told, known) or await self._said_before(tape, fold)
-            ):
-                found = await recall_passages(
-                    tape,
-                    _memory_outside_prompt(zone.read(), told),
-                    words,
-                    days=UNLIMITED_DAYS,
-                    now=clock.now(),
-                    timezone=zone.timezone,
-                    limit=CANDIDATES,
-                    before=fold.window.first_id,
-                    facts=[fact for fact in known if fact.text not in told],
-                    vectors=vectors,
-                    problem=fold.search_problem,
-                )
-            # A message that an edit replaced is not recalled beside the edit.
-            shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
-            seen = shown | set(fold.window.queued)
-            left = [one for one in found if one.entry not in seen]
-            self.lines = _chosen(select_passages(left, words), told, room)
-            self.message_id = newest.id
+        newest = _newest_message(fold)
+        if newest is None or newest.id == self.message_id:
+            return self.lines if newest is not None else []
+        words = str(newest.payload.get("content", ""))
+        told, known = _prompt_and_tail(fold, prompt), facts()
+        found: list[RecalledPassage] = []
+        wanted = not has_no_search_words(words) and (lives_on_it or asks_about_past(words))
+        if wanted and (
+            _has_memory_outside_prompt(fold, told, known) or await self._said_before(tape, fold)
+        ):
+            found = await recall_passages(
+                tape,
+                _memory_outside_prompt(zone.read(), told),
+                words,
+                days=UNLIMITED_DAYS,
+                now=clock.now(),
+                timezone=zone.timezone,
+                limit=CANDIDATES,
+                before=fold.window.first_id,
+                facts=[fact for fact in known if fact.text not in told],
+                vectors=vectors,
+                problem=fold.search_problem,
+            )
+        self.lines = _chosen(select_passages(_not_in_view(found, fold), words), told, room)
+        self.message_id = newest.id
         return self.lines
 
     async def _said_before(self, tape: TapeService, fold: SessionFold) -> bool:
@@ -159,6 +154,19 @@ class AutomaticRecall:
         if self.earlier_check[:2] != (cut, problem):
             self.earlier_check = (cut, problem, await _says_something(tape, cut, problem))
         return self.earlier_check[2]
+
+
+def _newest_message(fold: SessionFold) -> TapeEntry | None:
+    spoken = reversed(fold.window.conversation())
+    return next((one for one in spoken if one.payload.get("role") == "user"), None)
+
+
+def _not_in_view(found: Sequence[RecalledPassage], fold: SessionFold) -> list[RecalledPassage]:
+    """Return the passages that are neither in view nor replaced by an edit that is."""
+    spoken = fold.window.conversation()
+    shown = {one for entry in spoken for one in (entry.id, replaced_entry_id(entry)) if one}
+    seen = shown | set(fold.window.queued)
+    return [one for one in found if one.entry not in seen]
 
 
 async def _says_something(tape: TapeService, before: int, problem: str) -> bool:

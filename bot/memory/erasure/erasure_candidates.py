@@ -17,6 +17,7 @@ from bot.core.errors import TapeNotFound
 from bot.memory.erasure.affected_records import (
     NO_AFFECTED_RECORDS,
     AffectedRecordCounts,
+    AffectedRecordKey,
     find_affected_records,
 )
 from bot.memory.erasure.bus_scrubber import BusScrubber
@@ -298,14 +299,13 @@ class CandidateCollector:
         chosen = set(finding.facts)
         for scope, facts in scopes.items():
             survivors.release_ended_facts(scope, facts.values())
+        everything = self.rights.everything and not finding.keeps_something
         plan = ErasurePlan(
             facts=dict(finding.facts),
             messages=frozenset(finding.messages),
             turns={tape: frozenset(turns) for tape, turns in finding.turns.items()},
             matcher=survivors.wording,
-            query=finding.query
-            if self.rights.everything and not finding.keeps_something
-            else ErasureQuery(),
+            query=finding.query if everything else ErasureQuery(),
             kept=tuple(kept),
             cuts=dict(finding.redactions),
             cutter=finding.redactor if finding.redactions else None,
@@ -314,21 +314,40 @@ class CandidateCollector:
             erased=frozenset(survivors.erased),
         )
         plan, lost = with_beliefs(plan, sources, survivors.folds)
-        home, wanted = self.memory.home.name, finding.query
-        ended = {number for scope, number in finding.facts.keys() - chosen if scope == home}
+        facts = scopes[self.memory.home.name]
+        return self._preview(finding, plan, sources, facts=facts, chosen=chosen, lost=lost)
+
+    def _preview(
+        self,
+        finding: ErasureMatcher,
+        plan: ErasurePlan,
+        sources: list[SourceTape],
+        *,
+        facts: Mapping[int, Fact],
+        chosen: set[tuple[str, int]],
+        lost: set[AffectedRecordKey],
+    ) -> ErasurePreview:
+        """Return the preview of a plan.
+
+        Args:
+            finding: The matches.
+            plan: The plan.
+            sources: The tapes that it goes through.
+            facts: All facts of the home scope, by number.
+            chosen: Scope and number of the facts that were chosen before ended ones were added.
+            lost: The records of the memory bus that lose text.
+        """
+        home, query = self.memory.home.name, finding.query
+        gone = {number: one for (scope, number), one in finding.facts.items() if scope == home}
         return ErasurePreview(
             plan,
             tuple(sources),
-            facts=tuple(
-                fact
-                for (scope, _), fact in sorted(finding.facts.items())
-                if scope == home and fact.text
-            ),
-            ended=frozenset(ended | finding.query.ended_facts),
+            facts=tuple(fact for _, fact in sorted(gone.items()) if fact.text),
+            ended=frozenset({one for one in gone if (home, one) not in chosen} | query.ended_facts),
             facts_of_same_message=frozenset(
                 number
-                for (scope, number), fact in finding.facts.items()
-                if scope == home and wanted.searches_words and not wanted.matches([fact.text])
+                for number, fact in gone.items()
+                if query.searches_words and not query.matches([fact.text])
             ),
             listed_messages=tuple(finding.listed_messages.values()),
             message_locations=tuple(finding.listed_messages),
@@ -342,13 +361,16 @@ class CandidateCollector:
             unredactable_count=len(finding.unredactable),
             facts_without_evidence=tuple(
                 fact
-                for number, fact in sorted(scopes[home].items())
-                if (home, number) not in finding.facts
-                and fact.status in ("active", "pending")
-                and fact.evidence
-                and all((one.tape, one.entry) in finding.messages for one in fact.evidence)
+                for number, fact in sorted(facts.items())
+                if number not in gone and _loses_all_evidence(fact, finding)
             ),
         )
+
+
+def _loses_all_evidence(fact: Fact, finding: ErasureMatcher) -> bool:
+    """Return whether all evidence of an active or pending fact is erased."""
+    held = fact.status in ("active", "pending") and bool(fact.evidence)
+    return held and all((one.tape, one.entry) in finding.messages for one in fact.evidence)
 
 
 async def visit_entries(

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from bot.core.errors import TapeRefused
 from bot.memory.session.vector_index import VectorIndex, embeddable_text, text_checksum
@@ -13,6 +14,9 @@ from bot.tape.index.documents import sender_of
 from bot.tape.index.terms import parse_query, tokenize
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.service import TapeService
+
+if TYPE_CHECKING:
+    from bot.memory.session.vector_files import VectorMatch
 
 logger = logging.getLogger(__name__)
 
@@ -55,49 +59,62 @@ async def search_tape(
     parsed = parse_query(text)
     last = before - 1 if before is not None else None
     query = SearchQuery(text, kinds=kinds, problem=problem, since=since, last=last, limit=limit + 1)
+    if vectors is not None and "message" in kinds and parsed.terms:
+        # An exact phrase is searched by words first.
+        if parsed.exact and (hits := await _search(tape, query, asking)):
+            return hits[:limit]
+        near = await _nearest_messages(tape, query, asking, vectors)
+        if near and (hits := await _search_both(tape, query, asking, vectors, near)):
+            return hits[:limit]
+    return (await _search(tape, query, asking))[:limit]
 
-    async def found(wanted: SearchQuery) -> list[Hit]:
-        return [hit for hit in await tape.search(wanted) if hit.entry.id != asking]
 
-    if vectors is None or "message" not in kinds or not parsed.terms:
-        return (await found(query))[:limit]
-    # An exact phrase is searched by words first.
-    if parsed.exact and (hits := await found(query)):
-        return hits[:limit]
-    newest = SearchQuery(kinds=frozenset({"message"}), last=last, limit=_SPEAKERS)
+async def _search(tape: TapeService, query: SearchQuery, asking: int) -> list[Hit]:
+    return [hit for hit in await tape.search(query) if hit.entry.id != asking]
+
+
+async def _nearest_messages(
+    tape: TapeService, query: SearchQuery, asking: int, vectors: VectorIndex
+) -> dict[int, VectorMatch]:
+    """Return the messages that are near a query in meaning, by id."""
+    newest = SearchQuery(kinds=frozenset({"message"}), last=query.last, limit=_SPEAKERS)
     names = {term for hit in await tape.search(newest) for term in _names(hit)}
-    near = {
-        one.id: one
-        for one in await vectors.nearest(
-            tape.name,
-            strip_speaker_names(text, names),
-            limit=_NEAREST,
-            since=since,
-            before=before,
-            skip=asking,
-            problem=problem,
-        )
-        if one.similarity >= _ALIKE
-    }
-    if not near:
-        return (await found(query))[:limit]
+    found = await vectors.nearest(
+        tape.name,
+        strip_speaker_names(query.text, names),
+        limit=_NEAREST,
+        since=query.since,
+        before=query.last + 1 if query.last is not None else None,
+        skip=asking,
+        problem=query.problem,
+    )
+    return {one.id: one for one in found if one.similarity >= _ALIKE}
+
+
+async def _search_both(
+    tape: TapeService,
+    query: SearchQuery,
+    asking: int,
+    vectors: VectorIndex,
+    near: dict[int, VectorMatch],
+) -> list[Hit]:
+    """Return the hits by words and meaning in one ranking; empty if the vectors cannot be used."""
     meant = replace(query, near={one.id: one.nearness for one in near.values()})
     try:
-        both = await found(meant)
+        both = await _search(tape, meant, asking)
     except TapeRefused as error:
         logger.warning("found by words alone: the tape server must be of this version (%s)", error)
-        return (await found(query))[:limit]
-    stale = [
-        hit
+        return []
+    stale = any(
+        text_checksum(embeddable_text(hit.entry)) != one.checksum
         for hit in both
         if (one := near.get(hit.entry.id))
-        and text_checksum(embeddable_text(hit.entry)) != one.checksum
-    ]
-    if stale:
-        # The vectors belong to an earlier state of the tape.
-        await vectors.discard(tape.name)
-        return (await found(query))[:limit]
-    return both[:limit]
+    )
+    if not stale:
+        return both
+    # The vectors belong to an earlier state of the tape.
+    await vectors.discard(tape.name)
+    return []
 
 
 def _names(hit: Hit) -> list[str]:

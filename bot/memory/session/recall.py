@@ -134,39 +134,29 @@ async def recall_passages(
         problem: Only tape entries of this problem; ``general`` for entries without one. Facts and
             the zone belong to all problems.
     """
-    since = now - timedelta(days=days)
     wanted = (query or "").strip()[:MAX_QUERY_LENGTH]
     meant = resolve_relative_dates(split_quotations(wanted)[1], now.astimezone(timezone).date())
-    zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
-    hits = await search_tape(
-        tape,
-        f"{wanted} {meant}".rstrip(),
-        kinds=_FOUND,
-        limit=min(_CANDIDATES * limit, _MOST_CANDIDATES),
-        since=since,
-        before=before,
-        asking=await _asking(tape),
-        vectors=vectors,
-        problem=problem,
-    )
-    if not wanted:
-        return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
-    found = _ranked(zone, hits, wanted, timezone)
-    by_words = any(hit.direct for hit in hits) or any(one.entry is None for one in found)
-    if not (found and by_words) and days < _ANY_DAYS:
-        return await recall_passages(
+    asking = await _asking(tape)
+    found: list[RecalledPassage] = []
+    for many in (days, _ANY_DAYS) if days < _ANY_DAYS else (days,):
+        since = now - timedelta(days=many)
+        zone = _from_zone(snapshot, since.astimezone(timezone).date().isoformat(), facts)
+        hits = await search_tape(
             tape,
-            snapshot,
-            query,
-            days=_ANY_DAYS,
-            now=now,
-            timezone=timezone,
-            limit=limit,
+            f"{wanted} {meant}".rstrip(),
+            kinds=_FOUND,
+            limit=min(_CANDIDATES * limit, _MOST_CANDIDATES),
+            since=since,
             before=before,
-            facts=facts,
+            asking=asking,
             vectors=vectors,
             problem=problem,
         )
+        if not wanted:
+            return _newest_of_each([*zone, *_newest_first(hits, timezone)], limit)
+        found = _ranked(zone, hits, wanted, timezone)
+        if found and (any(hit.direct for hit in hits) or any(one.entry is None for one in found)):
+            break
     return found[:limit]
 
 

@@ -194,26 +194,20 @@ class VectorIndex:
             self.mark_changed(tape)
             return []
         try:
-            with anyio.move_on_after(_PATIENCE) as patience:
-                await self.catch_up(tape)
-            if patience.cancelled_caught:
-                self.mark_changed(tape)
-            if not self._tapes[tape].last:
+            if not await self._catch_up_in_a_moment(tape):
                 return []
-            files = await self._files()
-            with anyio.fail_after(_LONGEST_ASKED):
-                [vector] = await self._embedder.embed([text[:MAX_TEXT_LENGTH]])
-            found = await anyio.to_thread.run_sync(
-                lambda: files.nearest(
-                    tape,
-                    vector,
-                    limit=limit,
-                    since=since.timestamp() if since is not None else -math.inf,
-                    before=before if before is not None else math.inf,
-                    skip=skip,
-                    problem=_problem_sum(problem) if problem is not None else None,
-                )
+            files, vector = await self._files(), await self._embed_query(text)
+            search = partial(
+                files.nearest,
+                tape,
+                vector,
+                limit=limit,
+                since=since.timestamp() if since is not None else -math.inf,
+                before=before if before is not None else math.inf,
+                skip=skip,
+                problem=_problem_sum(problem) if problem is not None else None,
             )
+            found = await anyio.to_thread.run_sync(search)
             if found is None:
                 await self.discard(tape)
                 self.mark_changed(tape)
@@ -225,6 +219,19 @@ class VectorIndex:
             return []
         self._works()
         return found or []
+
+    async def _embed_query(self, text: str) -> Vector:
+        with anyio.fail_after(_LONGEST_ASKED):
+            [vector] = await self._embedder.embed([text[:MAX_TEXT_LENGTH]])
+        return vector
+
+    async def _catch_up_in_a_moment(self, tape: str) -> bool:
+        """Embed what is new, or leave it for later if that takes long; False without vectors."""
+        with anyio.move_on_after(_PATIENCE) as patience:
+            await self.catch_up(tape)
+        if patience.cancelled_caught:
+            self.mark_changed(tape)
+        return bool(self._tapes[tape].last)
 
     async def erase(self, tape: str, ids: Collection[int]) -> None:
         """Erase the vectors of entries, on disk and in progress.

@@ -10,7 +10,7 @@ Rule 4: each cause is decided once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bot.core.errors import MemoryRefused
@@ -56,6 +56,33 @@ if TYPE_CHECKING:
 
 _ASKED = 0.95
 _CONCLUDED = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class _ProposedWrite:
+    """A write that the gate has not decided yet; see ``MemoryBus.write_to_shared``.
+
+    Attributes:
+        scope: The scope that it would go to.
+        target: The compartment that it would go to.
+        kind: Type of the belief, or ``shared:`` with the key of a shared value.
+        data: The record, with its ``text``.
+        evidence_ids: Episodes, facts and beliefs that it rests on.
+        parts: Texts that the evidence must hold word for word.
+        by: Its author.
+        cause: Key of its cause.
+        reported: Signals that the writer reports.
+    """
+
+    scope: ScopeMemory
+    target: Compartment
+    kind: str
+    data: dict[str, Any]
+    evidence_ids: Sequence[str]
+    parts: Sequence[str]
+    by: str
+    cause: str
+    reported: WriteSignals | None
 
 
 class MemoryBus:
@@ -156,16 +183,11 @@ class MemoryBus:
         await self._memory.update_identities()
         store = self.shared_workspace if workspace else self.shared
         data = {"text": f"{key}: {value_text(value)}", "key": key, "value": value}
-        written = await self._decided(
-            store.scope,
-            "shared",
-            data,
-            [source],
-            signals,
-            by=by,
-            kind=f"shared:{key}",
-            cause=cause,
-            parts=texts_to_verify(key, value),
+        parts = texts_to_verify(key, value)
+        written = await self._decide(
+            _ProposedWrite(
+                store.scope, "shared", f"shared:{key}", data, [source], parts, by, cause, signals
+            )
         )
         if isinstance(written, WriteResult):
             return written
@@ -197,16 +219,10 @@ class MemoryBus:
         if (what := detect_secret("\n".join(texts))) is not None:
             raise MemoryRefused(f"it looks like {what}, which is not learned unasked")
         data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
-        written = await self._decided(
-            home,
-            "semantic",
-            data,
-            pattern.evidence_ids,
-            signals,
-            by=by,
-            kind=pattern.pattern_type,
-            cause=cause,
-            parts=[str(pattern.content["then"])] if "then" in pattern.content else [],
+        parts = [str(pattern.content["then"])] if "then" in pattern.content else []
+        kind, evidence = pattern.pattern_type, pattern.evidence_ids
+        written = await self._decide(
+            _ProposedWrite(home, "semantic", kind, data, evidence, parts, by, cause, signals)
         )
         if isinstance(written, WriteResult):
             return written
@@ -218,51 +234,42 @@ class MemoryBus:
         """Return the episodes that a belief rests on, oldest first, from any tape."""
         return await self.semantic.get_evidence_chain(pattern_id)
 
-    async def _decided(
-        self,
-        scope: ScopeMemory,
-        target: Compartment,
-        data: dict[str, Any],
-        evidence_ids: list[str],
-        reported: WriteSignals | None,
-        *,
-        by: str,
-        kind: str,
-        cause: str,
-        parts: Sequence[str],
-    ) -> ApprovedWrite | WriteResult:
+    async def _decide(self, write: _ProposedWrite) -> ApprovedWrite | WriteResult:
         """Ask the gate; if it redirects the write, carry that out."""
-        await scope.open()
-        if (before := await self._before(scope, target, cause)) is not None:
+        await write.scope.open()
+        if (before := await self._before(write.scope, write.target, write.cause)) is not None:
             return before
+        request, decision = await self._ask_gate(write)
+        record = decision_record(decision, request.signals, write.by)
+        if decision.target_compartment == write.target:
+            return ApprovedWrite(decision, request.data["confidence"], record)
+        episode = await self._redirect(decision, request, record, write.cause)
+        return WriteResult(decision, episode, write.target)
+
+    async def _ask_gate(self, write: _ProposedWrite) -> tuple[WriteRequest, WriteDecision]:
         now = self._clock.now()
         computed, suspect = await compute_signals(
-            scope,
+            write.scope,
             self._memory.tape.store,
-            text=data["text"],
-            evidence_ids=evidence_ids,
-            by=by,
-            kind=kind,
+            text=write.data["text"],
+            evidence_ids=write.evidence_ids,
+            by=write.by,
+            kind=write.kind,
             goals=self.goals(),
             now=now,
-            parts=parts,
+            parts=write.parts,
             others=third_party_texts_in_view(self._memory.fold.window.conversation()),
         )
-        signals = worst_signals(computed, reported)
-        confidence = _ASKED if by == "person" else min(_CONCLUDED, signals.source_quality)
-        problem = self._memory.fold.problem
-        request = WriteRequest(by, problem, target, {**data, "confidence": confidence}, signals)
+        signals = worst_signals(computed, write.reported)
+        confidence = _ASKED if write.by == "person" else min(_CONCLUDED, signals.source_quality)
+        data = {**write.data, "confidence": confidence}
+        request = WriteRequest(write.by, self._memory.fold.problem, write.target, data, signals)
         decision = self.gate.evaluate(request, now)
         weak = signals.source_quality < self.gate.thresholds.grounded
         if suspect or (weak and decision.target_compartment == "working"):
             # The model sees working sets, so words that no person said must not get there.
             decision = WriteDecision(True, "episodic", 0.0, None, suspect or decision.reason)
-        record = decision_record(decision, signals, by)
-        if decision.target_compartment == target:
-            return ApprovedWrite(decision, confidence, record)
-        return WriteResult(
-            decision, await self._elsewhere(decision, request, record, cause), target
-        )
+        return request, decision
 
     async def _before(
         self, scope: ScopeMemory, target: Compartment, cause: str
@@ -278,7 +285,7 @@ class MemoryBus:
                     return known
         return None
 
-    async def _elsewhere(
+    async def _redirect(
         self, decision: WriteDecision, request: WriteRequest, record: dict[str, Any], cause: str
     ) -> str:
         """Carry out a redirected write and return the id of the episode that records it."""

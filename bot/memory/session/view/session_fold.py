@@ -256,27 +256,30 @@ class SessionFold:
         self.window.restore(
             WindowPosition(cut, reads_from, messages, tokens), pointers.cursor, viewed
         )
-        opened = pointers.open
-        self.turns = TurnFold(
-            open_turn=OpenTurn(**{**opened, "spent": parse_usage(opened["spent"])})
-            if opened
-            else None,
-            unanswered=dict(pointers.unsettled),
-            unanswered_commands=dict(pointers.commands),
-            undelivered={
-                turn: UndeliveredAnswer.from_entry(turn, found[entry], reply_to, tuple(inbound))
-                for turn, entry, reply_to, inbound in pointers.undelivered
-            },
-            delivered_parts={turn: tuple(ids) for turn, ids in pointers.shown.items()},
-            usage=parse_usage(pointers.usage) if pointers.usage else Usage(),
-            turn_count=pointers.turns,
-            last_prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
-            last_prompt_tokens=pointers.prompt_tokens,
-            split_messages=dict(pointers.split),
-            interrupted_messages=dict(pointers.interrupted),
-        )
+        self.turns = _turns(pointers, found)
         self.home_scope = pointers.home
         self.version = pointers.at
+
+
+def _turns(pointers: Pointers, found: dict[int, TapeEntry]) -> TurnFold:
+    """Return the turns that pointers describe."""
+    opened = pointers.open
+    return TurnFold(
+        open_turn=OpenTurn(**{**opened, "spent": parse_usage(opened["spent"])}) if opened else None,
+        unanswered=dict(pointers.unsettled),
+        unanswered_commands=dict(pointers.commands),
+        undelivered={
+            turn: UndeliveredAnswer.from_entry(turn, found[entry], reply_to, tuple(inbound))
+            for turn, entry, reply_to, inbound in pointers.undelivered
+        },
+        delivered_parts={turn: tuple(ids) for turn, ids in pointers.shown.items()},
+        usage=parse_usage(pointers.usage) if pointers.usage else Usage(),
+        turn_count=pointers.turns,
+        last_prompt=(str(pointers.prompt[0]), int(pointers.prompt[1])),
+        last_prompt_tokens=pointers.prompt_tokens,
+        split_messages=dict(pointers.split),
+        interrupted_messages=dict(pointers.interrupted),
+    )
 
 
 def _owed(turns: TurnFold) -> dict[str, Any]:
