@@ -296,7 +296,7 @@ WRITERS = {
     "bot/memory/session/scope/scope_memory.py: ScopeMemory.apply.compose: batch_entry",
     "bot/memory/session/scope/scope_memory.py: ScopeMemory.pause.compose: pause_entry",
     # What was decided to go elsewhere, and why.
-    "bot/memory/session/bus/memory_bus.py: MemoryBus._elsewhere.compose: bus_entry",
+    "bot/memory/session/bus/memory_bus.py: MemoryBus._redirect.compose: bus_entry",
     # Behind the gate: ``MemoryBus`` alone adds to them.
     "bot/memory/session/bus/shared_reference.py: SharedReferenceStore._entry: bus_entry",
     "bot/memory/session/bus/semantic_synthesis.py: SemanticSynthesisStore._change.entries: bus_entry",

@@ -16,6 +16,12 @@ from datetime import tzinfo
 
 from bot.agent.tools.registry import ToolContext
 from bot.language.clauses import parse_clauses, split_sentences
+from bot.memory.gate.cited_sentences import (
+    INSTRUCTION_REFUSED,
+    name_speaker,
+    needs_owner,
+    retraction_refusal,
+)
 from bot.memory.gate.claim_support import (
     best_supporting_sentences,
     is_statement,
@@ -24,9 +30,6 @@ from bot.memory.gate.claim_support import (
     unsupported_reason,
     word_overlap,
 )
-from bot.memory.gate.current_facts import retraction_refusal
-from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.gate.remember_proposal import INSTRUCTION_REFUSED
 from bot.memory.records.evidence import (
     cite,
     cite_third_party,
@@ -37,7 +40,7 @@ from bot.memory.records.evidence import (
 from bot.memory.records.fact import Evidence, Fact, merge_evidence
 from bot.memory.records.proposals import Proposal, ProposalOperation
 from bot.memory.records.stemming import stemmed_words
-from bot.memory.records.transcript import is_owner, sent_date, speaker_label
+from bot.memory.records.transcript import sent_date, speaker_label
 from bot.tape.entries import TapeEntry
 
 _LOOKED_AT = 60
@@ -155,32 +158,21 @@ def propose(
     if not evidence and foreign:
         evidence = (foreign[-1],)
         suspect = "it is from quoted or fetched text, and no words of a person say it"
-    elif contains_instructions(text) and not all(
-        _may_order(one) for one in grounds.answered_messages
-    ):
+    elif needs_owner(text, grounds.answered_messages):
         evidence = evidence or tuple(cite(grounds.tape, one) for one in grounds.answered_messages)
         suspect = INSTRUCTION_REFUSED
     if suspect:
         return Proposal(op, text, fact, evidence=evidence, review_reason=suspect)
+    named = not evidence or evidence[0].who in text
     return Proposal(
         op,
-        _attributed(text, evidence),
+        text if named else name_speaker(text, evidence[0]),
         fact,
         evidence=evidence,
         objection=rest.why,
         unverified=rest.unverified,
         merged=rest.merged,
     )
-
-
-def _may_order(entry: TapeEntry) -> bool:
-    return entry.meta.get("private", True) is not False or is_owner(entry)
-
-
-def _attributed(text: str, evidence: Sequence[Evidence]) -> str:
-    """Return a text from a group with its speaker, since "I" needs a name there."""
-    who = evidence[0].who if evidence and evidence[0].origin == "member" else ""
-    return text if not who or who in text else f"{who}: {text}"
 
 
 def _find_support(text: str, grounds: AvailableEvidence) -> _Support:

@@ -178,6 +178,6 @@ def instruction_facts(scope: AuditedScope) -> Iterator[AuditFinding]:
 
 
 def _may_order(scope: AuditedScope, cited: Evidence, entry: TapeEntry | None) -> bool:
-    if entry is not None and is_owner(entry) and cited.origin in ("person", "member"):
+    if entry is not None and is_owner(entry) and cited.is_own_words:
         return True
     return cited.origin == "person" and scope.name != WORKSPACE_SCOPE

@@ -299,7 +299,7 @@ class BatchDecider:
             return ProposalDecision(proposal, "refused", proposal.objection, target)
         self._said_again.add(target.id)
         known = {(one.tape, one.entry) for one in target.evidence}
-        own = [one for one in proposal.evidence if one.origin in ("person", "member")]
+        own = [one for one in proposal.evidence if one.is_own_words]
         fresh = [one for one in own if (one.tape, one.entry) not in known]
         if target.status != "active" or not fresh or proposal.review_reason or proposal.unverified:
             return ProposalDecision(proposal, "known", f"fact {target.id} says so already", target)

@@ -1,17 +1,7 @@
-"""Look up duplicate, conflicting, replaced and ended facts, and check what ends a fact. Pure.
-
-Rule 1: words that end a fact speak about it, and do not confirm it.
-Rule 2: words that only ask, suppose or report others end nothing, unless they ask to forget.
-"""
+"""Look up duplicate, conflicting, replaced and ended facts. Pure."""
 
 from __future__ import annotations
 
-import re
-from datetime import date
-
-from bot.language.clauses import parse_clauses
-from bot.language.lexicon import fold_text
-from bot.memory.gate.claim_support import unsupported_reason, word_overlap
 from bot.memory.gate.fact_similarity import (
     fact_comparison_key,
     is_contradiction,
@@ -130,7 +120,7 @@ class CurrentFacts:
         """Say whether one person made both statements, so that the newer one is no conflict."""
         if self._batch.author in ("person", "import"):
             return True
-        own = all(one.origin in ("person", "member") for one in proposal.evidence)
+        own = all(one.is_own_words for one in proposal.evidence)
         if own and _speakers(proposal.evidence) == _speakers(rival.evidence) == set():
             # The user may have a different id on each platform.
             return True
@@ -159,27 +149,3 @@ def _akin(mine: set[str], theirs: set[str]) -> bool:
 def _speakers(evidence: tuple[Evidence, ...]) -> set[str]:
     """Return the sender ids of evidence from others; empty if all is the user about themselves."""
     return {one.sender for one in evidence if one.origin != "person"}
-
-
-_FORGET = re.compile(
-    r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"
-    r"|olvid\w*|borra\w*|elimin\w*|dimentica\w*|cancella\w*|esquec\w*|apag\w*|забуд\w*|удали\w*)\b"
-    r"|忘|删|刪|削除|消して|잊|지워"
-)
-
-
-def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | None:
-    """Return why a person's words do not end a fact; None if they do.
-
-    Args:
-        fact: Text of the fact.
-        said: The person's words.
-        when: Date of the words.
-    """
-    asks_to_forget = _FORGET.search(fold_text(said)) is not None
-    told = [one.text for one in parse_clauses(said) if asks_to_forget or not one.mood]
-    if word_overlap(fact, ", ".join(told)) == 0:
-        return "the words say nothing of it"
-    if not asks_to_forget and unsupported_reason(fact, said, when=when) is None:
-        return "the words say that it holds"
-    return None

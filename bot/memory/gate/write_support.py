@@ -14,6 +14,7 @@ from datetime import date
 from bot.core.errors import MemoryRefused
 from bot.language.clauses import split_sentences
 from bot.language.lexicon import MONTHS, NUMBERS, WEEKDAYS, content_terms, fold_text, term, words
+from bot.memory.gate.cited_sentences import may_instruct
 from bot.memory.gate.claim_support import (
     MAX_SOURCE_TEXT,
     best_supporting_sentences,
@@ -22,13 +23,11 @@ from bot.memory.gate.claim_support import (
 )
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.evidence import (
-    entry_origin,
     may_learn_from,
     sender_text,
     third_party_texts,
 )
 from bot.memory.records.fact import ORIGIN_TRUST
-from bot.memory.records.transcript import is_owner
 from bot.tape.entries import TapeEntry
 
 _THEIRS = 0.5
@@ -39,11 +38,6 @@ _NEWEST = 20
 
 UNGROUNDED_QUALITY = ORIGIN_TRUST["quoted"]
 """Source quality of ungrounded text: that of a quotation."""
-
-
-def may_instruct(entry: TapeEntry) -> bool:
-    """Say whether an entry's author may instruct the assistant."""
-    return may_learn_from(entry) and (entry_origin(entry) == "person" or is_owner(entry))
 
 
 def third_party_texts_in_view(spoken: Iterable[TapeEntry]) -> list[str]:
@@ -99,7 +93,7 @@ def check_instructions(text: str, spoken: Sequence[TapeEntry], *, drafted: bool 
         drafted and not any(map(contains_instructions, third_party_texts_in_view(spoken)))
     ):
         return
-    own = [sender_text(entry) for entry in spoken if may_instruct(entry)]
+    own = [sender_text(one) for one in spoken if may_learn_from(one) and may_instruct(one)]
     orders = [one for one in split_sentences(text) if contains_instructions(one)] or [text]
     if not all(any(_asked_for(one, said) for said in own) for one in orders):
         raise MemoryRefused("it tells the assistant what to do, and no words of the user say so")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot.core.clock import format_time
 from bot.memory.records.attachments import attachments_in, one_line
-from bot.memory.records.fact import LONGEST_QUOTE, Evidence, EvidenceOrigin
+from bot.memory.records.fact import LONGEST_QUOTE, OWN_WORDS, Evidence, EvidenceOrigin
 from bot.memory.records.pasted_text import own_words, pasted_parts
 from bot.memory.records.transcript import sender_id, sender_name, sent_time, speaker_label
 from bot.tape.entries import TapeEntry
@@ -29,7 +29,7 @@ def cite(tape: str, entry: TapeEntry, quote: str | None = None) -> Evidence:
         tape=tape,
         entry=entry.id,
         quote=one_line(quote if quote is not None else sender_text(entry), LONGEST_QUOTE),
-        who=speaker_label(entry) if origin in ("person", "member") else origin,
+        who=speaker_label(entry) if origin in OWN_WORDS else origin,
         when=format_time(moment) if moment is not None else "",
         origin=origin,
         sender=sender_id(entry),
@@ -74,4 +74,4 @@ def _is_persons(entry: TapeEntry) -> bool:
 
 def may_learn_from(entry: TapeEntry) -> bool:
     """Say whether memory may learn from an entry: a person's own words, sent while not paused."""
-    return entry_origin(entry) in ("person", "member") and entry.meta.get(MEMORY_PAUSED) is not True
+    return entry_origin(entry) in OWN_WORDS and entry.meta.get(MEMORY_PAUSED) is not True

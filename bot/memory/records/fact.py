@@ -18,6 +18,9 @@ and forwarded text."""
 
 EVIDENCE_ORIGINS: tuple[str, ...] = get_args(EvidenceOrigin)
 
+OWN_WORDS = frozenset({"person", "member"})
+"""Origins of what a person said themselves."""
+
 FactStatus = Literal["active", "pending", "superseded", "retired", "dropped"]
 
 ORIGIN_TRUST: dict[str, float] = {
@@ -61,6 +64,11 @@ class Evidence:
     sender: str = ""
     inbound: str = ""
 
+    @property
+    def is_own_words(self) -> bool:
+        """Whether these are a person's own words."""
+        return self.origin in OWN_WORDS
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -102,6 +110,11 @@ class Fact:
     unverified: bool = False
     judged: int = 0
     slot: str = ""
+
+    @property
+    def is_own_words(self) -> bool:
+        """Whether the fact rests only on persons' own words."""
+        return self.origin in OWN_WORDS
 
     @property
     def is_refuted(self) -> bool:

@@ -181,7 +181,7 @@ class LongTermMemory:
         for one in () if outcome.repeated else outcome.with_verdict("pending"):
             contested = one.signals.get("conflict_level") in ("medium", "high")
             # Quotations and text that gives orders stay out of the prompt until a person decides.
-            own = one.fact is not None and one.fact.origin in ("person", "member")
+            own = one.fact is not None and one.fact.is_own_words
             if one.fact is not None and contested and own and not one.proposal.review_reason:
                 hours = timedelta(hours=self.home.gate.thresholds.pending_hours)
                 until = self.home.clock.now() + hours

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.memory.gate.remember_proposal import propose_remembered_line
+from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import find_explicit_memory
 from bot.memory.records.conversation_entries import replaced_entry_id
 from bot.memory.records.evidence import MEMORY_PAUSED

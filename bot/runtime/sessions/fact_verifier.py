@@ -19,9 +19,8 @@ from bot.agent.agent import Agent
 from bot.agent.consolidation.claim_judge import ClaimQuestion, judge_claims
 from bot.agent.consolidation.evidence_checker import EvidenceChecker
 from bot.llm.base import Model, Usage
-from bot.memory.gate.claim_support import is_statement
-from bot.memory.gate.instruction_detection import contains_instructions
-from bot.memory.records.fact import LONGEST_QUOTE, Evidence, Fact
+from bot.memory.gate.cited_sentences import is_quotable, join_quotable
+from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import Judgement, Proposal, ProposalBatch
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.runtime.sessions.consolidator import Post
@@ -142,15 +141,11 @@ def verified_proposal(fact: Fact, said: Judgement) -> Proposal:
     """Return the change that a judgement makes; usable quotes replace an unsupported fact."""
     if said.is_supported:
         return Proposal("verify", fact=fact.id, judgement=said)
-    stated = [one for one in fact.evidence if _is_kept(one)] if said.ruling != "not_stated" else []
-    words = " ".join(dict.fromkeys(" ".join(one.quote.split()) for one in stated))
-    if not len(words.split()) > 1 or len(words) > LONGEST_QUOTE:
+    own = fact.evidence if said.ruling != "not_stated" else ()
+    stated = [one for one in own if one.is_own_words and is_quotable(one.quote)]
+    words = join_quotable([one.quote for one in stated])
+    if not words:
         return Proposal("refute", fact=fact.id, judgement=said)
     who = f"{stated[0].who} " if stated[0].origin == "member" else ""
     refuted = Proposal("refute", f'{who}said: "{words}"', fact.id, judgement=said)
     return replace(refuted, subject=fact.subject, slot=fact.slot, evidence=tuple(stated))
-
-
-def _is_kept(one: Evidence) -> bool:
-    own = one.origin in ("person", "member")
-    return own and is_statement(one.quote) and not contains_instructions(one.quote)

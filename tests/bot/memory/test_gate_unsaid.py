@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bot.memory.gate.cited_sentences import retraction_refusal
 from bot.memory.gate.claim_support import unsupported_reason
-from bot.memory.gate.current_facts import retraction_refusal
 
 UNSAID = [
     ("I had a nice day at the lake.", "The user is vegetarian."),

@@ -15,7 +15,7 @@ from bot.agent.commands.memory.fact_text import fact_line, shorten
 from bot.agent.commands.memory.fact_text import fact_line as shown
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT, is_other_person, may_edit
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
-from bot.memory.gate.remember_proposal import propose_remembered_line
+from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import to_memory_line
 from bot.memory.records.fact import MAX_FACT_TEXT, Fact
 from bot.memory.records.proposals import (

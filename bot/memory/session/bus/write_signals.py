@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from bot.memory.gate.alignment import alignment_score
 from bot.memory.gate.belief_updates import belief_from_fact, is_current
+from bot.memory.gate.cited_sentences import INSTRUCTION_REFUSED, may_instruct
 from bot.memory.gate.claim_support import best_supporting_sentences
 from bot.memory.gate.fact_similarity import (
     fact_comparison_key,
@@ -26,12 +27,10 @@ from bot.memory.gate.fact_similarity import (
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteSignals
 from bot.memory.gate.reference_values import value_text
-from bot.memory.gate.remember_proposal import INSTRUCTION_REFUSED
 from bot.memory.gate.write_support import (
     UNGROUNDED_QUALITY,
     covers_words,
     is_from_third_party,
-    may_instruct,
     mentions_details,
 )
 from bot.memory.records.compartment_records import SharedReference, SynthesizedPattern
@@ -183,7 +182,7 @@ async def _grounds(
         tape, entry = read
         evidence, own = cite(tape, entry), may_learn_from(entry)
         # A person's own words that may not be learned from count as ungrounded.
-        learned = own or evidence.origin not in ("person", "member")
+        learned = own or not evidence.is_own_words
         grounds.trust = min(
             grounds.trust, ORIGIN_TRUST[evidence.origin] if learned else UNGROUNDED_QUALITY
         )
@@ -195,7 +194,7 @@ async def _grounds(
         if (moment := sent_time(entry)) is not None:
             grounds.days.add(moment.astimezone(UTC).date())
         grounds.others += third_party_texts(entry)
-        if may_instruct(entry):
+        if own and may_instruct(entry):
             grounds.own.append(sender_text(entry))
     if not anything:
         grounds.trust, grounds.persons = min(grounds.trust, ORIGIN_TRUST["assistant"]), False
@@ -212,7 +211,7 @@ def _add_belief(scope: ScopeMemory, name: str, grounds: _Grounds, now: datetime)
     origin = ORIGIN_TRUST[fact.origin] if fact is not None else 1.0
     grounds.trust = min(grounds.trust, origin, pattern.confidence_at(now))
     grounds.words.append(pattern.text)
-    own = fact is not None and fact.origin in ("person", "member")
+    own = fact is not None and fact.is_own_words
     grounds.persons &= own
     if fact is not None:
         grounds.senders |= {one.sender for one in fact.evidence}

@@ -1,0 +1,142 @@
+"""Cite what people said as evidence for proposals: the rules that all writers of facts share. Pure.
+
+Rule 1: a quote must occur in the cited entry; the whole sentences around it are the evidence.
+Rule 2: words that are not a person's own keep their true origin, so the gate does not believe them.
+Rule 3: in a group the text starts with the speaker's name, so that "I" is unambiguous.
+Rule 4: in a group, instructions to the assistant need an owner; from others they wait for review.
+Rule 5: words that end a fact speak about it, and do not confirm it. Words that only ask, suppose or
+    report others end nothing, unless they ask to forget.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from bot.language.clauses import parse_clauses
+from bot.language.lexicon import fold_text
+from bot.memory.gate.claim_support import (
+    is_statement,
+    sentences_with_quote,
+    unsupported_reason,
+    word_overlap,
+)
+from bot.memory.gate.instruction_detection import contains_instructions
+from bot.memory.records.evidence import (
+    cite,
+    cite_third_party,
+    entry_origin,
+    may_learn_from,
+    sender_text,
+    third_party_texts,
+)
+from bot.memory.records.fact import LONGEST_QUOTE, Evidence
+from bot.memory.records.proposals import Proposal
+from bot.memory.records.transcript import is_owner
+from bot.tape.entries import TapeEntry
+
+INSTRUCTION_REFUSED = "it tells the assistant what to do, and an owner did not say it"
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSentence:
+    """Sentences of an entry that a proposal cites, with their evidence."""
+
+    entry: TapeEntry
+    evidence: Evidence
+    sentence: str
+
+
+def cite_quote(tape: str, entry: TapeEntry, quote: str) -> CitedSentence | None:
+    """Return the sentences of an entry around a quote; None if it may not be cited for them.
+
+    Args:
+        tape: Name of the tape that holds the entry.
+        entry: The entry.
+        quote: The quoted words.
+    """
+    said = sentences_with_quote(quote, sender_text(entry))
+    if said is not None:
+        evidence = cite(tape, entry, said)
+        learned = may_learn_from(entry) or not evidence.is_own_words
+        return CitedSentence(entry, evidence, said) if learned else None
+    for text in third_party_texts(entry):
+        if (said := sentences_with_quote(quote, text)) is not None:
+            return CitedSentence(entry, cite_third_party(tape, entry, quote), said)
+    return None
+
+
+def resting_on(proposal: Proposal, cited: Iterable[CitedSentence]) -> Proposal:
+    """Return a proposal with these sentences as its evidence."""
+    return replace(proposal, evidence=tuple(one.evidence for one in cited))
+
+
+def propose_remembered_line(
+    tape: str, entry: TapeEntry, line: str, quote: str | None = None
+) -> Proposal:
+    """Return the proposal for a line that a person asks to remember.
+
+    Args:
+        tape: Name of the tape that holds the request.
+        entry: The message or command.
+        line: The text to remember.
+        quote: The words of the entry to cite; by default all.
+    """
+    evidence = cite(tape, entry, quote)
+    suspect = INSTRUCTION_REFUSED if needs_owner(line, [entry]) else ""
+    return Proposal(
+        "add", name_speaker(line, evidence), evidence=(evidence,), review_reason=suspect
+    )
+
+
+def name_speaker(text: str, evidence: Evidence) -> str:
+    """Return a text that starts with its speaker's name if it comes from a group."""
+    named = evidence.origin != "member" or text.startswith(evidence.who)
+    return text if named else f"{evidence.who}: {text}"
+
+
+def may_instruct(entry: TapeEntry) -> bool:
+    """Say whether an entry's author may instruct the assistant: a person in private, or an owner."""
+    return entry_origin(entry) == "person" or is_owner(entry)
+
+
+def needs_owner(text: str, entries: Iterable[TapeEntry]) -> bool:
+    """Say whether a text gives orders that the authors of these entries may not give."""
+    return not all(map(may_instruct, entries)) and contains_instructions(text)
+
+
+def is_quotable(sentence: str) -> bool:
+    """Say whether a person's sentence may be kept as a quotation: a statement without orders."""
+    return is_statement(sentence) and not contains_instructions(sentence)
+
+
+def join_quotable(sentences: Sequence[str]) -> str:
+    """Return a person's sentences as one quotation; empty if it is one word, or too long."""
+    words = " ".join(dict.fromkeys(" ".join(one.split()) for one in sentences))
+    return words if " " in words and len(words) <= LONGEST_QUOTE else ""
+
+
+_FORGET = re.compile(
+    r"\b(?:forget|delete|remove|erase|drop|vergiss|vergessen|losch\w*|entfern\w*|oublie\w*|efface\w*|supprime\w*"
+    r"|olvid\w*|borra\w*|elimin\w*|dimentica\w*|cancella\w*|esquec\w*|apag\w*|забуд\w*|удали\w*)\b"
+    r"|忘|删|刪|削除|消して|잊|지워"
+)
+
+
+def retraction_refusal(fact: str, said: str, when: date | None = None) -> str | None:
+    """Return why a person's words do not end a fact; None if they do.
+
+    Args:
+        fact: Text of the fact.
+        said: The person's words.
+        when: Date of the words.
+    """
+    asks_to_forget = _FORGET.search(fold_text(said)) is not None
+    told = [one.text for one in parse_clauses(said) if asks_to_forget or not one.mood]
+    if word_overlap(fact, ", ".join(told)) == 0:
+        return "the words say nothing of it"
+    if not asks_to_forget and unsupported_reason(fact, said, when=when) is None:
+        return "the words say that it holds"
+    return None
