@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
+from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.bus import Address, Answer, BusError, Button
 from bot.bus.access.access_list import shown_name
@@ -63,13 +64,13 @@ def link_commands(send: Send) -> list[Command]:
     async def run_link(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
             return CommandReply(_GROUP)
-        word, _, rest = arguments.partition(" ")
-        number = int(rest) if rest.strip().isdecimal() else None
+        word, rest = split_form(arguments)
+        number = int(rest) if rest.isdecimal() else None
         if not word:
             return await _offer(context)
-        if word.lower() == "confirm":
+        if word == "confirm":
             return await _confirm(number, context, send)
-        if word.lower() == "refuse":
+        if word == "refuse":
             return await _refuse(number, context, send)
         agreed = arguments.lower().endswith(" yes")
         code = arguments[: -len(" yes")] if agreed else arguments
@@ -180,7 +181,7 @@ async def _unlink(arguments: str, context: CommandContext, send: Send) -> Comman
     scopes, me = context.memory.scopes, _party(context)
     people, key = scopes.identity_linker.people, idempotency_key(context)
     before = people.members(me.identity)
-    word, _, state = arguments.lower().partition(" ")
+    word, state = split_form(arguments.lower())
     done = people.move_of_command(key)
     if done is None:
         if len(before) == 1:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from bot.bus import Button
+
+T = TypeVar("T")
 
 MAX_PAGE_CHARS = 1_500
 """Maximum characters of a page: with its surroundings it fits one message on every platform."""
@@ -14,6 +18,37 @@ _WORTH_FILLING = MAX_PAGE_CHARS // 4
 _NUMBER = re.compile(r"(?:^|\s)page (\d{1,4})\Z", re.ASCII)
 _LONGEST_BUTTON = 64
 """Maximum bytes of a button's command on every platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One of several pages that a command shows when its number is appended."""
+
+    number: int
+    count: int
+    command: str
+
+    @property
+    def note(self) -> str:
+        """A sentence that tells which page it is; empty if it is the only one."""
+        if self.count == 1:
+            return ""
+        return f"Page {self.number} of {self.count}; `{self.command} N` shows another."
+
+    @property
+    def buttons(self) -> tuple[Button, ...]:
+        """The buttons to its neighbours."""
+        found = []
+        if self.number > 1:
+            found.append(Button("‹ Back", f"{self.command} {self.number - 1}"))
+        if self.number < self.count:
+            found.append(Button("More ›", f"{self.command} {self.number + 1}"))
+        return tuple(found)
+
+
+def parse_page_number(page: str) -> int:
+    """Parse a page number; return 1 if the text is none."""
+    return int(page) if page.isdecimal() and len(page) < 6 else 1
 
 
 def split_page_number(text: str) -> tuple[str, int]:
@@ -41,16 +76,19 @@ def paginate(text: str, page: int, command: str) -> tuple[str, tuple[Button, ...
         command: Command that shows a page when its number is appended.
     """
     pages = _pages(text)
-    page = min(max(page, 1), len(pages))
     if len(pages) == 1:
         return text, ()
-    buttons = []
-    if page > 1:
-        buttons.append(Button("‹ Back", f"{command} {page - 1}"))
-    if page < len(pages):
-        buttons.append(Button("More ›", f"{command} {page + 1}"))
-    where = f"Page {page} of {len(pages)}; `{command} N` shows another."
-    return f"{pages[page - 1]}\n\n{where}", tuple(buttons)
+    at = Page(min(max(page, 1), len(pages)), len(pages), command)
+    return f"{pages[at.number - 1]}\n\n{at.note}", at.buttons
+
+
+def paginate_items(
+    items: Sequence[T], page: int, size: int, command: str
+) -> tuple[Sequence[T], Page]:
+    """Return the items of one page, and the page; see ``paginate``."""
+    count = (len(items) + size - 1) // size
+    at = min(max(page, 1), count)
+    return items[(at - 1) * size : at * size], Page(at, count, command)
 
 
 def _pages(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.agent.commands.pagination import paginate
+from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.bus import Address
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code
@@ -24,13 +25,13 @@ def pair_command(access_control: AccessControl) -> Command:
     """
 
     async def run(arguments: str, context: CommandContext) -> CommandReply:
-        form, _, rest = arguments.partition(" ")
+        form, rest = split_form(arguments)
         if not form or (form.isdecimal() and len(form) < 6):
             return await _list(access_control, context, int(form or 1))
-        if form.lower() == "here":
+        if form == "here":
             return await _here(access_control, context)
-        if form.lower() == "remove":
-            return await _remove(access_control, rest.strip())
+        if form == "remove":
+            return await _remove(access_control, rest)
         if not is_code(arguments, PAIRING_CODE_LENGTH):
             return CommandReply(f"That is no code.\n\n{command.usage}")
         paired = await access_control.approve(arguments)

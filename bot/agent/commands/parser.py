@@ -27,6 +27,18 @@ def parse_command(text: str) -> ParsedCommand | None:
     return ParsedCommand(found[1].lower(), (found[2] or "").strip())
 
 
+def split_form(arguments: str) -> tuple[str, str]:
+    """Split arguments into the first word, in lower case, and the rest; both may be empty."""
+    form, rest = split_word(arguments)
+    return form.lower(), rest
+
+
+def split_word(text: str) -> tuple[str, str]:
+    """Split a text into its first word and the rest; both may be empty."""
+    word, rest = [*text.split(maxsplit=1), "", ""][:2]
+    return word, rest.strip()
+
+
 def closest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name closest to a mistyped one; None if none is close."""
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)

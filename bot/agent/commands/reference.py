@@ -17,6 +17,7 @@ from typing import Any
 from bot.agent.commands.memory.fact_text import escape_markdown, shorten
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
+from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.core.clock import format_time
@@ -104,7 +105,7 @@ async def _missing(key: str, store: SharedReferenceStore) -> str:
 
 async def _set(arguments: str, context: CommandContext) -> CommandReply:
     found = _QUOTED.fullmatch(arguments)
-    key, text = found.groups() if found is not None else [*arguments.split(maxsplit=1), ""][:2]
+    key, text = found.groups() if found is not None else split_word(arguments)
     if not key or not text.strip():
         return CommandReply(f"Which one, and what shall it say? {_EXAMPLE}")
     value = check_value(check_key(key), parse_value(key, text))
@@ -249,13 +250,8 @@ _LISTED_FORMS = (
 )
 
 
-def _form(arguments: str) -> tuple[str, str]:
-    parts = [*arguments.split(maxsplit=1), "", ""]
-    return parts[0].lower(), parts[1].strip()
-
-
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
-    form, rest = _form(arguments)
+    form, rest = split_form(arguments)
     if form not in _FORMS:
         key, page = split_page_number(arguments)
         return await (_show(key, context, page) if key else _list(page, context))
@@ -269,5 +265,5 @@ REFERENCE_COMMAND = Command(
     "show the values that everything here goes by",
     _LISTED_FORMS,
     _run,
-    destructive=lambda arguments: _form(arguments)[0] in _CHANGES,
+    destructive=lambda arguments: split_form(arguments)[0] in _CHANGES,
 )

@@ -18,6 +18,7 @@ from bot.bus import Button, OutgoingFile, Role
 from bot.memory.erasure.erasure_candidates import ErasurePreview
 from bot.memory.erasure.erasure_messages import ErasureResult
 from bot.memory.erasure.erasure_query import ErasureQuery
+from bot.memory.records.proposals import Proposal, ProposalBatch
 from bot.memory.session.archive_summary import ArchiveSummary
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.view.session_fold import SessionFold
@@ -196,6 +197,12 @@ class Command:
         """The accepted arguments, one form per line, as Markdown."""
         return "\n".join(f"`/{self.name} {form}`: {line}" for form, line in self.forms)
 
+    def unknown_form_text(self, form: str, known: Iterable[str]) -> str:
+        """Return the reply to a form that the command does not have, with the closest one."""
+        close = closest_name(form.lower(), filter(None, known))
+        hint = f" Did you mean `/{self.name} {close}`?" if close else ""
+        return f"There is no `/{self.name} {form[:40]}`.{hint}\n\n{self.usage}"
+
     def refusal(self, arguments: str, asker: CommandAuthor) -> str | None:
         """Return why this person may not use the command; None if they may."""
         if asker.role == "owner":
@@ -236,6 +243,11 @@ class CommandRegistry:
         close = closest_name(parsed.name, self._commands)
         hint = f" Did you mean `/{close}`?" if close else ""
         return f"There is no command `/{parsed.name}`.{hint} `/help` lists all of them."
+
+
+def person_batch(context: CommandContext, *proposals: Proposal) -> ProposalBatch:
+    """Return the proposals that a command's author makes, as one batch."""
+    return ProposalBatch(idempotency_key(context), "person", proposals, asker=context.author.id)
 
 
 def idempotency_key(context: CommandContext) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from bot.agent.commands.pagination import paginate, split_page_number, usable_buttons
-from bot.agent.commands.parser import closest_name
+from bot.agent.commands.parser import split_word
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.agent.tools.tape import (
@@ -61,13 +61,11 @@ _LISTED_FORMS = (
 
 
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
-    form, _, rest = arguments.partition(" ")
+    form, rest = split_word(arguments)
     chosen = _FORMS.get(form.lower())
     if chosen is None:
-        close = closest_name(form.lower(), [name for name in _FORMS if name])
-        hint = f" Did you mean `/tape {close}`?" if close else ""
-        return CommandReply(f"There is no `/tape {form}`.{hint}\n\n{TAPE_COMMAND.usage}")
-    return await chosen(rest.strip(), context)
+        return CommandReply(TAPE_COMMAND.unknown_form_text(form, _FORMS))
+    return await chosen(rest, context)
 
 
 TAPE_COMMAND = Command("tape", "show this conversation's tape, and search it", _LISTED_FORMS, _run)

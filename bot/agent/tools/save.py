@@ -246,11 +246,11 @@ def outcome_text(outcome: BatchOutcome, version: int) -> str:
     parts = []
     if saved:
         parts.append(f"Saved to long-term memory (version {version}): {'; '.join(saved)}.")
-    elif any(one.verdict in ("refused", "logged") for one in outcome.decisions):
+    elif any(one.is_rejected for one in outcome.decisions):
         parts.append("Nothing was changed in long-term memory.")
     left = [one for one in outcome.decisions if one not in done]
     parts += map(_unsaved, left)
-    if any(one.verdict in ("refused", "logged") for one in left):
+    if any(one.is_rejected for one in left):
         parts.append(_RETRY_HINT)
     return " ".join(parts) or "Long-term memory already says exactly this."
 

@@ -176,6 +176,11 @@ class ProposalDecision:
     signals: dict[str, Any] = field(default_factory=dict)
     previous: Fact | None = None
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the proposal is neither believed nor waits for a person."""
+        return self.verdict in ("refused", "logged")
+
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:

@@ -15,11 +15,10 @@ from bot.agent.commands.memory.fact_text import (
     shorten,
     signals_text,
 )
-from bot.agent.commands.memory.overview import parse_page_number
 from bot.agent.commands.memory.pending import accept_facts as accept_pending
 from bot.agent.commands.memory.pending import drop_facts as drop_pending
 from bot.agent.commands.memory.why import evidence_line, why_fact
-from bot.agent.commands.pagination import paginate, split_page_number
+from bot.agent.commands.pagination import paginate, parse_page_number, split_page_number
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.core.clock import format_time
 from bot.memory.gate.belief_updates import is_current

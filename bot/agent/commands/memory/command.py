@@ -13,7 +13,7 @@ from bot.agent.commands.memory.pending import pause, pending, resume
 from bot.agent.commands.memory.permissions import requires_owner
 from bot.agent.commands.memory.search import search
 from bot.agent.commands.memory.undo import clear, undo
-from bot.agent.commands.parser import closest_name
+from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 
 _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
@@ -54,20 +54,13 @@ _LISTED_FORMS = (
 
 
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
-    form, rest = _parted(arguments)
+    form, rest = split_form(arguments)
     if not form or form.isdecimal():
         return await summary(form, context)
     chosen = _FORMS.get(form)
     if chosen is None:
-        close = closest_name(form, _FORMS)
-        hint = f" Did you mean `/memory {close}`?" if close else ""
-        return CommandReply(f"There is no `/memory {form[:40]}`.{hint}\n\n{MEMORY_COMMAND.usage}")
+        return CommandReply(MEMORY_COMMAND.unknown_form_text(form, _FORMS))
     return await chosen(rest, context)
-
-
-def _parted(arguments: str) -> tuple[str, str]:
-    parts = [*arguments.split(maxsplit=1), "", ""]
-    return parts[0].lower(), parts[1].strip()
 
 
 MEMORY_COMMAND = Command(

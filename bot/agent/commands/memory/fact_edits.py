@@ -12,16 +12,20 @@ from bot.agent.commands.memory.fact_numbers import (
     unknown_number_text,
 )
 from bot.agent.commands.memory.fact_text import fact_line, shorten
-from bot.agent.commands.memory.fact_text import fact_line as shown
 from bot.agent.commands.memory.permissions import OWNER_ONLY_TEXT, is_other_person, may_edit
-from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
+from bot.agent.commands.parser import split_word
+from bot.agent.commands.registry import (
+    CommandContext,
+    CommandReply,
+    idempotency_key,
+    person_batch,
+)
 from bot.memory.gate.cited_sentences import propose_remembered_line
 from bot.memory.gate.remember_requests import to_memory_line
 from bot.memory.records.fact import MAX_FACT_TEXT, Fact
 from bot.memory.records.proposals import (
     BatchOutcome,
     Proposal,
-    ProposalBatch,
     ProposalDecision,
 )
 
@@ -36,8 +40,7 @@ async def add(text: str, context: CommandContext) -> CommandReply:
     if line is None:
         return CommandReply(_unusable(text, f"What shall I add? {_EXAMPLE}"))
     proposal = _asked(line, context)
-    batch = ProposalBatch(idempotency_key(context), "person", (proposal,), asker=context.author.id)
-    outcome = await context.memory.apply(batch)
+    outcome = await context.memory.apply(person_batch(context, proposal))
     return CommandReply(_added(outcome), zone_edit=context.memory.with_current_facts)
 
 
@@ -55,22 +58,22 @@ def _added(outcome: BatchOutcome) -> str:
         return ALREADY_DONE
     decided, *ended = outcome.decisions
     fact = decided.fact
-    if fact is None or decided.verdict in ("refused", "logged"):
+    if fact is None or decided.is_rejected:
         return f"Not added: {decided.reason}."
     if decided.verdict == "pending":
         return _set_aside(decided, fact)
     if decided.verdict == "known" and fact.status == "pending":
-        return f"It waits already: {shown(fact)}\n`/memory pending` shows it."
+        return f"It waits already: {fact_line(fact)}\n`/memory pending` shows it."
     if fact.admitted != outcome.entry:
-        return f"I have that already: {shown(fact)}"
-    told = f"Added to memory: {shown(fact)}"
+        return f"I have that already: {fact_line(fact)}"
+    told = f"Added to memory: {fact_line(fact)}"
     gone = [one for one in (decided.ended, *(other.fact for other in ended)) if one is not None]
-    return "\n".join([told, *(f"It takes the place of {shown(one)}" for one in gone)])
+    return "\n".join([told, *(f"It takes the place of {fact_line(one)}" for one in gone)])
 
 
 async def edit(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory edit N TEXT``."""
-    word, _, text = arguments.partition(" ")
+    word, text = split_word(arguments)
     number = parse_fact_number(word)
     line = to_memory_line(text)
     if number is None:
@@ -88,7 +91,7 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
         return CommandReply(_ended(number, fact))
     proposal = _asked(line, context)
     proposal = replace(proposal, op="supersede", fact=fact.id, text=_attributed(line, fact))
-    outcome = await scope.apply(ProposalBatch(key, "person", (proposal,), asker=context.author.id))
+    outcome = await scope.apply(person_batch(context, proposal))
     told = _edited(outcome, fact, shared=number.shared)
     return CommandReply(told, zone_edit=context.memory.with_current_facts)
 
@@ -101,13 +104,13 @@ def _edited(outcome: BatchOutcome, old: Fact, *, shared: bool) -> str:
         return ALREADY_DONE
     decided = outcome.decisions[0]  # The other decisions are facts that it ended.
     new = decided.fact
-    if new is None or decided.verdict in ("refused", "logged"):
+    if new is None or decided.is_rejected:
         return f"Not changed: {decided.reason}."
     if decided.verdict == "pending":
         return _set_aside(decided, new)
     if new.admitted != outcome.entry:
-        return f"I have that already: {shown(new, shared=shared)}"
-    return f"Changed: {shown(old, shared=shared)}\n→ {shown(new, shared=shared)}"
+        return f"I have that already: {fact_line(new, shared=shared)}"
+    return f"Changed: {fact_line(old, shared=shared)}\n→ {fact_line(new, shared=shared)}"
 
 
 def _attributed(line: str, fact: Fact) -> str:
@@ -118,13 +121,13 @@ def _attributed(line: str, fact: Fact) -> str:
 
 
 def _set_aside(decided: ProposalDecision, fact: Fact) -> str:
-    return f"Set aside, since {decided.reason}: {shown(fact)}\n`/memory pending` shows it."
+    return f"Set aside, since {decided.reason}: {fact_line(fact)}\n`/memory pending` shows it."
 
 
 def _ended(number: FactNumber, fact: Fact) -> str:
     if fact.status == "pending":
         return f"It waits for a decision: `/memory accept {fact.id}` or `/memory drop {fact.id}`."
-    told = shown(fact, shared=number.shared)
+    told = fact_line(fact, shared=number.shared)
     return f"It holds no longer: {told}\n`/memory why {number}` tells more."
 
 
@@ -152,13 +155,11 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
     if fact.status != "active" and key not in workspace.fold.decided_keys:
         return CommandReply(f"It is not believed here, so it is not shared: {fact_line(fact)}")
     proposal = Proposal("add", fact.text, subject=fact.subject, evidence=fact.evidence)
-    outcome = await workspace.apply(
-        ProposalBatch(key, "person", (proposal,), asker=context.author.id)
-    )
+    outcome = await workspace.apply(person_batch(context, proposal))
     if not outcome.decisions:
         return CommandReply(ALREADY_DONE, zone_edit=context.memory.with_current_facts)
     decided = outcome.decisions[0]  # The other decisions are facts that it ended.
-    if decided.fact is None or decided.verdict in ("refused", "logged"):
+    if decided.fact is None or decided.is_rejected:
         return CommandReply(f"Not shared: {decided.reason}.")
     copy = fact_line(decided.fact, shared=True)
     if decided.fact.admitted != outcome.entry:
@@ -181,8 +182,7 @@ async def unshare(arguments: str, context: CommandContext) -> CommandReply:
         return CommandReply("Which one? For example: `/memory unshare w3`. `/memory` lists them.")
     if find_fact(number, context) is None:
         return CommandReply(unknown_number_text(number, context))
-    proposal = Proposal("retire", fact=number.id)
-    batch = ProposalBatch(idempotency_key(context), "person", (proposal,), asker=context.author.id)
+    batch = person_batch(context, Proposal("retire", fact=number.id))
     outcome = await context.memory.workspace.apply(batch)
     told = ALREADY_DONE
     for one in outcome.decisions:

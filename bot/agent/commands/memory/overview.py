@@ -11,7 +11,7 @@ from bot.agent.commands.memory.fact_text import (
     fact_label,
     unverified_mark,
 )
-from bot.agent.commands.pagination import paginate
+from bot.agent.commands.pagination import paginate, parse_page_number
 from bot.agent.commands.problem_label import problem_labeller
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.memory.records.event_names import (
@@ -98,8 +98,3 @@ async def history(page: str, context: CommandContext) -> CommandReply:
     told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(found))
     text, buttons = paginate(told, parse_page_number(page), "/memory history")
     return CommandReply(text, buttons=buttons)
-
-
-def parse_page_number(page: str) -> int:
-    """Parse a page number; return 1 if the text is none."""
-    return int(page) if page.isdecimal() and len(page) < 6 else 1

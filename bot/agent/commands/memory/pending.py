@@ -8,13 +8,17 @@ from bot.agent.commands.memory.fact_numbers import (
     parse_fact_numbers,
 )
 from bot.agent.commands.memory.fact_text import bullet_list, fact_line
-from bot.agent.commands.memory.overview import parse_page_number
-from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
+from bot.agent.commands.pagination import paginate_items, parse_page_number
+from bot.agent.commands.registry import (
+    CommandContext,
+    CommandReply,
+    idempotency_key,
+    person_batch,
+)
 from bot.bus import Button
 from bot.memory.records.fact import Fact
 from bot.memory.records.proposals import (
     Proposal,
-    ProposalBatch,
     ProposalDecision,
     ProposalOperation,
     find_fact_decision,
@@ -34,19 +38,13 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
     waiting = context.memory.home.fold.pending()
     if not waiting:
         return CommandReply("Nothing waits for you.")
-    pages = (len(waiting) + _A_PAGE - 1) // _A_PAGE
-    at = min(max(parse_page_number(page), 1), pages)
-    shown = waiting[(at - 1) * _A_PAGE : at * _A_PAGE]
+    shown, at = paginate_items(waiting, parse_page_number(page), _A_PAGE, "/memory pending")
     parts = [f"**{len(waiting)} wait{'s' * (len(waiting) == 1)} for you**"]
     parts += [await _item(fact, context) for fact in shown]
-    more = f" Page {at} of {pages}; `/memory pending N` shows another." if pages > 1 else ""
-    parts.append(f"`/memory accept N` believes it, `/memory drop N` or `drop all` does not.{more}")
+    hint = "`/memory accept N` believes it, `/memory drop N` or `drop all` does not."
+    parts.append(f"{hint} {at.note}".rstrip())
     buttons = [button for fact in shown for button in _buttons(fact)]
-    if at > 1:
-        buttons.append(Button("‹ Back", f"/memory pending {at - 1}"))
-    if at < pages:
-        buttons.append(Button("More ›", f"/memory pending {at + 1}"))
-    return CommandReply("\n\n".join(parts), buttons=tuple(buttons))
+    return CommandReply("\n\n".join(parts), buttons=(*buttons, *at.buttons))
 
 
 async def _item(fact: Fact, context: CommandContext) -> str:
@@ -88,9 +86,8 @@ async def _decide(op: ProposalOperation, arguments: str, context: CommandContext
             return CommandReply("Nothing waits for you.")
     elif not numbers or any(one.shared for one in numbers):
         return CommandReply(f"Which one? For example: `/memory {op} 3`. See `/memory pending`.")
-    proposals = tuple(Proposal(op, fact=one.id) for one in numbers)
-    batch = ProposalBatch(idempotency_key(context), "person", proposals, asker=context.author.id)
-    outcome = await context.memory.apply(batch)
+    proposals = (Proposal(op, fact=one.id) for one in numbers)
+    outcome = await context.memory.apply(person_batch(context, *proposals))
     told = bullet_list(_decided(one) for one in outcome.decisions)
     return CommandReply(told or ALREADY_DONE, zone_edit=context.memory.with_current_facts)
 

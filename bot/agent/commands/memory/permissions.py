@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandAuthor, CommandContext
 from bot.memory.records.fact import Fact
 
@@ -14,8 +15,7 @@ OWNER_ONLY_TEXT = "Only an owner may do this: everybody who talks to this bot re
 
 def requires_owner(arguments: str) -> bool:
     """Return whether a form needs an owner in a group."""
-    form = arguments.split(maxsplit=1)[:1]
-    return bool(form) and form[0].lower() in _OWNERS
+    return split_form(arguments)[0] in _OWNERS
 
 
 def may_edit(fact: Fact, asker: CommandAuthor, *, shared: bool) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bot.agent.commands.memory.fact_edits import ALREADY_DONE
 from bot.agent.commands.memory.fact_text import bullet_list, fact_count_text, fact_line
+from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.bus import Button
 from bot.memory.records.fact_undo import undone_batch_id
@@ -134,7 +135,7 @@ async def _earlier_notes(context: CommandContext) -> MemorySnapshot | None:
 
 async def clear(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory clear``, which asks, and ``/memory clear yes``, which clears."""
-    word, _, looked_at = arguments.lower().partition(" ")
+    word, looked_at = split_form(arguments.lower())
     memory, key = context.memory, idempotency_key(context)
     if key in memory.home.fold.decided_keys:
         await clear_bus(memory, key)

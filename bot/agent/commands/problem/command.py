@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from bot.agent.commands.parser import closest_name
+from bot.agent.commands.parser import split_form
 from bot.agent.commands.problem.notes import note
 from bot.agent.commands.problem.overview import list_problems, show
 from bot.agent.commands.problem.transitions import (
@@ -47,26 +47,19 @@ _LISTED_FORMS = (
 
 
 async def _run(arguments: str, context: CommandContext) -> CommandReply:
-    form, rest = _parted(arguments)
+    form, rest = split_form(arguments)
     chosen = list_problems if form.isdecimal() else _FORMS.get(form)
     if chosen is None:
-        close = closest_name(form, [name for name in _FORMS if name])
-        hint = f" Did you mean `/problem {close}`?" if close else ""
-        return CommandReply(f"There is no `/problem {form[:40]}`.{hint}\n\n{PROBLEM_COMMAND.usage}")
+        return CommandReply(PROBLEM_COMMAND.unknown_form_text(form, _FORMS))
     return await chosen(form if form.isdecimal() else rest, context)
 
 
-def _parted(arguments: str) -> tuple[str, str]:
-    parts = [*arguments.split(maxsplit=1), "", ""]
-    return parts[0].lower(), parts[1].strip()
-
-
 def _switches(arguments: str) -> bool:
-    return _parted(arguments)[0] in _SWITCHING
+    return split_form(arguments)[0] in _SWITCHING
 
 
 def _changes(arguments: str) -> bool:
-    form = _parted(arguments)[0]
+    form = split_form(arguments)[0]
     return form not in _READING and not form.isdecimal()
 
 

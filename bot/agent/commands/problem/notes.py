@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.agent.commands.memory.fact_text import escape_markdown, shorten
+from bot.agent.commands.parser import split_form, split_word
 from bot.agent.commands.problem.transitions import find_recorded_change, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply, idempotency_key
 from bot.memory.records.compartment_records import WorkingSet, working_set_from_json
@@ -30,12 +31,12 @@ async def note(arguments: str, context: CommandContext) -> CommandReply:
 
     A button appends the beginning of the note to the number, so that it cannot remove another note.
     """
-    word, rest = _parted(arguments)
+    word, rest = split_form(arguments)
     drops = word == "drop"
     if drops:
-        word, rest = _parted(rest)
+        word, rest = split_form(rest)
     kind = next((one for one in NOTE_KINDS if one == word.replace("_", "-")), None)
-    number, begins = _parted(rest)
+    number, begins = split_form(rest)
     if kind is None or not rest or (drops and not _is_number(number)):
         return CommandReply(f"For example: {_EXAMPLES}.")
     edit = _dropping(kind, int(number), begins) if drops else _noting(kind, rest)
@@ -71,7 +72,7 @@ def _noting(kind: NoteKind, text: str) -> WorkingSetEdit:
     if kind == "decide":
         text, _, why = text.partition(" because ")
     elif kind == "draft":
-        why, text = _parted(text, lower=False)
+        why, text = split_word(text)
     return lambda working: with_note(working, kind, text, why, _SURE)
 
 
@@ -81,8 +82,3 @@ def _dropping(kind: NoteKind, number: int, begins: str) -> WorkingSetEdit:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 2
-
-
-def _parted(text: str, *, lower: bool = True) -> tuple[str, str]:
-    parts = [*text.split(maxsplit=1), "", ""]
-    return parts[0].lower() if lower else parts[0], parts[1].strip()

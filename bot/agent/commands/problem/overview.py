@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bot.agent.commands.memory.fact_text import age_text, escape_markdown
-from bot.agent.commands.memory.overview import parse_page_number
-from bot.agent.commands.pagination import paginate, split_page_number
+from bot.agent.commands.pagination import (
+    paginate,
+    paginate_items,
+    parse_page_number,
+    split_page_number,
+)
 from bot.agent.commands.problem.transitions import find_problem, formatted_name
 from bot.agent.commands.registry import CommandContext, CommandReply
 from bot.bus import Button
@@ -31,18 +35,13 @@ async def list_problems(arguments: str, context: CommandContext) -> CommandReply
     if not found:
         return CommandReply("Nothing is done yet.")
     found.sort(key=lambda one: one.state != "active")
-    pages = (len(found) + _A_PAGE - 1) // _A_PAGE
-    at = min(max(parse_page_number(page), 1), pages)
-    shown = found[(at - 1) * _A_PAGE : at * _A_PAGE]
+    command = f"/problem list{' done' * ended}"
+    shown, at = paginate_items(found, parse_page_number(page), _A_PAGE, command)
     lines = [_line(one, context) for one in shown]
     head = "**Done**" if ended else "**What we work on**"
-    command = f"/problem list{' done' * ended}"
-    where = f"Page {at} of {pages}; `{command} N` shows another." if pages > 1 else ""
-    text = "\n\n".join(part for part in (head, "\n".join(lines), where, _HINT) if part)
-    turning = [Button("‹ Back", f"{command} {at - 1}")] * (at > 1)
-    turning += [Button("More ›", f"{command} {at + 1}")] * (at < pages)
-    buttons = [] if ended else _buttons(shown)[: _MOST_BUTTONS - len(turning)]
-    return CommandReply(text, buttons=(*buttons, *turning))
+    text = "\n\n".join(part for part in (head, "\n".join(lines), at.note, _HINT) if part)
+    buttons = [] if ended else _buttons(shown)[: _MOST_BUTTONS - len(at.buttons)]
+    return CommandReply(text, buttons=(*buttons, *at.buttons))
 
 
 def _line(problem: Problem, context: CommandContext) -> str:
@@ -67,7 +66,7 @@ def _labelled(problem: Problem) -> str:
     return f"**{problem.problem_id.removeprefix('p')}.** {escape_markdown(problem.name)}"
 
 
-def _buttons(shown: list[Problem]) -> list[Button]:
+def _buttons(shown: Sequence[Problem]) -> list[Button]:
     """Return buttons to complete the active problem, and to switch to the others."""
     found = [
         Button(f"Done: {one.name}", f"/problem done {one.problem_id}")
