@@ -86,7 +86,7 @@ class ErasureMatcher:
         messages: Entries to erase: people's messages and commands, and what answers them.
         inbound: Platform ids of the erased messages, by tape.
         turns: Turns that answered the erased messages, by tape.
-        uncounted: Erased messages that made the request or were erased before.
+        uncounted: Of these, what made the request, was erased before, or is an answer.
         blobs: Files attached to the erased messages.
         matcher: Words and passages of the erased facts and messages.
         lines: Lines of these texts as written, without short ones.
@@ -231,6 +231,7 @@ class ErasureMatcher:
             self._turn(tape, entry)
         elif self._follows(tape, entry):
             self.messages.add((tape, entry.id))
+            self.uncounted.add((tape, entry.id))
         elif self._repeats(tape, entry):
             self.repeated.add((tape, entry.id))
         if self._goes(tape, entry, origins):
