@@ -49,7 +49,9 @@ class FileReadPositions:
         Raises:
             OSError: It cannot be written.
         """
-        rows = self._rows | {row[0]: row for row in moved}
+        rows = dict(self._rows)
+        for row in moved:
+            rows[row[0]] = max(row, rows.get(row[0], row), key=lambda each: each[1])
         for channel in dropped:
             rows.pop(channel, None)
         await anyio.to_thread.run_sync(_replace, self._path, _encode(rows.values()))

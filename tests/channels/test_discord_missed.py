@@ -252,6 +252,16 @@ async def test_marks_move_forward_only_and_only_where_a_channel_is_followed(tmp_
     assert marks.get(1) == 30
 
 
+async def test_a_stored_position_never_moves_back(tmp_path):
+    store = FileReadPositions(tmp_path, SINGLE_SHARD)
+    await store.write([(1, 30, None)], [])
+    await store.write([(1, 20, None), (2, 5, None)], [])
+    assert sorted(await store.read()) == [(1, 30, None), (2, 5, None)]
+    await store.write([], [1])
+    await store.write([(1, 20, None)], [2])
+    assert list(await store.read()) == [(1, 20, None)]
+
+
 @pytest.mark.slow
 async def test_a_disk_that_refuses_the_marks_is_reported_and_tried_again(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
