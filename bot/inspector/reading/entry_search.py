@@ -2,7 +2,7 @@
 
 Rule 1: a request reads back a bounded portion, and returns where to continue.
 Rule 2: bookkeeping entries are in no index: a search by their categories reads back, and matches
-    words in an entry's one-line description.
+    words in an entry's description.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bot.inspector.parameters import EntryId
 from bot.inspector.reading import ReadModel
 from bot.inspector.reading.categories import INDEXED, Category
 from bot.inspector.reading.entries import EntryModel, summarize_entry
+from bot.inspector.reading.entry_text import describe
 from bot.memory.records.transcript import sender_id, sender_name, sent_time
 from bot.tape.entries import EntryKind, TapeEntry
 from bot.tape.search import MAX_HITS, SearchQuery
@@ -153,7 +154,8 @@ def _fits(entry: TapeEntry, one: EntryModel, asked: EntryQuery, words: Collectio
         return False
     if asked.until is not None and (said is None or said >= asked.until):
         return False
-    text = one.text.casefold()
+    # All of it, not the line that is shown.
+    text = describe(entry).casefold() if words else ""
     return all(word in text for word in words)
 
 

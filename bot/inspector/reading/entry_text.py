@@ -91,7 +91,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+"
 
 def entry_line(entry: TapeEntry) -> str:
     """Describe an entry on one line of at most ``LONGEST`` characters."""
-    return _short(_describe(entry))
+    return _short(describe(entry))
+
+
+def describe(entry: TapeEntry) -> str:
+    """Describe an entry in a sentence that holds all its words."""
+    if entry.kind == "message":
+        return _message(entry)
+    if entry.kind == "tool_call":
+        calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
+        return f"calls {'; '.join(calls)}" if calls else "calls nothing"
+    if entry.kind == "tool_result":
+        payload = entry.payload
+        text = ERASED if is_erased(entry) else payload.get("content")
+        return f"{payload.get('name')} → {payload.get('status')}: {text}"
+    if entry.kind == "system":
+        return f"System prompt, {len(str(entry.payload.get('content') or '')):,} characters"
+    return _anchor(entry) if entry.kind == "anchor" else _event(entry)
 
 
 def entry_time(entry: TapeEntry) -> str:
@@ -112,16 +128,16 @@ def full_text(entry: TapeEntry) -> str:
             calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
             text = "\n".join([*([str(text)] if text else []), *calls])
         return strip_control_characters(str(text or "")) or strip_control_characters(
-            _describe(entry)
+            describe(entry)
         )
     if entry.name == FACTS_EVENT:
         return "\n".join(
-            strip_control_characters(line) for line in (_describe(entry), *decisions(entry))
+            strip_control_characters(line) for line in (describe(entry), *decisions(entry))
         )
     content = entry.data.get("content")
     if isinstance(content, str) and content:
-        return strip_control_characters(f"{_describe(entry).partition(': ')[0]}\n{content}")
-    return strip_control_characters(_describe(entry))
+        return strip_control_characters(f"{describe(entry).partition(': ')[0]}\n{content}")
+    return strip_control_characters(describe(entry))
 
 
 def is_markdown(entry: TapeEntry) -> bool:
@@ -154,21 +170,6 @@ def evidence(entry: TapeEntry) -> list[tuple[str, int]]:
 def strip_control_characters(text: str) -> str:
     """Replace control characters except tab and newline, and lone surrogates."""
     return _CONTROL.sub(" ", text)
-
-
-def _describe(entry: TapeEntry) -> str:
-    if entry.kind == "message":
-        return _message(entry)
-    if entry.kind == "tool_call":
-        calls = [f"{one.get('name')}({one.get('arguments')})" for one in entry.calls]
-        return f"calls {'; '.join(calls)}" if calls else "calls nothing"
-    if entry.kind == "tool_result":
-        payload = entry.payload
-        text = ERASED if is_erased(entry) else payload.get("content")
-        return f"{payload.get('name')} → {payload.get('status')}: {text}"
-    if entry.kind == "system":
-        return f"System prompt, {len(str(entry.payload.get('content') or '')):,} characters"
-    return _anchor(entry) if entry.kind == "anchor" else _event(entry)
 
 
 def _message(entry: TapeEntry) -> str:

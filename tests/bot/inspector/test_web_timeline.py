@@ -187,6 +187,12 @@ async def test_words_are_found_in_the_index_and_bookkeeping_by_reading_back(rig)
     assert "By the sea" not in page
 
 
+async def test_words_of_bookkeeping_are_found_beyond_the_line_that_is_shown(rig):
+    await rig.talk(TAPE, f"/memory add {'very ' * LONGEST}old zebras")
+    (command,) = await found(rig, category="command")
+    assert await found(rig, category="command", words="zebras") == [command]
+
+
 async def test_what_is_found_is_bound_by_problem_and_time(rig):
     await rig.talk(TAPE, ("One", "1"))
     rig.host.clock.advance(86_400)
