@@ -11,19 +11,18 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from bot.agent.consolidation.answer_tool import AnswerTool, UnusableAnswer
 from bot.core.errors import ModelError
-from bot.llm.base import Model, ModelReply, ModelRequest, ToolSpec, Usage
+from bot.llm.base import ChatMessage, Model, ModelReply, ModelRequest, Usage
 from bot.memory.records.fact import Evidence
 from bot.memory.records.proposals import Judgement, Ruling
 from bot.memory.records.transcript import format_timestamp
 
 logger = logging.getLogger(__name__)
-
-JUDGE_TOOL_NAME = "judge_claims"
 
 _MOST_CLAIMS = 40
 """Maximum number of claims in one request."""
@@ -94,9 +93,9 @@ class ClaimQuestion:
 class _Ruled(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    number: int
+    number: int = Field(description="The number of the claim.")
+    reason: str = Field("", description="Why, in at most twelve words.")
     ruling: Ruling
-    reason: str = ""
 
 
 class _Answer(BaseModel):
@@ -105,12 +104,7 @@ class _Answer(BaseModel):
     rulings: list[_Ruled] = Field(max_length=4 * _MOST_CLAIMS)
 
 
-class _Unreadable(Exception):
-    """The answer cannot be used; the text says why."""
-
-    def __init__(self, message: str, usage: Usage) -> None:
-        super().__init__(message)
-        self.usage = usage
+_JUDGE_TOOL = AnswerTool("judge_claims", "Give one ruling for each claim.", _Answer)
 
 
 async def judge_claims(
@@ -134,42 +128,29 @@ async def judge_claims(
     for first in range(0, len(asked), _MOST_CLAIMS):
         portion = asked[first : first + _MOST_CLAIMS]
         try:
-            judgements, cost = await _ask(model, [one for _, one in portion], timezone)
-        except _Unreadable as error:
+            reply = await model.complete(_request(model, [one for _, one in portion], timezone))
+            usage += reply.usage
+            judgements = _read(model, reply)
+        except UnusableAnswer as error:
             logger.warning("the judge %s gave no usable answer: %s", model.name, error)
-            usage += error.usage
         except ModelError as error:
             logger.warning("the judge %s gave no answer: %s", model.name, error)
         else:
-            usage += cost
-            for (at, _), judgement in zip(portion, judgements, strict=True):
-                found[at] = judgement
+            for number, (at, _) in enumerate(portion, start=1):
+                found[at] = judgements.get(number)
     return found, usage
 
 
-async def _ask(
-    model: Model, questions: Sequence[ClaimQuestion], timezone: tzinfo
-) -> tuple[list[Judgement | None], Usage]:
-    by_grammar = model.profile.json_schema and not model.profile.tools
+def _request(model: Model, questions: Sequence[ClaimQuestion], timezone: tzinfo) -> ModelRequest:
     claims = "\n".join(
         json.dumps(one.as_json(number, timezone), ensure_ascii=False)
         for number, one in enumerate(questions, start=1)
     )
-    request = ModelRequest(
-        messages=[
-            {"role": "system", "content": _SYSTEM},
-            {"role": "user", "content": f"Claims to judge, one a line:\n\n{claims}"},
-        ],
-        tools=() if by_grammar else (_tool(),),
-        tool_choice="auto" if by_grammar else JUDGE_TOOL_NAME,
-        json_schema=_schema() if by_grammar else None,
-        purpose="judgement",
-    )
-    reply = await model.complete(request)
-    rulings = {one.number: one for one in _read(reply, by_grammar=by_grammar).rulings}
-    name = reply.model or model.name
-    found = [rulings.get(number) for number in range(1, len(questions) + 1)]
-    return [_judgement(one, name) if one is not None else None for one in found], reply.usage
+    messages: list[ChatMessage] = [
+        {"role": "system", "content": _SYSTEM},
+        {"role": "user", "content": f"Claims to judge, one a line:\n\n{claims}"},
+    ]
+    return _JUDGE_TOOL.request(model, messages, "judgement")
 
 
 def _told_time(stamp: str, timezone: tzinfo) -> str:
@@ -178,45 +159,13 @@ def _told_time(stamp: str, timezone: tzinfo) -> str:
     return shown if shown == "?" else f"{date.fromisoformat(shown[:10]):%A} {shown}"
 
 
-def _judgement(ruled: _Ruled, model: str) -> Judgement:
-    return Judgement(ruled.ruling, " ".join(ruled.reason.split())[:_LONGEST_REASON], model)
-
-
-def _read(reply: ModelReply, *, by_grammar: bool) -> _Answer:
-    text = reply.content
-    if not by_grammar:
-        text = next(
-            (call.arguments for call in reply.tool_calls if call.name == JUDGE_TOOL_NAME), ""
-        )
-        if not text:
-            raise _Unreadable(f"it did not call {JUDGE_TOOL_NAME}", reply.usage)
-    try:
-        return _Answer.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "arguments"
-        raise _Unreadable(f"its {where} cannot be used: {first['msg']}", reply.usage) from error
-
-
-def _tool() -> ToolSpec:
-    return ToolSpec(JUDGE_TOOL_NAME, "Give one ruling for each claim.", _schema())
-
-
-def _schema() -> dict[str, Any]:
-    """Return the answer's JSON Schema, without references: small models' grammars need that."""
-    ruled = {
-        "type": "object",
-        "properties": {
-            "number": {"type": "integer", "description": "The number of the claim."},
-            "reason": {"type": "string", "description": "Why, in at most twelve words."},
-            "ruling": {"type": "string", "enum": list(get_args(Ruling))},
-        },
-        "required": ["number", "reason", "ruling"],
-        "additionalProperties": False,
-    }
+def _read(model: Model, reply: ModelReply) -> dict[int, Judgement]:
+    """Return the judgements in a reply by the number of the claim."""
+    arguments = _JUDGE_TOOL.arguments(model, reply)
+    if arguments is None:
+        raise UnusableAnswer(f"it did not call {_JUDGE_TOOL.name}")
+    name = reply.model or model.name
     return {
-        "type": "object",
-        "properties": {"rulings": {"type": "array", "items": ruled}},
-        "required": ["rulings"],
-        "additionalProperties": False,
+        one.number: Judgement(one.ruling, " ".join(one.reason.split())[:_LONGEST_REASON], name)
+        for one in _JUDGE_TOOL.read(arguments).rulings
     }

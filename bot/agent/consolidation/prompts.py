@@ -1,13 +1,14 @@
-"""The consolidation prompt, and the schema of its answer. Pure."""
+"""The consolidation prompt, and the tool that takes its answer. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.llm.base import ChatMessage, ToolSpec
+from bot.agent.consolidation.answer_tool import AnswerTool
+from bot.llm.base import ChatMessage
 from bot.memory.records.fact import Fact
 from bot.memory.records.prompt_escaping import escape_message
 from bot.memory.records.stemming import stemmed_words
@@ -79,58 +80,9 @@ class SaveMemory(BaseModel):
     )
 
 
-def save_memory_tool() -> ToolSpec:
-    """Return the tool that the model must call."""
-    return ToolSpec(
-        SAVE_MEMORY_TOOL_NAME, "Save the memory consolidation result.", save_memory_schema()
-    )
-
-
-def save_memory_schema() -> dict[str, Any]:
-    """Return the answer's JSON Schema, without references: small models' grammars need that."""
-    history = SaveMemory.model_fields["history_entry"].description
-    changes = SaveMemory.model_fields["operations"].description
-    return {
-        "type": "object",
-        "properties": {
-            "history_entry": {"type": "string", "description": history},
-            "operations": {"type": "array", "items": _operation_schema(), "description": changes},
-        },
-        "required": ["history_entry", "operations"],
-        "additionalProperties": False,
-    }
-
-
-def _operation_schema() -> dict[str, Any]:
-    text = {"type": ["string", "null"]}
-    cited = {
-        "type": "object",
-        "properties": {
-            "message": {"type": "integer", "description": "The number of the message."},
-            "quote": {"type": "string", "description": "Its words, exactly."},
-        },
-        "required": ["message", "quote"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {
-            "op": {
-                "type": "string",
-                "enum": ["add", "strengthen", "supersede", "retire", "restate"],
-            },
-            "fact": {
-                "type": ["integer", "null"],
-                "description": "The number of the fact; null for add.",
-            },
-            "text": {**text, "description": "The new fact, for add, supersede and restate."},
-            "subject": {**text, "description": "What it is about, in one or two words."},
-            "slot": {**text, "description": _SLOT},
-            "evidence": {"type": "array", "items": cited},
-        },
-        "required": ["op", "fact", "text", "subject", "slot", "evidence"],
-        "additionalProperties": False,
-    }
+SAVE_MEMORY_TOOL = AnswerTool(
+    SAVE_MEMORY_TOOL_NAME, "Save the memory consolidation result.", SaveMemory
+)
 
 
 def consolidation_messages(

@@ -13,22 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
-from pydantic import ValidationError
-
+from bot.agent.consolidation.answer_tool import UnusableAnswer, answers_by_grammar
 from bot.agent.consolidation.claim_judge import judge_claims
 from bot.agent.consolidation.evidence_checker import CheckedOperation, EvidenceChecker
 from bot.agent.consolidation.policy import EntryRange
 from bot.agent.consolidation.prompts import (
-    SAVE_MEMORY_TOOL_NAME,
+    SAVE_MEMORY_TOOL,
     FactOperation,
     SaveMemory,
     consolidation_messages,
-    save_memory_schema,
-    save_memory_tool,
 )
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
 from bot.language.clauses import split_sentences
-from bot.llm.base import Model, ModelReply, ModelRequest, Usage
+from bot.llm.base import Model, ModelReply, Usage
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (
     CONVERSATION_KINDS,
@@ -318,43 +315,31 @@ def _to_learn_from(
 async def _ask(
     model: Model, facts: Sequence[Fact], lines: list[str], failure: TapeEntry | None
 ) -> tuple[SaveMemory, Usage]:
-    by_grammar = model.profile.json_schema and not model.profile.tools
+    by_grammar = answers_by_grammar(model)
     refused = str(failure.data.get("error")) if failure is not None else None
-    request = ModelRequest(
-        messages=consolidation_messages(facts, lines, by_grammar=by_grammar, refused=refused),
-        tools=() if by_grammar else (save_memory_tool(),),
-        tool_choice="auto" if by_grammar else SAVE_MEMORY_TOOL_NAME,
-        json_schema=save_memory_schema() if by_grammar else None,
-        # A small model that loops within the grammar must be stopped.
-        max_tokens=1_500 if by_grammar else None,
-        purpose="consolidation",
-    )
+    messages = consolidation_messages(facts, lines, by_grammar=by_grammar, refused=refused)
+    # A small model that loops within the grammar must be stopped.
+    request = SAVE_MEMORY_TOOL.request(model, messages, "consolidation", grammar_tokens=1_500)
     reply = await model.complete(request)
     try:
-        return _read(reply, by_grammar=by_grammar), reply.usage
+        return _read(model, reply), reply.usage
     except ConsolidationFailed as error:
         error.usage = reply.usage.as_json()
         raise
 
 
-def _read(reply: ModelReply, *, by_grammar: bool) -> SaveMemory:
+def _read(model: Model, reply: ModelReply) -> SaveMemory:
     if reply.finish_reason == "length":
         raise ConsolidationFailed("its answer was cut off at the model's limit")
-    if by_grammar:
-        text = reply.content
-    else:
-        calls = [call for call in reply.tool_calls if call.name == SAVE_MEMORY_TOOL_NAME]
-        if not calls:
-            said = reply.content.strip()[:60]
-            what = f"answered in prose ({said!r})" if said else "called no tool"
-            raise ConsolidationFailed(f"it {what} instead of calling {SAVE_MEMORY_TOOL_NAME}")
-        text = calls[0].arguments
+    arguments = SAVE_MEMORY_TOOL.arguments(model, reply)
+    if arguments is None:
+        said = reply.content.strip()[:60]
+        what = f"answered in prose ({said!r})" if said else "called no tool"
+        raise ConsolidationFailed(f"it {what} instead of calling {SAVE_MEMORY_TOOL.name}")
     try:
-        answer = SaveMemory.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "arguments"
-        raise ConsolidationFailed(f"its {where} cannot be used: {first['msg']}") from error
+        answer = SAVE_MEMORY_TOOL.read(arguments)
+    except UnusableAnswer as error:
+        raise ConsolidationFailed(str(error)) from error
     if not answer.history_entry.strip():
         raise ConsolidationFailed("its history entry is empty")
     return answer

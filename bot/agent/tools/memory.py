@@ -24,7 +24,7 @@ from bot.core.errors import MemoryRefused
 from bot.memory.gate.memory_validation import check_note_date
 from bot.memory.records.fact import Fact
 from bot.memory.records.transcript import format_timestamp_day
-from bot.memory.session.bus.memory_clear import clear_bus
+from bot.memory.session.bus.memory_clear import clear_memory
 from bot.memory.session.view.zone_snapshot import (
     MemorySnapshot,
     check_note_size,
@@ -88,8 +88,7 @@ async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
     memory = context.memory
     if context.zone.read() == MemorySnapshot(context.zone.read().version):
         raise MemoryRefused("memory is empty already")
-    await memory.apply(memory.clear_batch(f"call:{context.call_key}"))
-    await clear_bus(memory, f"call:{context.call_key}")
+    await clear_memory(memory, f"call:{context.call_key}")
     return ToolOutcome(
         lambda snapshot: (
             f"All memory is cleared (version {snapshot.version}); /memory undo brings the facts back."

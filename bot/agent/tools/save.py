@@ -138,7 +138,7 @@ def _kept(
     while True:
         # The replacement text: the accepted new texts together.
         new = " ".join(
-            as_sentence(one.text) for one in made if one.op != "retire" and _is_accepted(one)
+            as_sentence(one.text) for one in made if one.op != "retire" and not one.obstacle
         )
         kept = [
             one if one.fact in carried else _checked(one, facts.get(one.fact or 0), new, grounds)
@@ -163,7 +163,7 @@ def _is_carried(fact: Fact | None, texts: Sequence[tuple[str, frozenset[str]]]) 
 
 def _checked(made: Proposal, fact: Fact | None, heir: str, grounds: AvailableEvidence) -> Proposal:
     """Return a proposal, with an objection if its replacement text drops content of the fact."""
-    if fact is None or not _is_accepted(made):
+    if fact is None or made.obstacle:
         return made
     if made.op == "retire" and made.merged and (not heir or dropped_content(fact, heir)):
         return replace(made, objection=find_ending_message(fact, grounds)[1])
@@ -189,10 +189,6 @@ def _adds_information(text: str, grounds: AvailableEvidence) -> bool:
     new = [one for one in words if one not in known]
     said = word_overlap(" ".join(new), grounds.stated_text) * len(new)
     return said >= min(_NEW, len(words) / 2)
-
-
-def _is_accepted(made: Proposal) -> bool:
-    return not (made.objection or made.review_reason)
 
 
 def check_daily_note(note: str, context: ToolContext) -> str:
@@ -223,10 +219,10 @@ def _by_parts(line: str, grounds: AvailableEvidence) -> Proposal:
     """Return a line as one proposal, checked as a whole or part by part."""
     whole = propose("add", line, grounds)
     parts = [one for one in PART_SEPARATOR.split(line) if one.strip()]
-    if _is_accepted(whole) or len(parts) < 2:
+    if not whole.obstacle or len(parts) < 2:
         return whole
     made = [propose("add", one.strip(), grounds) for one in parts]
-    alone = all(map(_is_accepted, made)) and all(one.evidence for one in made)
+    alone = all(one.evidence and not one.obstacle for one in made)
     return replace(made[0], text=line) if alone and made[0].text == parts[0].strip() else whole
 
 

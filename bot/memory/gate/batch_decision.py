@@ -25,7 +25,7 @@ from bot.language.topics import topic_of
 from bot.memory.gate.claim_support import word_overlap
 from bot.memory.gate.current_facts import CurrentFacts
 from bot.memory.gate.fact_similarity import fact_comparison_key
-from bot.memory.gate.memory_validation import is_placeholder
+from bot.memory.gate.memory_validation import is_placeholder, memory_line
 from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteGate, WriteRequest, WriteSignals
 from bot.memory.gate.secret_detection import detect_secret
 from bot.memory.records.fact import (
@@ -51,7 +51,6 @@ from bot.memory.records.stemming import stemmed_words
 MOST_FACTS = 2_000
 """Active facts that one scope may hold."""
 
-_MODELS = ("consolidation", "assistant")
 _NO_HEIR = "what was to take its place is not believed"
 _FEW = 3
 _ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
@@ -80,13 +79,10 @@ class BatchDecider:
         gate: WriteGate | None = None,
     ) -> None:
         self._fold = fold
-        self._facts = dict(fold.facts)
-        self._standing = CurrentFacts(self._facts, batch, entry)
-        self._next = fold.next_id
+        self._current = CurrentFacts(fold, batch, now=now, entry=entry)
         self._before = len(fold.active())
         self._batch = batch
         self._now = now
-        self._stamp = format_time(now)
         self._entry = entry
         self._radius = radius
         self._gate = gate or WriteGate()
@@ -103,11 +99,9 @@ class BatchDecider:
         for one in self._batch.proposals:
             decided.append(_with_judgement(self._decide(one)))
             decided += self._others(decided[-1])
-        if self._batch.author in _MODELS and (kept := _without_heirs(decided)):
+        if self._batch.is_by_model and (kept := _without_heirs(decided)):
             return self._anew(kept).decide()
-        if self._batch.author in _MODELS and (
-            self._ended > _FEW and self._ended * 3 > self._before
-        ):
+        if self._batch.is_by_model and (self._ended > _FEW and self._ended * 3 > self._before):
             raise MemoryRefused(
                 f"this would end {self._ended} of {self._before} facts at once: keep them, and end "
                 "only what the user's own words end"
@@ -132,7 +126,7 @@ class BatchDecider:
     def _decide(self, proposal: Proposal) -> ProposalDecision:
         if proposal.op in ("add", "supersede"):
             return self._added(proposal)
-        target = self._facts.get(proposal.fact or 0)
+        target = self._current.facts.get(proposal.fact or 0)
         if target is None or not target.text:
             return ProposalDecision(proposal, "refused", f"there is no fact {proposal.fact}")
         if proposal.op == "restate":
@@ -148,30 +142,32 @@ class BatchDecider:
         if target.status != "pending":
             return ProposalDecision(proposal, "refused", f"fact {target.id} is not pending")
         if proposal.op == "drop":
-            return self._changed(proposal, replace(target, status="dropped"), "dropped by a person")
+            return self._current.record(
+                proposal, replace(target, status="dropped"), "dropped by a person"
+            )
         return self._accepted(proposal, target)
 
     # New facts.
 
     def _added(self, proposal: Proposal) -> ProposalDecision:
-        text = " ".join((proposal.fallback_text or proposal.text).split()).lstrip("-*•#> ")
+        text = memory_line(proposal.fallback_text or proposal.text)
         if (why := self._unfit(proposal, text)) is not None:
             return ProposalDecision(proposal, "refused", why, signals={"source_quality": 0.0})
-        twin = self._standing.find_duplicate(text)
+        twin = self._current.find_duplicate(text)
         if twin is not None and (
-            proposal.merged or self._standing.is_rewording(proposal, twin, text)
+            proposal.merged or self._current.is_rewording(proposal, twin, text)
         ):
             twin = twin if fact_comparison_key(twin.text) == fact_comparison_key(text) else None
         if twin is not None and twin.status == "active":
             return self._strengthened(proposal, twin)
-        if (gone := self._standing.find_ended(text, proposal.evidence)) is not None:
+        if (gone := self._current.find_ended(text, proposal.evidence)) is not None:
             return ProposalDecision(
                 proposal, "refused", f"fact {gone.id} said so and was ended since"
             )
         if twin is not None and proposal.review_reason:
             return ProposalDecision(proposal, "known", "it is pending already", twin)
-        rival = self._standing.find_replaced(proposal, text)
-        if rival is not None and self._standing.is_older(proposal, rival):
+        rival = self._current.find_replaced(proposal, text)
+        if rival is not None and self._current.is_older(proposal, rival):
             return ProposalDecision(proposal, "refused", f"fact {rival.id} is newer")
         if self._full(rival):
             full = f"there are {MOST_FACTS} facts already: forget some first"
@@ -184,8 +180,10 @@ class BatchDecider:
         fact = self._made(proposal, text, verdict, rival)
         if twin is not None:
             fact = replace(fact, id=twin.id, evidence=merge_evidence(twin.evidence, fact.evidence))
-        closed = self._close(rival) if rival is not None and verdict == "approved" else None
-        return self._changed(proposal, fact, reason, verdict=verdict, closed=closed, signals=shown)
+        closed = self._current.close(rival) if rival is not None and verdict == "approved" else None
+        return self._current.record(
+            proposal, fact, reason, verdict=verdict, closed=closed, signals=shown
+        )
 
     def _unfit(self, proposal: Proposal, text: str) -> str | None:
         if not text or is_placeholder(text):
@@ -194,14 +192,13 @@ class BatchDecider:
             return f"it is longer than {MAX_FACT_TEXT} characters"
         if proposal.objection:
             return proposal.objection
-        unasked = self._batch.author in ("consolidation", "assistant")
-        if unasked and (what := detect_secret(text)) is not None:
+        if self._batch.is_by_model and (what := detect_secret(text)) is not None:
             return f"it looks like {what}, which is not learned unasked"
         return None
 
     def _full(self, rival: Fact | None) -> bool:
         """Say whether the scope has no room for another fact; a replacement needs none."""
-        believed = sum(one.status == "active" for one in self._facts.values())
+        believed = sum(one.status == "active" for one in self._current.facts.values())
         return rival is None and believed >= MOST_FACTS
 
     def _verdict(self, proposal: Proposal, signals: WriteSignals) -> tuple[ProposalVerdict, str]:
@@ -224,7 +221,7 @@ class BatchDecider:
 
     def _signals(self, proposal: Proposal, rival: Fact | None) -> WriteSignals:
         conflict: ConflictLevel = "none"
-        if rival is not None and not self._standing.is_same_speaker(proposal, rival):
+        if rival is not None and not self._current.is_same_speaker(proposal, rival):
             conflict = "high"
         quality = (
             1.0
@@ -243,16 +240,17 @@ class BatchDecider:
     def _made(
         self, proposal: Proposal, text: str, verdict: ProposalVerdict, rival: Fact | None
     ) -> Fact:
-        number, self._next = self._next, self._next + 1
         # A replacement keeps the slot, unless it falls back to the person's own words.
         inherits = proposal.op == "supersede" and not proposal.fallback_text
         slot = normalize_slot(proposal.slot) or (
             rival.slot if rival is not None and inherits else ""
         )
         asked = self._batch.author == "person"
-        first = min((one.when for one in proposal.evidence if one.when), default=self._stamp)
+        first = min(
+            (one.when for one in proposal.evidence if one.when), default=format_time(self._now)
+        )
         return Fact(
-            id=number,
+            id=self._current.take_number(),
             text=text,
             subject=_subject(proposal.subject, text),
             slot=slot,
@@ -277,14 +275,14 @@ class BatchDecider:
         if made.verdict != "approved" or fact is None or proposal.op not in ("add", "supersede"):
             return []
         found = []
-        for one in list(self._facts.values()):
+        for one in list(self._current.facts.values()):
             rivals = one.status == "active" and one.id != fact.id and one.text
             if (
                 rivals
-                and self._standing.ends_fact(fact.text, fact.slot, fact.evidence, one)
-                and self._standing.is_same_speaker(proposal, one)
+                and self._current.ends_fact(fact.text, fact.slot, fact.evidence, one)
+                and self._current.is_same_speaker(proposal, one)
             ):
-                closed = self._close(one)
+                closed = self._current.close(one)
                 self._ended += 1
                 ending = Proposal("retire", fact=one.id)
                 found.append(
@@ -308,7 +306,7 @@ class BatchDecider:
             surer = _ASKED
         rests_on = merge_evidence(target.evidence, fresh)
         fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
-        return self._changed(proposal, fact, f"fact {target.id} was said again")
+        return self._current.record(proposal, fact, f"fact {target.id} was said again")
 
     def _retired(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         if target.status not in ("active", "pending"):
@@ -320,19 +318,14 @@ class BatchDecider:
             return ProposalDecision(
                 proposal, "known", f"fact {target.id} holds: it was said again", target
             )
-        if proposal.objection or proposal.review_reason:
-            return ProposalDecision(
-                proposal, "refused", proposal.objection or proposal.review_reason, target
-            )
-        if self._batch.author in (
-            "consolidation",
-            "assistant",
-        ) and not self._standing.is_same_speaker(proposal, target):
+        if proposal.obstacle:
+            return ProposalDecision(proposal, "refused", proposal.obstacle, target)
+        if self._batch.is_by_model and not self._current.is_same_speaker(proposal, target):
             return ProposalDecision(proposal, "refused", "somebody else said it", target)
         self._ended += not proposal.merged
         # Facts that others now express have not ended; they are superseded.
-        closed = self._close(target, status="superseded" if proposal.merged else "retired")
-        return self._changed(proposal, closed, "ended", was=target)
+        closed = self._current.close(target, status="superseded" if proposal.merged else "retired")
+        return self._current.record(proposal, closed, "ended", was=target)
 
     def _taken_back(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Restore a fact to its state before the operation that is undone."""
@@ -347,10 +340,10 @@ class BatchDecider:
         confidence = target.confidence if before is None else before.confidence
         fact = replace(target, evidence=left, confidence=confidence)
         if proposal.op == "weaken":
-            return self._changed(proposal, fact, "taken back")
+            return self._current.record(proposal, fact, "taken back")
         status: FactStatus = "pending" if target.status == "dropped" else "active"
         fact = replace(fact, status=before.status if before else status, valid_to=None)
-        return self._changed(proposal, fact, "it is as it was before")
+        return self._current.record(proposal, fact, "it is as it was before")
 
     def _judged(self, proposal: Proposal, target: Fact) -> ProposalDecision:
         """Apply a judge's verdict to a fact."""
@@ -361,61 +354,44 @@ class BatchDecider:
         why = proposal.judgement.description if proposal.judgement is not None else proposal.op
         known = replace(target, unverified=False, judged=self._entry)
         if proposal.op == "verify":
-            return self._changed(proposal, known, why)
-        closed = self._close(known, status="retired")
-        again = {(said.tape, said.entry) for one in self._ended_by(target) for said in one.evidence}
+            return self._current.record(proposal, known, why)
+        closed = self._current.close(known, status="retired")
+        again = {
+            (said.tape, said.entry)
+            for one in self._current.replaced_by(target)
+            for said in one.evidence
+        }
         if (
             not proposal.text
             or {(said.tape, said.entry) for said in proposal.evidence} <= again
-            or self._standing.find_duplicate(proposal.text) is not None
+            or self._current.find_duplicate(proposal.text) is not None
         ):
-            return self._changed(proposal, closed, why, was=target)
+            return self._current.record(proposal, closed, why, was=target)
         fact = self._made(proposal, proposal.text, "approved", target)
-        return self._changed(proposal, fact, why, closed=closed)
+        return self._current.record(proposal, fact, why, closed=closed)
 
     def _reopened(self, refuted: Fact) -> list[ProposalDecision]:
         """Reopen the facts that a refuted fact had ended."""
         return [
             self._taken_back(Proposal("reopen", fact=one.id), one)
-            for one in self._ended_by(refuted)
+            for one in self._current.replaced_by(refuted)
         ]
 
-    def _ended_by(self, refuted: Fact) -> list[Fact]:
-        """Return the facts that a refuted one replaced and no other fact replaced since."""
-        heirs = {
-            one.supersedes
-            for one in self._facts.values()
-            if one.status == "active" and one.id != refuted.id
-        }
-        found = []
-        for one in self._facts.values():
-            if one.status != "superseded" or not one.text or one.id in heirs | {refuted.id}:
-                continue
-            ended = one.batch == refuted.admitted and self._standing.ends_fact(
-                refuted.text, refuted.slot, refuted.evidence, one
-            )
-            if refuted.supersedes == one.id or ended or one.is_merged_into(refuted):
-                found.append(one)
-        # If several replaced each other in one batch, only the last one counts.
-        before = {one.supersedes for one in found}
-        return [one for one in found if one.id not in before]
-
     def _restated(self, proposal: Proposal, target: Fact) -> ProposalDecision:
-        text = " ".join(proposal.text.split()).lstrip("-*•#> ")
+        text = memory_line(proposal.text)
         if not text or not self._says_no_more(text, target):
             return ProposalDecision(
                 proposal, "refused", f"it says more than fact {target.id} did", target
             )
-        if (twin := self._standing.find_duplicate(text)) is not None and twin.id != target.id:
+        if (twin := self._current.find_duplicate(text)) is not None and twin.id != target.id:
             return ProposalDecision(proposal, "known", f"fact {twin.id} says so already", twin)
         if target.status == "active" or target.batch != self._entry:
             return ProposalDecision(
                 proposal, "refused", f"fact {target.id} did not end here", target
             )
-        number, self._next = self._next, self._next + 1
         fact = replace(
             target,
-            id=number,
+            id=self._current.take_number(),
             text=text,
             slot="",
             status="active",
@@ -423,7 +399,7 @@ class BatchDecider:
             supersedes=target.id,
             admitted=self._entry,
         )
-        return self._changed(proposal, fact, f"what stays of fact {target.id}")
+        return self._current.record(proposal, fact, f"what stays of fact {target.id}")
 
     def _says_no_more(self, text: str, fact: Fact) -> bool:
         """Say whether a text uses only words of a fact and negates the same things."""
@@ -440,44 +416,15 @@ class BatchDecider:
             admitted=self._entry,
             unverified=False,
         )
-        named = self._facts.get(fact.supersedes or 0)
+        named = self._current.facts.get(fact.supersedes or 0)
         stands = named is not None and named.status == "active"
         rival = (
-            named if stands else self._standing.find_conflict(fact.text, fact.slot, fact.evidence)
+            named if stands else self._current.find_conflict(fact.text, fact.slot, fact.evidence)
         )
-        closed = self._close(rival) if rival is not None else None
+        closed = self._current.close(rival) if rival is not None else None
         if rival is not None:
             fact = replace(fact, supersedes=rival.id)
-        return self._changed(proposal, fact, "accepted by a person", closed=closed)
-
-    # Recording changes.
-
-    def _close(self, fact: Fact, status: str = "superseded") -> Fact:
-        closed = replace(
-            fact,
-            status="retired" if status == "retired" else "superseded",
-            valid_to=self._stamp,
-            batch=self._entry,
-            changed=self._stamp,
-        )
-        self._facts[fact.id] = closed
-        return closed
-
-    def _changed(
-        self,
-        proposal: Proposal,
-        fact: Fact,
-        reason: str,
-        *,
-        verdict: ProposalVerdict = "approved",
-        closed: Fact | None = None,
-        signals: dict[str, object] | None = None,
-        was: Fact | None = None,
-    ) -> ProposalDecision:
-        was = was or self._facts.get(fact.id)
-        fact = replace(fact, batch=self._entry, changed=self._stamp)
-        self._facts[fact.id] = fact
-        return ProposalDecision(proposal, verdict, reason, fact, closed, signals or {}, was)
+        return self._current.record(proposal, fact, "accepted by a person", closed=closed)
 
 
 def _with_judgement(decided: ProposalDecision) -> ProposalDecision:
@@ -495,7 +442,7 @@ def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
     lacking = [
         one.proposal
         for one in decided
-        if one.proposal.op in ("add", "supersede") and not _is_believed(one)
+        if one.proposal.op in ("add", "supersede") and not one.is_believed
     ]
     return {
         one.previous.id
@@ -503,13 +450,6 @@ def _without_heirs(decided: Sequence[ProposalDecision]) -> set[int]:
         if one.proposal.op == "retire" and one.verdict == "approved" and one.previous is not None
         if any(_same_matter(new, one.proposal, one.previous) for new in lacking)
     }
-
-
-def _is_believed(decided: ProposalDecision) -> bool:
-    fact = decided.fact
-    return decided.verdict == "approved" or (
-        decided.verdict == "known" and fact is not None and fact.status == "active"
-    )
 
 
 def _same_matter(new: Proposal, ending: Proposal, fact: Fact) -> bool:

@@ -1,15 +1,25 @@
-"""Look up duplicate, conflicting, replaced and ended facts. Pure."""
+"""Look up and change the facts of a scope while one batch is decided. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
+
+from bot.core.clock import format_time
 from bot.memory.gate.fact_similarity import (
     fact_comparison_key,
     is_contradiction,
     is_same_fact,
 )
-from bot.memory.records.fact import Evidence, Fact
+from bot.memory.records.fact import Evidence, Fact, FactStatus
+from bot.memory.records.fact_fold import FactFold
 from bot.memory.records.fact_slot import same_slot
-from bot.memory.records.proposals import Proposal, ProposalBatch
+from bot.memory.records.proposals import (
+    Proposal,
+    ProposalBatch,
+    ProposalDecision,
+    ProposalVerdict,
+)
 from bot.memory.records.stemming import stemmed_words
 
 _KEPT_WORDS = 0.3
@@ -18,25 +28,65 @@ _OF_ALL = frozenset({"user"})
 
 
 class CurrentFacts:
-    """Search the facts of a scope while one batch is decided.
+    """The facts of a scope while one batch is decided.
 
     Args:
-        facts: Facts by number; the batch decider changes them as it goes.
+        fold: The scope's state before the batch.
         batch: The proposals.
-        entry: Id of the entry that will record it.
+        now: The current time.
+        entry: Id of the entry that will record the batch.
+
+    Attributes:
+        facts: The facts by number, as the decisions so far leave them.
     """
 
-    def __init__(self, facts: dict[int, Fact], batch: ProposalBatch, entry: int) -> None:
-        self._facts = facts
+    def __init__(self, fold: FactFold, batch: ProposalBatch, *, now: datetime, entry: int) -> None:
+        self.facts = dict(fold.facts)
+        self._next = fold.next_id
         self._batch = batch
+        self._stamp = format_time(now)
         self._entry = entry
+
+    def take_number(self) -> int:
+        """Return the number of a new fact."""
+        self._next += 1
+        return self._next - 1
+
+    def close(self, fact: Fact, status: FactStatus = "superseded") -> Fact:
+        """End a fact, and return it as it is afterwards."""
+        closed = replace(
+            fact,
+            status=status,
+            valid_to=self._stamp,
+            batch=self._entry,
+            changed=self._stamp,
+        )
+        self.facts[fact.id] = closed
+        return closed
+
+    def record(
+        self,
+        proposal: Proposal,
+        fact: Fact,
+        reason: str,
+        *,
+        verdict: ProposalVerdict = "approved",
+        closed: Fact | None = None,
+        signals: dict[str, object] | None = None,
+        was: Fact | None = None,
+    ) -> ProposalDecision:
+        """Change a fact as decided, and return the decision."""
+        was = was or self.facts.get(fact.id)
+        fact = replace(fact, batch=self._entry, changed=self._stamp)
+        self.facts[fact.id] = fact
+        return ProposalDecision(proposal, verdict, reason, fact, closed, signals or {}, was)
 
     def find_duplicate(self, text: str) -> Fact | None:
         """Return the active or pending fact that says the same; None if there is none."""
         return next(
             (
                 one
-                for one in self._facts.values()
+                for one in self.facts.values()
                 if one.status in ("active", "pending") and one.text and is_same_fact(text, one.text)
             ),
             None,
@@ -53,7 +103,7 @@ class CurrentFacts:
         if not newest or self._batch.author not in ("consolidation", "import"):
             return None
         key = fact_comparison_key(text)
-        ended = (one for one in self._facts.values() if one.status in ("retired", "superseded"))
+        ended = (one for one in self.facts.values() if one.status in ("retired", "superseded"))
         return next(
             (
                 one
@@ -74,7 +124,7 @@ class CurrentFacts:
         return next(
             (
                 one
-                for one in self._facts.values()
+                for one in self.facts.values()
                 if one.status == "active" and one.text and self.ends_fact(text, slot, evidence, one)
             ),
             None,
@@ -90,7 +140,7 @@ class CurrentFacts:
 
     def find_replaced(self, proposal: Proposal, text: str) -> Fact | None:
         """Return the fact that a new one replaces: the one named if related, else a conflict."""
-        named = self._facts.get(proposal.fact or 0) if proposal.op == "supersede" else None
+        named = self.facts.get(proposal.fact or 0) if proposal.op == "supersede" else None
         # The fact may have been replaced since the proposer read it.
         named = self.current_successor(named) if named is not None else None
         if named is not None and named.status == "active":
@@ -109,12 +159,32 @@ class CurrentFacts:
         """Return the latest fact that replaced a fact; the fact itself if none did."""
         heirs = {
             one.supersedes: one
-            for one in self._facts.values()
+            for one in self.facts.values()
             if one.supersedes is not None and one.status in ("active", "superseded")
         }
         while fact.status == "superseded" and (heir := heirs.pop(fact.id, None)) is not None:
             fact = heir
         return fact
+
+    def replaced_by(self, refuted: Fact) -> list[Fact]:
+        """Return the facts that a refuted one replaced and no other fact replaced since."""
+        heirs = {
+            one.supersedes
+            for one in self.facts.values()
+            if one.status == "active" and one.id != refuted.id
+        }
+        found = []
+        for one in self.facts.values():
+            if one.status != "superseded" or not one.text or one.id in heirs | {refuted.id}:
+                continue
+            ended = one.batch == refuted.admitted and self.ends_fact(
+                refuted.text, refuted.slot, refuted.evidence, one
+            )
+            if refuted.supersedes == one.id or ended or one.is_merged_into(refuted):
+                found.append(one)
+        # If several replaced each other in one batch, only the last one counts.
+        before = {one.supersedes for one in found}
+        return [one for one in found if one.id not in before]
 
     def is_same_speaker(self, proposal: Proposal, rival: Fact) -> bool:
         """Say whether one person made both statements, so that the newer one is no conflict."""

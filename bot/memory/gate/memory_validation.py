@@ -21,6 +21,11 @@ _NOTHING = re.compile(
 )
 
 
+def memory_line(text: str) -> str:
+    """Return a text as one line of memory, without bullet and heading marks before it."""
+    return " ".join(text.split()).lstrip("-*•#> ")
+
+
 def memory_lines(text: str) -> list[str]:
     """Return a memory text's lines without bullets, blank lines and headings."""
     stripped = (line.strip().lstrip("-*•").strip() for line in text.splitlines())

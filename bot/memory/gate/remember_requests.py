@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 
+from bot.memory.gate.memory_validation import memory_line
+from bot.memory.records.fact import MAX_FACT_TEXT
+
 _ASKS = (
     # English
     r"(?:hey\s+|ok(?:ay)?,?\s+|also,?\s+|and\s+)?(?:please,?\s+|can you\s+|could you\s+)?"
@@ -30,7 +33,6 @@ _ASKS = (
 )
 _ASK = re.compile(r"\s*(?:" + "|".join(_ASKS) + r")\s*(?P<what>\S.*)", re.IGNORECASE | re.DOTALL)
 _ASKS_SOMETHING = re.compile(r"[?？؟](?:\s|$)")
-_LONGEST = 2_000
 _LONGEST_ASKED = 500
 
 
@@ -47,7 +49,7 @@ def to_memory_line(text: str) -> str | None:
 
     Returns None if nothing is left, or the line is too long.
     """
-    line = " ".join(text.split()).lstrip("-*•#> ")
-    if not line or len(line) > _LONGEST:
+    line = memory_line(text)
+    if not line or len(line) > MAX_FACT_TEXT:
         return None
     return line[0].upper() + line[1:]

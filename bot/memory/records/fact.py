@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal, get_args
 
 EvidenceOrigin = Literal["person", "member", "import", "assistant", "tool", "quoted"]
 """Author of a piece of evidence: ``person`` for the user, ``member`` for a group member (or an
@@ -164,20 +164,15 @@ def evidence_from_json(record: object) -> Evidence | None:
     if not isinstance(record, dict) or type(record.get("entry")) is not int:
         return None
     origin = record.get("origin")
-
-    def text(key: str) -> str:
-        value = record.get(key)
-        return value if isinstance(value, str) else ""
-
     return Evidence(
-        tape=text("tape"),
+        tape=_text(record, "tape"),
         entry=record["entry"],
-        quote=text("quote"),
-        who=text("who"),
-        when=text("when"),
+        quote=_text(record, "quote"),
+        who=_text(record, "who"),
+        when=_text(record, "when"),
         origin=origin if origin in EVIDENCE_ORIGINS else "quoted",
-        sender=text("sender"),
-        inbound=text("inbound"),
+        sender=_text(record, "sender"),
+        inbound=_text(record, "inbound"),
     )
 
 
@@ -192,42 +187,35 @@ def fact_from_json(record: object) -> Fact | None:
     if not isinstance(record, dict) or type(record.get("id")) is not int:
         return None
     evidence = evidence_list_from_json(record.get("evidence"))
-    confidence, supersedes = record.get("confidence"), record.get("supersedes")
-    valid_to = record.get("valid_to")
-
-    def text(key: str) -> str:
-        value = record.get(key)
-        return value if isinstance(value, str) else ""
-
-    def number(key: str) -> int:
-        value = record.get(key)
-        return value if type(value) is int else 0
-
+    origin, confidence = record.get("origin"), record.get("confidence")
+    supersedes, valid_to = record.get("supersedes"), record.get("valid_to")
+    statuses = (one for one in get_args(FactStatus) if one == record.get("status"))
+    known = isinstance(confidence, (int, float)) and 0 <= confidence <= 1
     return Fact(
         id=record["id"],
-        text=text("text"),
-        subject=text("subject"),
+        text=_text(record, "text"),
+        subject=_text(record, "subject"),
         evidence=evidence,
-        origin=record["origin"]
-        if record.get("origin") in EVIDENCE_ORIGINS
-        else weakest_origin(evidence),
-        confidence=float(confidence) if _is_share(confidence) else 0.5,
-        valid_from=text("valid_from"),
+        origin=origin if origin in EVIDENCE_ORIGINS else weakest_origin(evidence),
+        confidence=float(confidence or 0) if known else 0.5,
+        valid_from=_text(record, "valid_from"),
         valid_to=valid_to if isinstance(valid_to, str) else None,
-        status=_status(record.get("status")),
+        status=next(statuses, "retired"),
         supersedes=supersedes if type(supersedes) is int else None,
-        batch=number("batch"),
-        admitted=number("admitted"),
-        changed=text("changed"),
+        batch=_number(record, "batch"),
+        admitted=_number(record, "admitted"),
+        changed=_text(record, "changed"),
         unverified=record.get("unverified") is True,
-        judged=number("judged"),
-        slot=text("slot"),
+        judged=_number(record, "judged"),
+        slot=_text(record, "slot"),
     )
 
 
-def _is_share(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and 0 <= value <= 1
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
 
 
-def _status(value: object) -> FactStatus:
-    return next((one for one in get_args(FactStatus) if one == value), "retired")
+def _number(record: dict[str, Any], key: str) -> int:
+    value = record.get(key)
+    return value if type(value) is int else 0

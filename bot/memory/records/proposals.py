@@ -130,6 +130,11 @@ class Proposal:
     merged: bool = False
     slot: str = ""
 
+    @property
+    def obstacle(self) -> str:
+        """Why the proposer's own checks do not let it pass; empty if they do."""
+        return self.objection or self.review_reason
+
 
 @dataclass(frozen=True, slots=True)
 class ProposalBatch:
@@ -153,6 +158,11 @@ class ProposalBatch:
     clears_all: bool = False
     usage: dict[str, Any] | None = None
 
+    @property
+    def is_by_model(self) -> bool:
+        """Whether a model made the proposals: nobody asked for each of them."""
+        return self.author in ("consolidation", "assistant")
+
 
 @dataclass(frozen=True, slots=True)
 class ProposalDecision:
@@ -175,6 +185,12 @@ class ProposalDecision:
     ended: Fact | None = None
     signals: dict[str, Any] = field(default_factory=dict)
     previous: Fact | None = None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether the fact is believed now, new or not."""
+        held = self.fact is not None and self.fact.status == "active"
+        return self.verdict == "approved" or (self.verdict == "known" and held)
 
     @property
     def is_rejected(self) -> bool:

@@ -37,7 +37,7 @@ from bot.memory.session.scope.identities import channel_of
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.memory.session.view.fact_markdown import markdown_lines, render_facts, select_facts
 from bot.memory.session.view.session_fold import SessionFold
-from bot.memory.session.view.zone import ComposeZoneEntries, MemoryZone
+from bot.memory.session.view.zone import MemoryZone
 from bot.memory.session.view.zone_snapshot import MemorySnapshot
 from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
@@ -227,12 +227,10 @@ class LongTermMemory:
         if self.with_current_facts(self.zone.read()) is not self.zone.read():
             await self.zone.edit(self.with_current_facts)
 
-    async def write(
-        self, batch: ProposalBatch, compose: ComposeZoneEntries | None = None
-    ) -> BatchOutcome:
-        """Change the facts, then write the zone together with other entries."""
+    async def write(self, batch: ProposalBatch) -> BatchOutcome:
+        """Change the facts, then the zone."""
         outcome = await self.apply(batch)
-        await self.zone.edit(self.with_current_facts, compose)
+        await self.refresh()
         return outcome
 
     def clear_batch(self, key: str, asker: str = "") -> ProposalBatch:

@@ -13,7 +13,12 @@ from bot.agent.commands.registry import CommandContext, CommandReply, idempotenc
 from bot.bus import Button
 from bot.memory.records.fact_undo import undone_batch_id
 from bot.memory.records.proposals import BatchOutcome, ProposalBatch, ProposalDecision
-from bot.memory.session.bus.memory_clear import ClearPreview, clear_bus, preview_clear
+from bot.memory.session.bus.memory_clear import (
+    ClearPreview,
+    clear_bus,
+    clear_memory,
+    preview_clear,
+)
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.view.zone_snapshot import DailyNote, MemorySnapshot
 from bot.memory.session.view.zone_versions import (
@@ -160,8 +165,7 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
             replaces_message=False,
         )
     copy = await context.export_memory()
-    outcome = await memory.apply(memory.clear_batch(key, context.author.id))
-    await clear_bus(memory, key)
+    outcome = await clear_memory(memory, key, context.author.id)
     return _cleared(memory, outcome.entry, f"A copy is in `{_shown(copy.path, context)}`", more)
 
 

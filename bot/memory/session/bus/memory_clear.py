@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.fact_fold import bus_entry
+from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.bus.shared_reference import current_references
 from bot.memory.session.scope.scope_memory import ScopeMemory
 from bot.tape.entries import TapeEntry
@@ -52,6 +53,22 @@ def preview_clear(memory: LongTermMemory) -> ClearPreview:
         tuple(one.id for one in home.patterns.values() if one.status != "retired"),
         tuple(problem for problem, working in own.working_sets.items() if not working.empty),
     )
+
+
+async def clear_memory(memory: LongTermMemory, key: str, asker: str = "") -> BatchOutcome:
+    """End all facts of the session's scope, and clear the memory bus, once per key.
+
+    Args:
+        memory: Long-term memory of the session.
+        key: Key of the change.
+        asker: User id on the platform of the person who asked; empty if nobody did.
+
+    Raises:
+        TapeWriteError: The storage failed; a retry with the same key continues from there.
+    """
+    outcome = await memory.apply(memory.clear_batch(key, asker))
+    await clear_bus(memory, key)
+    return outcome
 
 
 async def clear_bus(memory: LongTermMemory, key: str) -> None:

@@ -207,8 +207,7 @@ class ScopeMemory:
                 return [], False
             return [pause_entry(self._fold, paused=paused)], True
 
-        await self._ready()
-        return await self._write(compose)
+        return await self.append_change(compose)
 
     async def append_change(self, compose: Callable[[int], tuple[list[TapeEntry], T]]) -> T:
         """Append entries that depend on the scope's state, such as a change to its compartments.

@@ -1,0 +1,108 @@
+"""A tool that a model must call to answer; a model without tools writes its arguments by a grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from bot.llm.base import ChatMessage, Model, ModelReply, ModelRequest, Purpose, ToolSpec
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+class UnusableAnswer(Exception):
+    """A model's answer cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTool(Generic[AnswerT]):
+    """A tool whose only purpose is that its arguments are the answer.
+
+    Attributes:
+        name: Name of the tool.
+        description: Description for the model.
+        answer: Pydantic model of the arguments.
+    """
+
+    name: str
+    description: str
+    answer: type[AnswerT]
+
+    def request(
+        self,
+        model: Model,
+        messages: Sequence[ChatMessage],
+        purpose: Purpose,
+        *,
+        grammar_tokens: int | None = None,
+    ) -> ModelRequest:
+        """Return the request for an answer.
+
+        Args:
+            model: The model that answers.
+            messages: The request's messages.
+            purpose: Purpose of the request.
+            grammar_tokens: Most tokens of an answer by a grammar.
+        """
+        messages, schema = list(messages), answer_schema(self.answer)
+        if answers_by_grammar(model):
+            return ModelRequest(
+                messages=messages, json_schema=schema, max_tokens=grammar_tokens, purpose=purpose
+            )
+        tool = ToolSpec(self.name, self.description, schema)
+        return ModelRequest(
+            messages=messages, tools=(tool,), tool_choice=self.name, purpose=purpose
+        )
+
+    def arguments(self, model: Model, reply: ModelReply) -> str | None:
+        """Return the answer as JSON; None if the model did not call the tool."""
+        if answers_by_grammar(model):
+            return reply.content
+        return next((one.arguments for one in reply.tool_calls if one.name == self.name), None)
+
+    def read(self, arguments: str) -> AnswerT:
+        """Return the answer in arguments.
+
+        Raises:
+            UnusableAnswer: They do not fit the tool.
+        """
+        try:
+            return self.answer.model_validate_json(arguments)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "arguments"
+            raise UnusableAnswer(f"its {where} cannot be used: {first['msg']}") from error
+
+
+def answers_by_grammar(model: Model) -> bool:
+    """Return whether a model answers by a grammar, because it calls no tools."""
+    return model.profile.json_schema and not model.profile.tools
+
+
+def answer_schema(answer: type[BaseModel]) -> dict[str, Any]:
+    """Return an answer's JSON Schema, without references: small models' grammars need that.
+
+    Every field is required, and null where it may be left out.
+    """
+    schema = answer.model_json_schema()
+    return _plain(schema, schema.get("$defs", {}))
+
+
+def _plain(schema: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    schema = known.get(str(schema.get("$ref", "")).rpartition("/")[2], schema)
+    kinds = [one["type"] for one in schema.get("anyOf", ())] or schema["type"]
+    if kinds == "object":
+        fields = {name: _plain(one, known) for name, one in schema["properties"].items()}
+        return {
+            "type": "object",
+            "properties": fields,
+            "required": list(fields),
+            "additionalProperties": False,
+        }
+    found: dict[str, Any] = {"type": kinds}
+    if kinds == "array":
+        found["items"] = _plain(schema["items"], known)
+    return found | {name: schema[name] for name in ("enum", "description") if name in schema}
