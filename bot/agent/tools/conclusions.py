@@ -47,7 +47,7 @@ async def conclude(change: MemoryChange, number: int, context: ToolContext) -> t
             _UNSET,
             _UNSET,
         )
-        cause = f"call:{context.call_key}:{number}"
+        cause = f"{context.cause}:{number}"
         written = await context.memory.bus.add_synthesis(pattern, by="assistant", cause=cause)
     except MemoryRefused as error:
         return False, f"Not kept: {error}."

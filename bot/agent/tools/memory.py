@@ -83,12 +83,11 @@ async def _show(_: NoArguments, context: ToolContext) -> ToolOutcome:
 
 
 async def _clear(_: NoArguments, context: ToolContext) -> ToolOutcome:
-    if not context.may_change_memory:
-        raise MemoryRefused("in a group only an owner may clear it, with `/memory clear`")
+    context.check_rights("clear it, with `/memory clear`")
     memory = context.memory
     if context.zone.read() == MemorySnapshot(context.zone.read().version):
         raise MemoryRefused("memory is empty already")
-    await clear_memory(memory, f"call:{context.call_key}")
+    await clear_memory(memory, context.cause)
     return ToolOutcome(
         lambda snapshot: (
             f"All memory is cleared (version {snapshot.version}); /memory undo brings the facts back."

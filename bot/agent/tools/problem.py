@@ -12,8 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
-from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.gate.write_support import check_instructions
 from bot.memory.records.compartment_records import Problem, WorkingSet
 from bot.memory.records.compression import render_problems
 from bot.memory.records.problem_lookup import match_problem
@@ -22,7 +20,7 @@ from bot.memory.session.bus.working_set import problem_summary
 from bot.tape.search import GENERAL_PROBLEM
 
 _SUMMARY = 300
-_IN_GROUPS = "in a group only an owner may do this, with `/problem`"
+_ONLY_OWNERS = "do this, with `/problem`"
 _STATES: dict[str, Literal["paused", "background", "completed"]] = {
     "pause": "paused",
     "background": "background",
@@ -90,13 +88,13 @@ def _shown(problem: Problem, *, summarised: bool) -> Problem:
 
 
 async def _open(name: str, context: ToolContext) -> ToolOutcome:
-    _check_rights(context)
-    bus, cause = context.memory.bus, f"call:{context.call_key}"
+    context.check_rights(_ONLY_OWNERS)
+    bus, cause = context.memory.bus, context.cause
     if not name.strip():
         raise MemoryRefused("name the problem")
     found = match_problem(await bus.problems.list_by_state(), name)
     if found is None or (found.state == "completed" and found.problem_id != name):
-        _check_text(name, context)
+        context.check_prompt_text(name)
         found = await bus.problems.create(name, cause=f"{cause}:new")
     await bus.problems.request_switch(found.problem_id, cause=cause)
     if found.state == "active":
@@ -110,11 +108,11 @@ async def _open(name: str, context: ToolContext) -> ToolOutcome:
 
 async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext) -> ToolOutcome:
     """Add a note of a kind; without a kind, drop the note with this text."""
-    if context.memory.paused:
-        raise MemoryRefused("the user paused memory: nothing is noted until `/memory resume`")
+    context.check_learning("noted")
     if kind is not None:
         # A draft's name may be part of its meaning.
-        _check_text(f"{why}: {text}" if kind == "draft" else f"{text}\n{why}", context, kind)
+        told = f"{why}: {text}" if kind == "draft" else f"{text}\n{why}"
+        context.check_prompt_text(told, drafted=kind == "draft")
 
     def edit(working: WorkingSet) -> dict[str, Any]:
         if kind is None:
@@ -122,15 +120,15 @@ async def _note(kind: NoteKind | None, text: str, why: str, context: ToolContext
         return with_note(working, kind, text, why)
 
     problem = context.memory.fold.problem
-    await context.memory.bus.working_sets.change(problem, edit, cause=f"call:{context.call_key}")
+    await context.memory.bus.working_sets.change(problem, edit, cause=context.cause)
     return ToolOutcome("Noted." if kind is not None else "Dropped.")
 
 
 async def _put_aside(
     name: str, state: Literal["paused", "background", "completed"], context: ToolContext
 ) -> ToolOutcome:
-    _check_rights(context)
-    problems, cause = context.memory.bus.problems, f"call:{context.call_key}"
+    context.check_rights(_ONLY_OWNERS)
+    problems, cause = context.memory.bus.problems, context.cause
     active = await problems.get_active()
     found = match_problem(await problems.list_by_state(), name) if name else active
     if found is None:
@@ -147,18 +145,6 @@ async def _put_aside(
     }[state]
     done = await put(found.problem_id, cause=cause)
     return ToolOutcome(f"{found.name!r} is {state if done else found.state}.")
-
-
-def _check_text(text: str, context: ToolContext, kind: str = "") -> None:
-    """Refuse secrets and instructions that are not the user's: notes are in every prompt."""
-    if (what := detect_secret(text)) is not None:
-        raise MemoryRefused(f"it looks like {what}")
-    check_instructions(text, context.memory.fold.window.conversation(), drafted=kind == "draft")
-
-
-def _check_rights(context: ToolContext) -> None:
-    if not context.may_change_memory:
-        raise MemoryRefused(_IN_GROUPS)
 
 
 PROBLEM_TOOL = Tool(

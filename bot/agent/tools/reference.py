@@ -11,7 +11,7 @@ from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
 from bot.core.errors import MemoryRefused
 from bot.memory.gate.reference_values import (
     check_key,
-    check_no_secret,
+    check_no_secret_value,
     check_value,
     parse_value,
     texts_in_value,
@@ -40,18 +40,17 @@ async def _refer(arguments: ReferArguments, context: ToolContext) -> ToolOutcome
     if arguments.value is None:
         return ToolOutcome(await _read(arguments.key, context))
     context.check_learning()
-    if not context.may_change_memory:
-        raise MemoryRefused("in a group only an owner may change it, with `/reference set`")
+    context.check_rights("change it, with `/reference set`")
     if not context.answered_messages:
         raise MemoryRefused("no message of the user is being answered that it could rest on")
     key, value = check_key(arguments.key), arguments.value
     value = check_value(key, parse_value(key, value) if isinstance(value, str) else value)
-    check_no_secret(key, value)
+    check_no_secret_value(key, value)
     current = await context.memory.bus.shared.get(key)
     if current is not None and current.value == value:
         return ToolOutcome(f"{key} says exactly this already (version {current.version}).")
     written = await context.memory.bus.write_to_shared(
-        key, value, _grounds(key, value, context), by="assistant", cause=f"call:{context.call_key}"
+        key, value, _grounds(key, value, context), by="assistant", cause=context.cause
     )
     status = "ok" if written else "error"
     return ToolOutcome(_told(key, written), status, zone_edit=context.memory.with_current_facts)

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.core.errors import MemoryRefused, TapebotError
 from bot.llm.base import ToolCall, ToolSpec, Usage
+from bot.memory.gate.secret_detection import check_no_secret
+from bot.memory.gate.write_support import check_instructions
 from bot.memory.session.long_term_memory import LongTermMemory
 from bot.memory.session.vector_index import VectorIndex
 from bot.memory.session.view.zone import MemoryZone, ZoneEdit
@@ -65,14 +67,47 @@ class ToolContext:
     problem: str = GENERAL_PROBLEM
     record_usage: Callable[[Usage], None] = lambda _: None
 
-    def check_learning(self) -> None:
+    @property
+    def cause(self) -> str:
+        """Key of the changes that the call makes; a repeated call changes nothing twice."""
+        return f"call:{self.call_key}"
+
+    def check_learning(self, done: str = "learned") -> None:
         """Check that memory is not paused.
+
+        Args:
+            done: What would be done, for the refusal.
 
         Raises:
             MemoryRefused: Memory is paused.
         """
         if self.memory.paused:
-            raise MemoryRefused("the user paused memory: nothing is learned until `/memory resume`")
+            raise MemoryRefused(f"the user paused memory: nothing is {done} until `/memory resume`")
+
+    def check_rights(self, what: str) -> None:
+        """Check that the people answered may change or remove memory.
+
+        Args:
+            what: What only an owner may do in a group, for the refusal.
+
+        Raises:
+            MemoryRefused: They may not.
+        """
+        if not self.may_change_memory:
+            raise MemoryRefused(f"in a group only an owner may {what}")
+
+    def check_prompt_text(self, text: str, *, drafted: bool = False) -> None:
+        """Refuse secrets and instructions that are not the user's in text for later prompts.
+
+        Args:
+            text: The text.
+            drafted: See ``check_instructions``.
+
+        Raises:
+            MemoryRefused: The text holds such a thing.
+        """
+        check_no_secret(text)
+        check_instructions(text, self.memory.fold.window.conversation(), drafted=drafted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,8 @@ def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> Proposa
     """
     _check_number(len(changes))
     wanted = [one for one in changes if one.op not in CONCLUSION_OPS]
-    if not context.may_change_memory and any(one.op != "add" for one in wanted):
-        raise MemoryRefused("in a group only an owner may change or end facts: only add some")
+    if any(one.op != "add" for one in wanted):
+        context.check_rights("change or end facts: only add some")
     facts = {one.id: one for one in context.memory.facts()}
     touched = {one.fact for one in wanted if one.op != "add"}
     grounds = replace(
@@ -94,9 +94,7 @@ def make_batch(changes: Sequence[MemoryChange], context: ToolContext) -> Proposa
     )
     made = [_changed(one, facts.get(one.fact or 0), grounds) for one in wanted]
     stay = [one.text for one in facts.values() if one.id not in touched]
-    return ProposalBatch(
-        f"call:{context.call_key}", "assistant", tuple(_kept(made, facts, stay, grounds))
-    )
+    return ProposalBatch(context.cause, "assistant", tuple(_kept(made, facts, stay, grounds)))
 
 
 def _changed(change: MemoryChange, fact: Fact | None, grounds: AvailableEvidence) -> Proposal:

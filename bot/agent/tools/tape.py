@@ -11,9 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.agent.tools.registry import Tool, ToolContext, ToolOutcome, trim_schema
-from bot.core.errors import MemoryRefused, TapeError
-from bot.memory.gate.secret_detection import detect_secret
-from bot.memory.gate.write_support import check_instructions
+from bot.core.errors import TapeError
 from bot.memory.records.event_names import (
     HISTORY_EVENT,
 )
@@ -158,8 +156,7 @@ def render_info(info: TapeInfo) -> str:
 
 
 async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOutcome:
-    if not context.may_change_memory:
-        raise MemoryRefused("in a group only an owner may set the conversation aside, with `/new`")
+    context.check_rights("set the conversation aside, with `/new`")
     name = arguments.name.strip()
     if not _NAME.fullmatch(name) or name.lower().startswith(_RESERVED):
         raise TapeError(
@@ -167,10 +164,8 @@ async def _handoff(arguments: HandoffArguments, context: ToolContext) -> ToolOut
             f"that do not begin with {', '.join(_RESERVED)}"
         )
     told = "\n".join([arguments.summary, *arguments.next_steps])
-    if (what := detect_secret(f"{name}\n{told}")) is not None:
-        raise MemoryRefused(f"it looks like {what}")
     # The text enters the system prompt, with next steps written as instructions.
-    check_instructions(f"{name}\n{told}", context.memory.fold.window.conversation(), drafted=True)
+    context.check_prompt_text(f"{name}\n{told}", drafted=True)
     state = {
         "summary": arguments.summary,
         "next_steps": arguments.next_steps,

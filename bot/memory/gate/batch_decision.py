@@ -27,7 +27,7 @@ from bot.memory.gate.current_facts import CurrentFacts
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import is_placeholder, memory_line
 from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteGate, WriteRequest, WriteSignals
-from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.gate.secret_detection import UNASKED, detect_secret
 from bot.memory.records.fact import (
     LONGEST_SUBJECT,
     MAX_FACT_TEXT,
@@ -193,7 +193,7 @@ class BatchDecider:
         if proposal.objection:
             return proposal.objection
         if self._batch.is_by_model and (what := detect_secret(text)) is not None:
-            return f"it looks like {what}, which is not learned unasked"
+            return f"it looks like {what}, {UNASKED}"
         return None
 
     def _full(self, rival: Fact | None) -> bool:

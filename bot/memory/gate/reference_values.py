@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bot.core.errors import MemoryRefused
-from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.gate.secret_detection import check_no_secret
 from bot.memory.records.compartment_records import (
     GOAL_KEYS,
 )
@@ -62,7 +62,7 @@ def check_value(key: str, value: Any) -> Any:
     return json.loads(text)
 
 
-def check_no_secret(key: str, value: Any) -> None:
+def check_no_secret_value(key: str, value: Any) -> None:
     """Refuse a value that looks like a secret.
 
     Raises:
@@ -71,8 +71,7 @@ def check_no_secret(key: str, value: Any) -> None:
     texts = [key, *texts_in_value(value)]
     # A password is often recognisable only by its name.
     for text in (*texts, *(f"{key}: {one}" for one in texts), *_named(value)):
-        if (kind := detect_secret(text)) is not None:
-            raise MemoryRefused(f"it looks like {kind}, which is kept only where a person asks")
+        check_no_secret(text, "which is kept only where a person asks")
 
 
 def parse_value(key: str, text: str) -> Any:

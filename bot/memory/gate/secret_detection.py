@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 
+from bot.core.errors import MemoryRefused
 from bot.core.telemetry.redaction import redact
 from bot.language.lexicon import normalize_typography
+
+UNASKED = "which is not learned unasked"
+"""The rule that a secret breaks if nobody asked to remember it."""
 
 _LONGEST = 20_000
 _PRIVATE = re.compile(
@@ -44,6 +48,20 @@ _KEY = re.compile(
 _TOKEN = re.compile(
     r"(?<![\w/.@-])(?=[\w-]{0,80}\d)(?=[\w-]{0,80}[a-z])(?=[\w-]{0,80}[A-Z])[A-Za-z0-9_-]{32,200}(?![\w/.@-])"
 )
+
+
+def check_no_secret(text: str, why: str = "") -> None:
+    """Refuse a text that looks like a secret.
+
+    Args:
+        text: The text.
+        why: The rule that it breaks, for the refusal.
+
+    Raises:
+        MemoryRefused: It looks like a secret.
+    """
+    if (what := detect_secret(text)) is not None:
+        raise MemoryRefused(f"it looks like {what}{f', {why}' if why else ''}")
 
 
 def detect_secret(text: str) -> str | None:

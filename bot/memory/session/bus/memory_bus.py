@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bot.core.errors import MemoryRefused
 from bot.memory.gate.alignment import collect_goals
 from bot.memory.gate.policy import (
     Compartment,
@@ -25,13 +24,13 @@ from bot.memory.gate.policy import (
 )
 from bot.memory.gate.reference_values import (
     check_key,
-    check_no_secret,
+    check_no_secret_value,
     check_value,
     texts_in_value,
     texts_to_verify,
     value_text,
 )
-from bot.memory.gate.secret_detection import detect_secret
+from bot.memory.gate.secret_detection import UNASKED, check_no_secret
 from bot.memory.gate.write_result import (
     ApprovedWrite,
     WriteResult,
@@ -179,7 +178,7 @@ class MemoryBus:
         check_key(key)
         value = check_value(key, value)
         if by != "person":
-            check_no_secret(key, value)
+            check_no_secret_value(key, value)
         await self._memory.update_identities()
         store = self.shared_workspace if workspace else self.shared
         data = {"text": f"{key}: {value_text(value)}", "key": key, "value": value}
@@ -216,8 +215,7 @@ class MemoryBus:
             *(one for one in texts_in_value(pattern.content) if one not in known),
         ]
         # Checked before the gate, because rejected writes are recorded, too.
-        if (what := detect_secret("\n".join(texts))) is not None:
-            raise MemoryRefused(f"it looks like {what}, which is not learned unasked")
+        check_no_secret("\n".join(texts), UNASKED)
         data = {"text": " ".join(texts), "type": pattern.pattern_type, "content": pattern.content}
         parts = [str(pattern.content["then"])] if "then" in pattern.content else []
         kind, evidence = pattern.pattern_type, pattern.evidence_ids

@@ -17,7 +17,7 @@ from bot.core.clock import Clock, format_time
 from bot.core.errors import MemoryRefused
 from bot.memory.gate.reference_values import (
     check_key,
-    check_no_secret,
+    check_no_secret_value,
     check_value,
     strip_erased,
 )
@@ -98,7 +98,7 @@ class SharedReferenceStore:
         check_key(key)
         value = check_value(key, value)
         if by != "person":
-            check_no_secret(key, value)
+            check_no_secret_value(key, value)
 
         def compose(_: int) -> tuple[list[TapeEntry], int]:
             if (done := self._done(key, cause)) is not None:
