@@ -26,7 +26,15 @@ from bot.memory.gate.claim_support import word_overlap
 from bot.memory.gate.current_facts import CurrentFacts
 from bot.memory.gate.fact_similarity import fact_comparison_key
 from bot.memory.gate.memory_validation import is_placeholder, memory_line
-from bot.memory.gate.policy import BlastRadius, ConflictLevel, WriteGate, WriteRequest, WriteSignals
+from bot.memory.gate.policy import (
+    ASKED_CONFIDENCE,
+    BlastRadius,
+    ConflictLevel,
+    WriteGate,
+    WriteRequest,
+    WriteSignals,
+    write_confidence,
+)
 from bot.memory.gate.secret_detection import UNASKED, detect_secret
 from bot.memory.records.fact import (
     LONGEST_SUBJECT,
@@ -53,7 +61,7 @@ MOST_FACTS = 2_000
 
 _NO_HEIR = "what was to take its place is not believed"
 _FEW = 3
-_ASKED, _LEARNED, _ACCEPTED, _STRENGTHENED = 0.95, 0.8, 0.9, 0.05
+_ACCEPTED, _STRENGTHENED = 0.9, 0.05
 
 
 class BatchDecider:
@@ -204,11 +212,12 @@ class BatchDecider:
     def _verdict(self, proposal: Proposal, signals: WriteSignals) -> tuple[ProposalVerdict, str]:
         if proposal.review_reason:
             return "pending", proposal.review_reason
+        confidence = write_confidence(self._batch.author, signals.source_quality)
         request = WriteRequest(
             source_hrm=self._batch.author,
             problem_id=None,
             target_compartment="semantic",
-            data={"text": proposal.text, "confidence": self._confidence(proposal)},
+            data={"text": proposal.text, "confidence": confidence},
             signals=signals,
         )
         decision = self._gate.evaluate(request, self._now)
@@ -223,19 +232,15 @@ class BatchDecider:
         conflict: ConflictLevel = "none"
         if rival is not None and not self._current.is_same_speaker(proposal, rival):
             conflict = "high"
-        quality = (
-            1.0
-            if self._batch.author == "person"
-            else ORIGIN_TRUST[weakest_origin(proposal.evidence)]
-        )
         return WriteSignals(
-            conflict_level=conflict, source_quality=quality, blast_radius=self._radius
+            conflict_level=conflict,
+            source_quality=self._quality(proposal),
+            blast_radius=self._radius,
         )
 
-    def _confidence(self, proposal: Proposal) -> float:
-        if self._batch.author == "person":
-            return _ASKED
-        return min(_LEARNED, ORIGIN_TRUST[weakest_origin(proposal.evidence)])
+    def _quality(self, proposal: Proposal) -> float:
+        asked = self._batch.author == "person"
+        return 1.0 if asked else ORIGIN_TRUST[weakest_origin(proposal.evidence)]
 
     def _made(
         self, proposal: Proposal, text: str, verdict: ProposalVerdict, rival: Fact | None
@@ -258,7 +263,7 @@ class BatchDecider:
             origin="person"
             if asked and not proposal.evidence
             else weakest_origin(proposal.evidence),
-            confidence=self._confidence(proposal),
+            confidence=write_confidence(self._batch.author, self._quality(proposal)),
             valid_from=first,
             status="active" if verdict == "approved" else "pending",
             supersedes=rival.id if rival is not None else None,
@@ -301,9 +306,9 @@ class BatchDecider:
         fresh = [one for one in own if (one.tape, one.entry) not in known]
         if target.status != "active" or not fresh or proposal.review_reason or proposal.unverified:
             return ProposalDecision(proposal, "known", f"fact {target.id} says so already", target)
-        surer = max(target.confidence, min(_ASKED, target.confidence + _STRENGTHENED))
+        surer = max(target.confidence, min(ASKED_CONFIDENCE, target.confidence + _STRENGTHENED))
         if self._batch.author == "person":
-            surer = _ASKED
+            surer = ASKED_CONFIDENCE
         rests_on = merge_evidence(target.evidence, fresh)
         fact = replace(target, evidence=rests_on, confidence=surer, unverified=False)
         return self._current.record(proposal, fact, f"fact {target.id} was said again")

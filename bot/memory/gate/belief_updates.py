@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.core.clock import format_time
 from bot.memory.gate.fact_similarity import is_contradiction, is_same_fact
+from bot.memory.gate.policy import ASKED_CONFIDENCE
 from bot.memory.records.compartment_records import SynthesizedPattern, parse_utc_time
 from bot.memory.records.episodes import episode_id, parse_episode_id
 from bot.memory.records.fact import Fact
@@ -25,9 +26,6 @@ from bot.tape.entries import TapeEntry
 
 FACT_DECAY = 0.005
 """Share of its rank that a fact loses per day without confirmation."""
-
-PROTECTED_CONFIDENCE = 0.95
-"""From this confidence on, which a person's request gives, a fact's rank does not decay."""
 
 MOST_EVIDENCE = 24
 """Pieces of evidence that a belief keeps: the first one and the newest ones."""
@@ -60,7 +58,7 @@ def belief_from_fact(fact: Fact) -> SynthesizedPattern:
         _moment(fact.valid_from),
         confirmed_at(fact),
         FACT_DECAY,
-        fact.confidence >= PROTECTED_CONFIDENCE,
+        fact.confidence >= ASKED_CONFIDENCE,
         "active" if active else "retired",
         "" if active else fact.status,
     )

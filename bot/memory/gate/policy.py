@@ -140,6 +140,22 @@ class WriteGate:
         return now + timedelta(hours=self.thresholds.pending_hours)
 
 
+ASKED_CONFIDENCE = 0.95
+"""Confidence of what a person asked to write."""
+
+_LEARNED = 0.8
+
+
+def write_confidence(by: str, quality: float) -> float:
+    """Return the confidence of a write; unless a person asked for it, its sources limit it.
+
+    Args:
+        by: Author of the write.
+        quality: Quality of its sources.
+    """
+    return ASKED_CONFIDENCE if by == "person" else min(_LEARNED, quality)
+
+
 _CONFLICTS: tuple[ConflictLevel, ...] = ("none", "low", "medium", "high")
 _RADII: tuple[BlastRadius, ...] = ("minimal", "moderate", "severe")
 

@@ -21,6 +21,7 @@ from bot.memory.gate.policy import (
     WriteRequest,
     WriteSignals,
     worst_signals,
+    write_confidence,
 )
 from bot.memory.gate.reference_values import (
     check_key,
@@ -52,9 +53,6 @@ from bot.tape.entries import TapeEntry
 if TYPE_CHECKING:
     from bot.memory.session.long_term_memory import LongTermMemory
     from bot.memory.session.scope.scope_memory import ScopeMemory
-
-_ASKED = 0.95
-_CONCLUDED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +257,7 @@ class MemoryBus:
             others=third_party_texts_in_view(self._memory.fold.window.conversation()),
         )
         signals = worst_signals(computed, write.reported)
-        confidence = _ASKED if write.by == "person" else min(_CONCLUDED, signals.source_quality)
+        confidence = write_confidence(write.by, signals.source_quality)
         data = {**write.data, "confidence": confidence}
         request = WriteRequest(write.by, self._memory.fold.problem, write.target, data, signals)
         decision = self.gate.evaluate(request, now)
