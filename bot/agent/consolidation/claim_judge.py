@@ -104,7 +104,7 @@ class _Answer(BaseModel):
     rulings: list[_Ruled] = Field(max_length=4 * _MOST_CLAIMS)
 
 
-_JUDGE_TOOL = AnswerTool("judge_claims", "Give one ruling for each claim.", _Answer)
+JUDGE_TOOL = AnswerTool("judge_claims", "Give one ruling for each claim.", _Answer)
 
 
 async def judge_claims(
@@ -150,7 +150,7 @@ def _request(model: Model, questions: Sequence[ClaimQuestion], timezone: tzinfo)
         {"role": "system", "content": _SYSTEM},
         {"role": "user", "content": f"Claims to judge, one a line:\n\n{claims}"},
     ]
-    return _JUDGE_TOOL.request(model, messages, "judgement")
+    return JUDGE_TOOL.request(model, messages, "judgement")
 
 
 def _told_time(stamp: str, timezone: tzinfo) -> str:
@@ -161,11 +161,11 @@ def _told_time(stamp: str, timezone: tzinfo) -> str:
 
 def _read(model: Model, reply: ModelReply) -> dict[int, Judgement]:
     """Return the judgements in a reply by the number of the claim."""
-    arguments = _JUDGE_TOOL.arguments(model, reply)
+    arguments = JUDGE_TOOL.arguments(model, reply)
     if arguments is None:
-        raise UnusableAnswer(f"it did not call {_JUDGE_TOOL.name}")
+        raise UnusableAnswer(f"it did not call {JUDGE_TOOL.name}")
     name = reply.model or model.name
     return {
         one.number: Judgement(one.ruling, " ".join(one.reason.split())[:_LONGEST_REASON], name)
-        for one in _JUDGE_TOOL.read(arguments).rulings
+        for one in JUDGE_TOOL.read(arguments).rulings
     }
