@@ -125,25 +125,12 @@ class Search(_Body):
 
     def query(self, tapes: tuple[str, ...] | None) -> SearchQuery:
         """Return the query for the store, restricted to these tapes."""
-        return SearchQuery(
-            self.text,
-            tapes,
-            None if self.kinds is None else frozenset(self.kinds),
-            None if self.senders is None else frozenset(self.senders),
-            self.problem,
-            frozenset(self.tags or ()),
-            self.layer,
-            None if self.names is None else frozenset(self.names),
-            self.since,
-            self.until,
-            self.first,
-            self.last,
-            self.after_anchor,
-            self.before_anchor,
-            self.limit,
-            self.neighbours,
-            None if self.near is None else dict(self.near),
-        )
+        values: dict[str, Any] = dict(self)
+        for name in ("kinds", "senders", "names"):
+            values[name] = None if values[name] is None else frozenset(values[name])
+        values["tapes"], values["tags"] = tapes, frozenset(self.tags or ())
+        values["near"] = None if self.near is None else dict(self.near)
+        return SearchQuery(**values)
 
 
 BODIES: tuple[type[BaseModel], ...] = (NewTape, NewFork, NewAnchor, Search)
