@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -183,8 +183,58 @@ async def session_host(
     if memory_files is not None:
         files = MemoryFolder(memory_files, store, scopes, ZoneInfo(bounds.timezone), clock)
         scopes.observer = files.add_entry
-    services = SessionServices(
-        bus=seen,
+    services = _services(
+        folder, bounds, bus=seen, store=store, agent=agent, scopes=scopes, commands=commands
+    )
+    services = replace(services, erase_residual_files=traces(bus), memory_files=files)
+    supervisor = Supervisor(services)
+    channel = FakeChannel(seen.channel("fake"), now=clock.now)
+    running = [
+        service.run
+        for service in (supervisor, store, channel, by_meaning, files)
+        if service is not None
+    ]
+    try:
+        async with _running(running) as tasks:
+            yield Host(bus, store, services, supervisor, clock, channel, files, tasks)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await bus.aclose()
+            await store.close()
+
+
+@asynccontextmanager
+async def _running(
+    services: Sequence[Callable[[], Coroutine[Any, Any, object]]],
+) -> AsyncIterator[TaskGroup]:
+    """Run services within the block."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            for service in services:
+                tasks.start_soon(service)
+            try:
+                yield tasks
+            finally:
+                tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        # A test's own failure is easier to read without the exception group.
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None
+
+
+def _services(
+    folder: Path,
+    bounds: HostLimits,
+    *,
+    bus: Bus,
+    store: FileTapeStore,
+    agent: Agent,
+    scopes: ScopeRegistry,
+    commands: CommandRegistry | None,
+) -> SessionServices:
+    return SessionServices(
+        bus=bus,
         store=store,
         agent=agent,
         scopes=scopes,
@@ -199,33 +249,7 @@ async def session_host(
         archive_timeout=bounds.archive_timeout,
         idle_seconds=bounds.idle_seconds,
         group_context=bounds.group_context,
-        erase_residual_files=traces(bus),
-        memory_files=files,
     )
-    supervisor = Supervisor(services)
-    channel = FakeChannel(seen.channel("fake"), now=clock.now)
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(supervisor.run)
-            tasks.start_soon(store.run)
-            if by_meaning is not None:
-                tasks.start_soon(by_meaning.run)
-            if files is not None:
-                tasks.start_soon(files.run)
-            tasks.start_soon(channel.run)
-            try:
-                yield Host(bus, store, services, supervisor, clock, channel, files, tasks)
-            finally:
-                tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        # A test's own failure is easier to read without the exception group.
-        if len(group.exceptions) > 1:
-            raise
-        raise group.exceptions[0] from None
-    finally:
-        with anyio.CancelScope(shield=True):
-            await bus.aclose()
-            await store.close()
 
 
 def _agent(
