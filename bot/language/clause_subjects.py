@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+from bot.language.claim_terms import STOP, term
+from bot.language.clause import Clause
+from bot.language.folding import UNSPACED, fold_text, words
 from bot.language.lexicon import (
     ARTICLES,
     AUXILIARIES,
@@ -20,13 +23,7 @@ from bot.language.lexicon import (
     OTHER_PERSON_PRONOUNS,
     PREPOSITIONS,
     RELATIVE_PRONOUNS,
-    STOP,
-    UNSPACED,
-    fold_text,
-    term,
-    words,
 )
-from bot.language.speech_patterns import Clause
 
 LEADING_WORDS = frozenset(
     "and und et y e и or oder then so also well oh yes yeah ja oui si да now actually btw hey hi hello ok okay".split()

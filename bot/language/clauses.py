@@ -12,24 +12,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.language.claim_terms import STOP, term
+from bot.language.clause import Clause
 from bot.language.clause_subjects import clause_subject, is_first_person
+from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.language.lexicon import (
     FIRST_PERSON_POSSESSIVES,
     HAS_ENDED,
     KIN,
     KIN_UNSPACED,
-    MONTHS,
-    STOP,
-    UNSPACED,
     WEAK_NEGATION,
-    fold_text,
-    normalize_typography,
-    term,
-    words,
 )
-from bot.language.negation import split_negation as denied_in
+from bot.language.negation import split_negation
+from bot.language.sentences import split_sentences
 from bot.language.speech_patterns import (
-    ABBREVIATED,
     ASKS_BARE,
     ASKS_FIRST,
     ASSERTING_QUESTION,
@@ -38,7 +34,6 @@ from bot.language.speech_patterns import (
     CLAUSE_BOUNDARY,
     CONDITIONAL,
     DOUBTS,
-    ENDING,
     GERMAN_SUBJUNCTIVE,
     HYPOTHETICAL_CLAIM,
     JOKES,
@@ -58,34 +53,7 @@ from bot.language.speech_patterns import (
     THIRD_PERSON_REPORT,
     WANTS,
     WISHES,
-    Clause,
 )
-
-
-def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, as written, in order."""
-    found: list[str] = []
-    start = 0
-    for hit in ENDING.finditer(text):
-        if _goes_on(text, start, hit):
-            continue
-        found.append(text[start : hit.end()])
-        start = hit.end()
-    found.append(text[start:])
-    return [one.strip() for one in found if one.strip()]
-
-
-def _goes_on(text: str, start: int, hit: re.Match[str]) -> bool:
-    """Return whether a full stop belongs to an abbreviation or an ordinal number."""
-    if not hit.group().startswith(".") or len(hit.group()) > 1:
-        return False
-    before = text[max(start, hit.start() - 8) : hit.start() + 1]
-    following = re.match(r"\s*([^\W\d_]+)", text[hit.end() : hit.end() + 30])
-    if following is None or not ABBREVIATED.search(before):
-        return False
-    if not before[-2:-1].isdigit():
-        return before[-3:-2] != " " or before[-2:-1] not in "Ii"
-    return fold_text(following[1]) in MONTHS or following[1][0].islower()
 
 
 @lru_cache(maxsize=512)
@@ -96,7 +64,7 @@ def parse_clauses(said: str) -> tuple[Clause, ...]:
     joking = _is_joke(fold_text(said))
     for one in split_sentences(said):
         laughing = joking or LAUGHS.search(fold_text(one)) is not None
-        for clause in _of_sentence(one, last):
+        for clause in _clauses_of_sentence(one, last):
             found.append(_jokes(clause) if laughing else clause)
             last = clause.subject or _mentioned(fold_text(clause.text)) or last
     return tuple(found)
@@ -119,63 +87,65 @@ def _jokes(clause: Clause) -> Clause:
     )  # fmt: skip
 
 
-def _of_sentence(sentence: str, last: frozenset[str]) -> list[Clause]:
-    text = " ".join(normalize_typography(sentence).split(" ")).strip()
-    asks = text.rstrip("\"')» 」").endswith(("?", "؟"))
-    low = fold_text(text)
-    knows = ASSERTING_QUESTION.search(low[:80]) if len(low) == len(text) else None
-    if knows and (knows.start() == 0 or low[knows.start() - 1] in " ,¿"):
-        text, asks = text[knows.end() :], False
-        text = re.sub(r"(?<![?？吗\s])[?？吗\s]++$", "", text)
-    text = _ANYTHING_BUT.sub("not", QUOTED.sub(_marked, text))
+def _clauses_of_sentence(sentence: str, last_subject: frozenset[str]) -> list[Clause]:
+    text, has_question_mark = _without_asserting_question(normalize_typography(sentence).strip())
+    text = _ANYTHING_BUT.sub("not", QUOTED.sub(_mark_quotation, text))
     parts = [part.strip() for part in CLAUSE_BOUNDARY.split(text) if part and part.strip(" .!?…")]
+    folded = [fold_text(part.removeprefix(_QUOTE)) for part in parts]
+    asking = _asking_parts(parts, has_question_mark=has_question_mark)
+    foreign_words = bool(SPEAKER_PREFIX.match(text))
+    speaker: frozenset[str] | None = None
+    supposes = False
+    clauses: list[Clause] = []
+    for at, (part, low) in enumerate(zip(parts, folded, strict=True)):
+        supposes = supposes or bool(SUPPOSES.search(low))
+        if speaker is None:
+            speaker = _reported_speaker(low)
+        if asking[at] or (has_question_mark and not _stands(low)):
+            mood = "asks"
+        elif speaker is not None or part.startswith(_QUOTE) or foreign_words:
+            mood = "reports"
+        else:
+            mood = "supposes" if supposes or _is_supposed(part, low) else ""
+        following = fold_text(parts[at + 1]) if at + 1 < len(parts) else ""
+        before = clauses[-1] if clauses else None
+        who, subject = clause_subject(part, low, before, last_subject)
+        denied, affirmed, negated = split_negation(part, low, following, before)
+        clause = Clause(
+            part, mood, speaker or frozenset(), who, subject, denied, affirmed, negated,
+            bool(HAS_ENDED.search(low)), bool(WEAK_NEGATION.search(low)),
+        )  # fmt: skip
+        last_subject = clause.subject or _mentioned(low) or last_subject
+        clauses.append(clause)
+    return clauses
+
+
+def _without_asserting_question(text: str) -> tuple[str, bool]:
+    """Return a sentence without "did you know that", and whether it ends in a question mark."""
+    low = fold_text(text)
+    opening = ASSERTING_QUESTION.search(low[:80]) if len(low) == len(text) else None
+    if opening and (opening.start() == 0 or low[opening.start() - 1] in " ,¿"):
+        return re.sub(r"(?<![?？吗\s])[?？吗\s]++$", "", text[opening.end() :]), False
+    return text, text.rstrip("\"')» 」").endswith(("?", "؟"))
+
+
+def _asking_parts(parts: list[str], *, has_question_mark: bool) -> list[bool]:
+    """Return for each part of a sentence whether it asks; all do if one question mark asks all."""
     asking = [
-        _begins_as_question(fold_text(part), marked=asks, first=not at)
+        _has_question_form(fold_text(part), marked=has_question_mark, first=not at)
         for at, part in enumerate(parts)
     ]
-    whole = (
-        asks and (not any(asking) or bool(TAG.fullmatch(fold_text(parts[-1]).strip(" ?.!¿"))))
-        if parts
-        else asks
-    )
-    found: list[Clause] = []
-    foreign = bool(SPEAKER_PREFIX.match(text))
-    told: frozenset[str] | None = None
-    dreams = False
-    for at, part in enumerate(parts):
-        shown = fold_text(part.removeprefix(_QUOTE))
-        dreams = dreams or bool(SUPPOSES.search(shown))
-        if told is None:
-            told = _teller(shown)
-        why = (
-            "reports"
-            if told is not None
-            else "supposes"
-            if dreams or _is_supposed(part, shown)
-            else ""
-        )
-        if part.startswith(_QUOTE) or foreign:
-            why = "reports"
-        if whole or asking[at] or (asks and not _stands(shown)):
-            why = "asks"
-        following = fold_text(parts[at + 1]) if at + 1 < len(parts) else ""
-        before = found[-1] if found else None
-        who, subject = clause_subject(part, shown, before, last)
-        denied, held, negated = denied_in(part, shown, following, before)
-        clause = Clause(
-            part, why, told or frozenset(), who, subject, denied, held, negated,
-            bool(HAS_ENDED.search(shown)), bool(WEAK_NEGATION.search(shown)),
-        )  # fmt: skip
-        last = clause.subject or _mentioned(shown) or last
-        found.append(clause)
-    return found
+    ends_in_tag = bool(parts) and bool(TAG.fullmatch(fold_text(parts[-1]).strip(" ?.!¿")))
+    if has_question_mark and (not any(asking) or ends_in_tag):
+        return [True] * len(parts)
+    return asking
 
 
 _ANYTHING_BUT = re.compile(r"\banything but\b", re.IGNORECASE)
 _QUOTE = "\x01"
 
 
-def _marked(hit: re.Match[str]) -> str:
+def _mark_quotation(hit: re.Match[str]) -> str:
     """Mark each part of a quotation in the first person: its "I" is the quoted person."""
     first = words(fold_text(hit[1]))[:1]
     if not first or not (is_first_person(first[0]) or first[0] in FIRST_PERSON_POSSESSIVES):
@@ -191,7 +161,7 @@ def _mentioned(low: str) -> frozenset[str]:
     )
 
 
-def _begins_as_question(low: str, *, marked: bool, first: bool) -> bool:
+def _has_question_form(low: str, *, marked: bool, first: bool) -> bool:
     """Return whether a clause has a question's form; without question mark, only the first may."""
     low = low.strip(" ¿\"'-")
     pattern = ASKS_FIRST if marked else ASKS_BARE
@@ -217,49 +187,33 @@ def _is_supposed(part: str, low: str) -> bool:
     )
 
 
-def _teller(low: str) -> frozenset[str] | None:
+def _reported_speaker(low: str) -> frozenset[str] | None:
     """Return the terms of the person whose words a clause reports; None if it reports nobody's."""
     if UNSPACED.search(low):
-        hit = REPORTS_UNSPACED.search(low)
-        if hit and not OWN_REPORT.search(low):
-            return _kin_in(low[: hit.start()]) | frozenset({low[: hit.start()][:20]})
+        report = REPORTS_UNSPACED.search(low)
+        if report and not OWN_REPORT.search(low):
+            reporter = low[: report.start()]
+            return _kin_in(reporter) | frozenset({reporter[:20]})
         return None
-    according = ATTRIBUTION.search(low)
-    if according:
-        near = [*words(low[: according.start()])[-2:], *words(low[according.end() :])[:2]]
-        return frozenset(term(word) for word in near if word not in STOP)
-    hit = REPORTS.search(low)
-    if hit is None:
+    attribution = ATTRIBUTION.search(low)
+    if attribution:
+        before, after = words(low[: attribution.start()]), words(low[attribution.end() :])
+        return frozenset(term(word) for word in [*before[-2:], *after[:2]] if word not in STOP)
+    report = REPORTS.search(low)
+    if report is None:
         return None
-    before = words(low[: hit.start()])
-    near = before[-4:]
-    mine = {
-        "i",
-        "we",
-        "ich",
-        "wir",
-        "je",
-        "j",
-        "я",
-        "мы",
-        "eu",
-        "yo",
-        "io",
-        "i've",
-        "ho",
-        "he",
-        "i'd",
-    } - {"he"}
-    if any(word in mine or word.startswith("j'") for word in near) or not before:
-        return (
-            None
-            if any(w in mine or w.startswith("j'") for w in near)
-            or not THIRD_PERSON_REPORT.match(low)
-            else frozenset()
-        )
-    if near[-1] in ("to", "zu", "not", "the", "a"):
+    before = words(low[: report.start()])
+    if any(word in _SPEAKER or word.startswith("j'") for word in before[-4:]):
+        return None
+    if not before:
+        return frozenset() if THIRD_PERSON_REPORT.match(low) else None
+    if before[-1] in _NO_REPORTER:
         return None
     return frozenset(term(word) for word in before if word not in STOP)
+
+
+_SPEAKER = frozenset("i i've i'd we ich wir je j я мы eu yo io ho".split())
+_NO_REPORTER = frozenset("to zu not the a".split())
 
 
 def _kin_in(low: str) -> frozenset[str]:

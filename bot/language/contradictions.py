@@ -8,22 +8,12 @@ from __future__ import annotations
 
 import re
 
-from bot.language.lexicon import (
-    IMPLICIT_NEGATION,
-    KIN,
-    KIN_UNSPACED,
-    PAST,
-    UNSPACED,
-    TermSet,
-    character_bigrams,
-    content_terms,
-    fold_text,
-    term,
-    words,
-)
+from bot.language.claim_terms import TermSet, content_terms, term
+from bot.language.clause import Clause
+from bot.language.folding import UNSPACED, character_bigrams, fold_text, words
+from bot.language.lexicon import IMPLICIT_NEGATION, KIN, KIN_UNSPACED, PAST
 from bot.language.names import NameMatcher
 from bot.language.parsed_claim import USER_REFERENCE, WITH_USER, ParsedClaim
-from bot.language.speech_patterns import Clause
 
 _LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
 

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import product
 
-from bot.language.lexicon import (
-    UNSPACED,
-    WEEKDAYS,
-    words,
-)
+from bot.language.folding import UNSPACED, words
+from bot.language.lexicon import WEEKDAYS
 from bot.language.numerals import with_digits
 
 _UNITS = {

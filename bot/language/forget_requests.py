@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.language import languages as foreign
+from bot.language import translation
 
 EVERYTHING = "*"
 _LONGEST = 400
@@ -72,5 +72,5 @@ def topic_readings(topic: str) -> tuple[str, ...]:
         topic,
         *(hit.expand(to) for order, to in _GERMAN_ORDER if (hit := order.fullmatch(topic))),
     ]
-    lines = (foreign.translate_statement(order, "The user") for order in orders)
+    lines = (translation.translate_statement(order, "The user") for order in orders)
     return tuple(dict.fromkeys([topic, *(line for line in lines if line)]))

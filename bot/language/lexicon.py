@@ -1,7 +1,7 @@
-"""Word tables of several languages, and the folding and stemming by which words compare. Pure.
+"""Word tables of several languages. Pure.
 
-The tables list negations, pronouns, relatives, months, weekdays, numbers and words of equal
-meaning.
+The tables list stop words, negations, pronouns, relatives, months, weekdays, numbers and words of
+equal meaning.
 
 Rule 1: all words are folded (``fold_text``): lower case, no accents, plain quotes and dashes.
 Rule 2: a word of several languages stands in the row that is right for most of them.
@@ -10,49 +10,8 @@ Rule 2: a word of several languages stands in the row that is right for most of 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from bot.core.text import normalize_unicode
-
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("‘’‚‛′`´ʼ＇", "'"),
-        **dict.fromkeys("“”„‟″«»「」『』", '"'),
-        **dict.fromkeys("‐‑‒–—―−", "-"),
-        "œ": "oe",
-        "æ": "ae",
-        "ø": "o",
-        "ł": "l",
-        "đ": "d",
-        "ı": "i",
-        "…": "...",
-        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
-    }
-)
-_MARK = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]+")
-WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
-UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-)
-CASELESS = re.compile(
-    "[\u0590-\u08ff\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
-
-
-def normalize_typography(text: str) -> str:
-    """Return the text in NFKC form with plain quotes and dashes."""
-    return normalize_unicode("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
-
-
-def fold_text(text: str) -> str:
-    """Return the text in lower case, without accents, with plain quotes and dashes."""
-    bare = _MARK.sub("", normalize_unicode("NFD", normalize_typography(text).casefold()))
-    return normalize_unicode("NFC", bare).translate(_PLAIN)
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a folded text, in order."""
-    return WORD.findall(text)
+from bot.language.folding import UNSPACED, fold_text
 
 
 def _set(text: str) -> frozenset[str]:
@@ -217,7 +176,7 @@ KIN = _rows(
 """Terms of relatives, friends and pets, by each word for them."""
 KIN_UNSPACED = tuple(sorted((form for form in KIN if UNSPACED.search(form)), key=len, reverse=True))
 
-_MEANINGS = _rows(
+MEANINGS = _rows(
     """
     live: live lives living lived reside resides wohn wohne wohnt wohnst wohnen lebe lebt leben habite habites habitons vis vivo vive viven vivimos abito abita vivono moro mora moram живу живет живут жить mieszkam woon woont bor
     move: move moved moves moving relocate umgezogen gezogen ziehe umziehe déménagé déménage mudé mudó mudei mudou trasferito trasferita traslocato переехал переехала przeprowadziłem verhuisd
@@ -246,25 +205,40 @@ _MEANINGS = _rows(
     year: year years jahr jahre jahren ans an año años anni anno anos ano лет год года
     """
 )
-STOP = _set(
-    """
-    a an the and or but if so of to in on at by for from with as about into over than then there
-    i me my mine myself we us our you your he him his she her it its they them their theirs this that these those
-    who whom whose which what when where why how am is are was were be been being do does did done have has had
-    having can could will would shall should may might must not no yes any some ever never again also just really
-    very much many too please ok okay well user user's users s t d ll ve re m now currently already more most
-    longer anymore still old named called name said says new ago since
-    ich mir mich mein meine meinen meinem meiner bin ist sind war habe hat haben der die das den dem des ein eine einen einem einer und
-    in im am an auf zu zum zur bei mit von vom aus nach fur als auch nicht kein keine keinen es er sie wir nutzer nutzers nutzerin benutzer benutzerin seit jetzt
-    je j mon ma mes suis est et le la les l un une des du de d a au aux en dans avec pour que qui ne n pas plus il elle ai utilisateur utilisatrice s'appelle
-    yo mi mis me soy es esta estoy y el los las una unos al en con para por que no su sus se ha he lo usuario usuaria del muy ya
-    io mio mia sono e il gli lo i uno della del dei di da nel nella con per che non ho ha si suo sua utente l'utente
-    eu meu minha sou estou o os as um uma do da dos das no na em com para por que nao seu sua se tem usuario usuaria utilizador
-    я мне меня мой моя мои у и в во на с со из к о по что не нет это он она его ее пользователь пользователя пользовательница есть был была
-    ja moj moja jest sie w z na i nie do ik ben is een het de van en met mijn niet gebruiker uzytkownik
-    """
-)
-"""Words too common to count as content."""
+STOP_WORDS = {
+    language: _set(words)
+    for language, words in {
+        "en": """
+            a an the and or but if so of to in on at by for from with as about into over than then there i me my mine
+            myself we us our ours you your yours he him his she her hers it its they them their theirs this that these
+            those who whom whose which what when where why how am is are was were be been being do does did done have
+            has had having can could will would shall should may might must not no yes any some ever never again also
+            just really very much many too please ok okay oh well said user user's users s t d ll ve re m now
+            currently already more most longer anymore still""",
+        "de": """
+            ich mir mich mein meine meinen meinem meiner bin ist sind war habe hat haben der die das den dem des ein
+            eine einen einem einer und du in im am an auf zu zum zur bei mit von vom aus nach fur als auch nicht kein
+            keine keinen es er sie wir wie wo wann wer nutzer nutzers nutzerin benutzer benutzerin seit jetzt""",
+        "fr": """
+            je j mon ma mes suis est et le la les l un une des du de d a au aux en dans avec pour que qui quel quelle
+            comment ne n pas plus il elle ai utilisateur utilisatrice s'appelle""",
+        "es": """
+            yo mi mis me soy es esta estoy y el los las un una unos al en con para por que cual quien no su sus se ha
+            he lo usuario usuaria del muy ya""",
+        "it": """
+            io mio mia sono e il gli lo i uno della del dei di da nel nella con per che non ho ha si suo sua utente
+            l'utente""",
+        "pt": """
+            eu meu minha sou estou o os as um uma do da dos das no na em com para por que nao seu sua se tem usuario
+            usuaria utilizador""",
+        "ru": """
+            я мне меня мой моя мои у и в во на с со из к о по что не нет это он она его ее пользователь пользователя
+            пользовательница есть был была""",
+        "pl": "ja moj moja jest sie w z na i nie do uzytkownik",
+        "nl": "ik ben is een het de van en met mijn niet gebruiker",
+    }.items()
+}
+"""Words too common to count as content, by language."""
 
 NUMBERS = {
     word: value
@@ -371,70 +345,3 @@ WEEKDAYS = {
     )
     for word in fold_text(forms).split()
 }
-
-_ENDINGS = ("ings", "ing", "ies", "ed", "es", "s", "ly")
-
-
-@lru_cache(maxsize=8192)
-def term(word: str) -> str:
-    """Return the term of a folded word: a meaning shared between languages, or its stem."""
-    word = word.removesuffix("'s").removesuffix("'")
-    if "'" in word and len(word.partition("'")[0]) <= 2:  # l'eau, j'habite, d'Anna
-        word = word.partition("'")[2]
-    known = KIN.get(word) or _MEANINGS.get(word)
-    if known:
-        return known
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)] + ("y" if ending == "ies" else "")
-    return word
-
-
-def character_bigrams(text: str) -> set[str]:
-    """Return the pairs of neighbouring characters of the unspaced parts of a folded text."""
-    found: set[str] = set()
-    for word in words(text):
-        if UNSPACED.search(word):
-            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
-    return found
-
-
-def content_terms(text: str) -> list[str]:
-    """Return the terms of a folded text's content words in order; pairs for unspaced scripts."""
-    found: list[str] = []
-    for word in words(text):
-        if UNSPACED.search(word):
-            found += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-        elif word not in STOP and not (word in NEGATIONS or "n't" in word):
-            found.append(term(word))
-    return found
-
-
-class TermSet:
-    """The terms of a text; membership ignores endings."""
-
-    def __init__(self, found: list[str]) -> None:
-        self._all = set(found)
-        self._begun: dict[str, list[str]] = {}
-        for one in self._all:
-            if len(one) >= 4:
-                self._begun.setdefault(one[:4], []).append(one)
-
-    def __contains__(self, one: object) -> bool:
-        """Return whether the set has the term, or one with the same stem."""
-        if not isinstance(one, str) or one in self._all:
-            return one in self._all
-        if len(one) < 4 or one[0] == "=":
-            return False
-        return any(same_stem(one, other) for other in self._begun.get(one[:4], ())[:200])
-
-
-def same_stem(one: str, other: str) -> bool:
-    """Return whether two folded words share their first four letters and most of the longer one."""
-    shared = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        shared += 1
-    longest = max(len(one), len(other))
-    return shared >= 4 and shared * 5 >= longest * 3

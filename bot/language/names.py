@@ -13,19 +13,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.language.lexicon import (
-    KIN,
-    MONTHS,
-    NUMBERS,
-    STOP,
-    UNSPACED,
-    WEEKDAYS,
-    fold_text,
-    normalize_typography,
-    same_stem,
-    term,
-    words,
-)  # fmt: skip
+from bot.language.claim_terms import STOP, same_stem, term
+from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
+from bot.language.lexicon import KIN, MONTHS, NUMBERS, WEEKDAYS
 
 _ADDRESS = re.compile(
     r"(?:https?://|www\.)[^\s<>\"]{3,300}|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}|@\w{2,64}"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
+from bot.language.clause import Clause
 from bot.language.clause_subjects import LEADING_WORDS, is_first_person
+from bot.language.folding import UNSPACED, fold_text, words
 from bot.language.lexicon import (
     ARTICLES,
     AUXILIARIES,
@@ -22,11 +24,7 @@ from bot.language.lexicon import (
     NEGATIONS_UNSPACED,
     OTHER_PERSON_PRONOUNS,
     PREPOSITIONS,
-    UNSPACED,
-    fold_text,
-    words,
 )
-from bot.language.speech_patterns import Clause
 
 _ENGLISH_NOT = frozenset(
     "not never no without nothing nobody none cannot nicht nie ohne kein keine keinen nichts".split()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from bot.language.lexicon import (
-    NUMBERS,
-)
+from bot.language.lexicon import NUMBERS
 
 CJK_NUMBER = re.compile(r"[一二两兩三四五六七八九十百千零〇]+")
 _CJK_VALUES = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
+from bot.language.claim_terms import content_terms, term
+from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
-from bot.language.lexicon import (
-    KIN,
-    KIN_UNSPACED,
-    UNSPACED,
-    content_terms,
-    fold_text,
-    normalize_typography,
-    term,
-    words,
-)
+from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
+from bot.language.lexicon import KIN, KIN_UNSPACED
 from bot.language.names import extract_names
-from bot.language.speech_patterns import Clause
 
 USER_REFERENCE = re.compile(
     r"\b(?:the user|der nutzer|die nutzerin|der benutzer|die benutzerin|des (?:be)?nutzers|der (?:be)?nutzerin|dem (?:be)?nutzer|den (?:be)?nutzer|l'utilisateur|l'utilisatrice|el usuario|la usuaria|del usuario|al usuario|l'utente|dell'utente"

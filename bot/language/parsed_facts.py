@@ -11,7 +11,15 @@ import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from bot.language.person import (
+from bot.language.fact_terms import (
+    RELATION_TERMS,
+    RELATIONS,
+    comparison_key,
+    fact_term,
+    fact_terms,
+    fact_words,
+)
+from bot.language.grammatical_person import (
     MODALS,
     USER,
     VERBS,
@@ -23,7 +31,6 @@ from bot.language.person import (
     to_third,
     verb_at,
 )
-from bot.language.terms import KIN, KIN_TERMS, comparison_key, stem, terms, words
 
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 SAID_ON = re.compile(r"(?:(?<!\s)\s++)?\(said on \d{4}-\d\d-\d\d\)")
@@ -37,7 +44,7 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
 _AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
 _TURNED = re.compile(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
-_NAMED_KIN = re.compile(r"'s (?:" + "|".join(sorted(KIN)) + r") [A-Z]\w+")
+_NAMED_KIN = re.compile(r"'s (?:" + "|".join(sorted(RELATIONS)) + r") [A-Z]\w+")
 _ENDING = re.compile(
     r"\b(?:not|never|no longer|cannot|stopped|quit|gave up)\b|\banymore\b|\bany more\b"
 )
@@ -60,12 +67,12 @@ _LEMMAS = dict.fromkeys(("is", "are", "was", "were", "been"), "be") | dict.fromk
 )
 _FORMERLY = re.compile(r"\b(?:lived|worked|used to|wants?|will)\b")
 _WORK = {"as": "job", "at": "employer", "for": "employer"}
-_STANDING = frozenset(stem(verb) for verb in ("live", "work", "use"))
-_MEASURING = frozenset(stem(verb) for verb in ("weigh", "earn", "measure"))
-_LIKING = frozenset(stem(verb) for verb in ("like", "hate"))
-_MOVING = frozenset(stem(verb) for verb in ("live", "move", "settle"))
+_STANDING = frozenset(fact_term(verb) for verb in ("live", "work"))
+_MEASURING = frozenset(fact_term(verb) for verb in ("weigh", "earn", "measure"))
+_LIKING = frozenset(fact_term(verb) for verb in ("like", "hate"))
+_MOVING = frozenset(fact_term(verb) for verb in ("live", "move", "settle"))
 ATTRIBUTES = frozenset(
-    stem(word)
+    fact_term(word)
     for word in (
         "name birthday age email phone number address favourite appointment flight job wedding"
         " anniversary boss wife husband spouse partner hometown timezone password size type"
@@ -110,28 +117,28 @@ class ParsedFact:
     def __post_init__(self) -> None:
         # Each fact is compared with many others, so these are computed once.
         object.__setattr__(self, "key", comparison_key(self.text))
-        object.__setattr__(self, "value", frozenset(terms(self.rest)))
+        object.__setattr__(self, "value", frozenset(fact_terms(self.rest)))
 
     @property
     def former(self) -> bool:
-        """Whether the fact is about a former or a wanted home, work or use."""
+        """Whether the fact is about a former or a wanted home or work."""
         return self.verb in _STANDING and bool(_FORMERLY.search(self.text))
 
     @property
     def terms(self) -> frozenset[str]:
         """Terms of the fact, with the attributes that its form implies."""
-        found = set(terms(SAID_ON.sub("", self.text)))
+        found = set(fact_terms(SAID_ON.sub("", self.text)))
         found.discard("user")
-        if set(self.subject) & KIN_TERMS and re.search(r"(?<=\w )[A-Z]\w+", self.text):
-            found.add(stem("name"))
+        if set(self.subject) & RELATION_TERMS and re.search(r"(?<=\w )[A-Z]\w+", self.text):
+            found.add(fact_term("name"))
         if self.slot in ("job", "age", "name"):
-            found.add(stem(self.slot))
+            found.add(fact_term(self.slot))
         if _TURNED.search(self.text):
-            found.add(stem("age"))
+            found.add(fact_term("age"))
         if _NAMED_KIN.search(self.text):
-            found.add(stem("name"))
+            found.add(fact_term("name"))
         if re.search(r"\b(?:from|based in)\b", self.rest) or self.slot == "home":
-            found |= {"origin", stem("live")}
+            found |= {"origin", fact_term("live")}
         return frozenset(found)
 
 
@@ -183,7 +190,11 @@ def parse_fact(line: str, who: str = USER) -> ParsedFact:
     if at is None:
         return ParsedFact(text, owner=owner)
     subject = (
-        tuple(dict.fromkeys(stem(w) for w in words(" ".join(tokens[:at])) if w not in _ARTICLES))
+        tuple(
+            dict.fromkeys(
+                fact_term(w) for w in fact_words(" ".join(tokens[:at])) if w not in _ARTICLES
+            )
+        )
         if attribute
         else ()
     )
@@ -211,7 +222,7 @@ def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
     if tokens[at].lower() in ("has", "have", "had") and (is_past(following) or following == "been"):
         at += 1
     verb = tokens[at].lower()
-    lemma = _LEMMAS.get(verb) or stem(base_verb(verb))
+    lemma = _LEMMAS.get(verb) or fact_term(base_verb(verb))
     return lemma, " ".join(tokens[at + 1 :])
 
 
@@ -221,7 +232,7 @@ def _slot(line: ParsedFact) -> str:
         return _being_slot(line)
     if line.verb in _MOVING and _PLACE.match(line.rest) and not _FORMERLY.search(line.text):
         return "home"
-    if line.verb == stem("work") and not _FORMERLY.search(line.text):
+    if line.verb == fact_term("work") and not _FORMERLY.search(line.text):
         return _WORK.get(line.rest.partition(" ")[0], "")
     if line.verb in _MEASURING and re.search(r"\d", line.rest):
         return f"measure:{line.verb}"
@@ -236,9 +247,9 @@ def _being_slot(line: ParsedFact) -> str:
         return rest[:7]
     if not line.negated and _JOB.match(rest) and not _NO_JOB.search(rest):
         return "job"
-    if stem("name") in line.subject:
+    if fact_term("name") in line.subject:
         return "name"
-    if line.subject and (not set(line.subject) & KIN_TERMS or line.subject[-1] in ATTRIBUTES):
+    if line.subject and (not set(line.subject) & RELATION_TERMS or line.subject[-1] in ATTRIBUTES):
         return _value_slot(line)
     return ""
 
@@ -287,7 +298,7 @@ def _same_subject(new: tuple[str, ...], old: tuple[str, ...]) -> bool:
     return (
         bool(short)
         and len(short) == 1
-        and short[0] in KIN_TERMS
+        and short[0] in RELATION_TERMS
         and long[0] == short[0]
-        and (len(long) == 2 and stem("name") not in long)
+        and (len(long) == 2 and fact_term("name") not in long)
     )

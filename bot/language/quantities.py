@@ -9,12 +9,8 @@ import re
 from dataclasses import dataclass
 
 from bot.language.dates import PartialDate
-from bot.language.lexicon import (
-    MONTHS,
-    UNSPACED,
-    WEEKDAYS,
-    words,
-)
+from bot.language.folding import UNSPACED, words
+from bot.language.lexicon import MONTHS, WEEKDAYS
 from bot.language.numerals import CJK_NUMBER, cjk_to_digits, with_digits
 
 _DIGITS = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d{1,9})?|\d+(?:[.,]\d+)*")

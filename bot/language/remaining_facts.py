@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
+from bot.language.fact_terms import fact_term, fact_terms, fact_words
+from bot.language.grammatical_person import as_sentence
 from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact
-from bot.language.person import as_sentence
-from bot.language.terms import stem, terms, words
 
 _COMPANY = re.compile(r"(?:in|to|at|near|outside) (?:(?! with ).){1,80}? (?P<rest>with .+)")
 _TAIL = re.compile(
@@ -31,7 +31,7 @@ _HOUR = re.compile(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock|h)?\b", re.IGNORECASE
 _CLOCK = re.compile(
     r"(?:\b(?:at|by|around) )?\b\d{1,2}(?::\d\d ?(?:[ap]m)?| ?[ap]m| o'clock)(?!\w)", re.IGNORECASE
 )
-_SMALL = frozenset(map(stem, "a an the now also actually still currently just really".split()))
+_SMALL = frozenset(map(fact_term, "a an the now also actually still currently just really".split()))
 _TURNING = frozenset(
     "no not never without before previously formerly stopped quit once can cannot could would should"
     " may might used almost from".split()
@@ -44,12 +44,12 @@ def adds_nothing(new: ParsedFact, old: ParsedFact) -> bool:
         return True
     if not conflicts(new, old) or (new.negated, new.retracts) != (old.negated, old.retracts):
         return False
-    mine, theirs = words(new.text), words(old.text)
+    mine, theirs = fact_words(new.text), fact_words(old.text)
     if _TURNING & set(mine) != _TURNING & set(theirs):
         return False
     if new.slot == old.slot == "home":
-        return set(terms(new.text)) <= set(terms(old.text))
-    return set(map(stem, mine)) - _SMALL <= set(map(stem, theirs))
+        return set(fact_terms(new.text)) <= set(fact_terms(old.text))
+    return set(map(fact_term, mine)) - _SMALL <= set(map(fact_term, theirs))
 
 
 def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
@@ -61,7 +61,7 @@ def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
     """
     company = _COMPANY.match(old.rest) if old.slot == "home" else None
     if company:
-        return "" if set(terms(company["rest"])) <= new.terms else _with(old, company["rest"])
+        return "" if set(fact_terms(company["rest"])) <= new.terms else _with(old, company["rest"])
     if not _says_more(new, old):
         return ""
     return _certain(new, old)
@@ -82,7 +82,7 @@ def _certain(new: ParsedFact, old: ParsedFact) -> str:
         kept = [thing for thing in things if not conflicts(new, parse_fact(_with(old, thing)))]
         return _with(old, " and ".join(kept)) if kept else ""
     affiliation = _AFFILIATION.search(f" {old.rest}") if old.slot == "job" else None
-    if affiliation and old.verb == stem("work"):
+    if affiliation and old.verb == fact_term("work"):
         return _with(old, affiliation["rest"])
     clock = _CLOCK.search(old.rest)
     if clock and old.slot.startswith("value") and not _more_tails(new, old):
@@ -99,7 +99,7 @@ def _more_tails(new: ParsedFact, old: ParsedFact) -> bool:
         tails.append(_AFFILIATION)
     for tail in tails:
         found = tail.search(f" {old.rest}")
-        if found and not set(terms(found.group())) <= new.terms | {"user"}:
+        if found and not set(fact_terms(found.group())) <= new.terms | {"user"}:
             return True
     return False
 

@@ -1,64 +1,37 @@
-"""Split a text into sentences and independent clauses, and recognise questions and code.
+"""Split text into sentences, and recognise questions and code. Pure.
 
-Rule 1: a clause is split off only if both sides have a verb of their own.
-Rule 2: phrases that only open or close a sentence ("by the way") are dropped.
+Rule 1: a full stop after an abbreviation or a list number, or before a month, ends no sentence.
+Rule 2: in chat each line and each semicolon ends a sentence, too (``chat_sentences``); evidence may
+    be wrapped text, in which they do not (``split_sentences``).
 Rule 3: code is recognised, so that it is not read as a statement.
-Rule 4: the work is bounded: at most sixty sentences of a text are read.
+Rule 4: the work is bounded: at most sixty chat sentences of a text are read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
-from bot.language.person import VERBS, is_past
-from bot.language.terms import words
+from bot.language.folding import fold_text
+from bot.language.lexicon import MONTHS
 
 _MAX_SENTENCES = 60
-_LONGEST = 2_000
-_LONGEST_ENDING = 40
-_ENDS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？؟])|\n+")
-_ABBREVIATION = re.compile(r"\b(?:St|Dr|Mr|Mrs|Ms|Prof|No|vs|e\.g|i\.e|approx|Mt|Jr|Sr|[A-Z])\.$")
-_ALWAYS_ON = re.compile(r"\b(?:esp|approx|ca|incl|dept|e\.g|i\.e)\.$", re.IGNORECASE)
-_MAY_END = re.compile(r"\b(?:etc|max|min|apt)\.$", re.IGNORECASE)
+_MAX_TEXT = 100_000
+_MAX_LINE_OF_CODE = 2_000
+_ENDING = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?=\s|$)|[。！？؟।]+[」』”]?|\n\s*\n\s*|\n(?=\s*(?:[-*•>]|\d+[.)])\s)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:dr|mr|mrs|ms|prof|st|mt|jr|sr|sra|vs|esp|incl|dept|e\.g|i\.e|z\.b|d\.h|bzw)|(?<!['’])\b(?-i:[A-HJ-Z]))\.$",
+    re.IGNORECASE,
+)
+_BEFORE_NUMBER = re.compile(r"\b(?:no|nr|apt)\.$", re.IGNORECASE)
+_BEFORE_SMALL_LETTER = re.compile(r"\b(?:ca|approx|etc|max|min|a\.m|p\.m)\.$", re.IGNORECASE)
 _ORDINAL = re.compile(r"\b\d{1,2}\.$")
-_MONTH = re.compile(
-    r"(?:jan|feb|m(?:är|ar|ai)|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])", re.IGNORECASE
-)
-_FILLER = re.compile(
-    r"(?:(?:hi|hello|hey|hallo|hola|bonjour|salut)(?: there| tapebot| all| again)?"
-    r"|well|so|also|oh|ah|and|but|ok|okay|yes|yeah|no|nope|actually|btw|by the way|fyi|anyway"
-    r"|for the record|just so you know|please note(?: that)?|note(?: that)?|you should know(?: that)?"
-    r"|i (?:want|wanted) (?:you to know|to tell you|to say|to mention)(?: that)?"
-    r"|i should (?:mention|say)(?: that)?|i forgot to (?:say|mention|tell you)(?: that)?"
-    r"|(?:please )?(?:remember|keep in mind|don't forget|do not forget)(?: that)?"
-    r"|(?:no,? )?(?:that(?: is|['’]?s)|this is|you(?: are|['’]?re)) (?:wrong|incorrect|false|mistaken|not (?:true|right|correct))"
-    r"|i (?:was|am) (?:wrong|mistaken)|did i (?:say|mention) that|as you know|sorry|correction|in fact|thanks|thank you)"
-    r"(?:\s*[,:!.–—-]+\s*|\s+)",
-    re.IGNORECASE,
-)
-_JOIN = re.compile(
-    r"(?<!\s)(?:\s*+,)?\s++(?:and|but|so|though|aber|und|et|mais|y|pero)\s++(?=(?:also )?(?:i|my|we|our|ich|mein\w*|je|j['’]\S+|mon|ma|mi|me|yo|vivo|tengo)\b)"
-    r"|(?<!\s)\s*+,\s++(?=(?:i|my|we|our|i['’]m|ich|meine?|je|mon|ma|mi|yo)\b)",
-    re.IGNORECASE,
-)
-_SUBORDINATE = re.compile(
-    r"(?:when|if|because|since|while|although|as|before|after|every|in|on|at|for|until|until|once"
-    r"|during|last|next|wenn|weil|als|quand|si|cuando)\b",
-    re.IGNORECASE,
-)
-_ENDED = re.compile(
-    r"(?:i|we) (?:have |['’]ve )?(?:since |then |now )?(?:quit|stopped|gave (?:it|that) up)\b(?! \w+ing)",
-    re.IGNORECASE,
-)
-_CARRY = re.compile(
-    r"(?<!\s)\s++(?:and|but)\s++(?=(?:(?:also|really|sometimes|usually)\s+)?([a-z]+)\b)"
-)
-_NAMED_AND = re.compile(
-    r"(?P<name>(?:i am|i['’]m|I am|I['’]m) [A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?), (?P<what>an? .+)"
-)
-_GERMAN_CARRY = re.compile(
-    r"(?P<left>ich \S+ [^,]{1,150}?) und (?P<right>(?:arbeite|wohne|lebe|mag|liebe|habe|bin|heiße|spreche|esse|trinke) .+)",
-    re.IGNORECASE,
+_LONGEST_ABBREVIATION = 8
+_CHAT_ENDING = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?:\s*\n|(?=\s|$))|[。！？؟।]+[」』”]?|\n+|(?<=;)\s+"
 )
 _FENCED = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _CODE = re.compile(
@@ -69,7 +42,7 @@ _CODE = re.compile(
 )
 _ASSIGNS = re.compile(r"[\w)\"']\s*=")
 _QUESTION_END = re.compile(r"[?？؟]\s*[)\"'”]*$")
-_ASKS = re.compile(
+_QUESTION_START = re.compile(
     r"(?:what|who|whom|whose|which|how)(?: \w+){0,3} (?:is|are|was|were|am|do|does|did|have|has|can|will)\b"
     r"|(?:what|who|where|when|which|how|why) (?:is|are|was|were|am|do|does|did|have|has|can|will|should)\b"
     r"|(?:what|who|where|when|how)'?s (?:my|our|the|wrong)\b"
@@ -80,30 +53,46 @@ _ASKS = re.compile(
 )
 
 
-def first_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, at most the first sixty."""
-    found: list[list[str]] = []
-    for part in _ENDS.split(text[:100_000]):
-        piece = part.strip()
-        if not piece:
-            continue
-        if found and _goes_on(found[-1], piece):
-            found[-1].append(piece)
-        elif len(found) == _MAX_SENTENCES:
-            break
-        else:
-            found.append([piece])
-    return [" ".join(pieces) for pieces in found]
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, as written, in order."""
+    return list(_split(text, _ENDING))
 
 
-def _goes_on(pieces: list[str], piece: str) -> bool:
-    """Return whether the full stop between two pieces ends an abbreviation, not a sentence."""
-    before = " ".join(pieces[-2:])[-_LONGEST_ENDING:]
-    if _ABBREVIATION.search(before) or _ALWAYS_ON.search(before):
+def chat_sentences(text: str) -> list[str]:
+    """Return the first sixty sentences of a text in which a line or a semicolon also ends one."""
+    return list(islice(_split(text[:_MAX_TEXT], _CHAT_ENDING), _MAX_SENTENCES))
+
+
+def _split(text: str, endings: re.Pattern[str]) -> Iterator[str]:
+    start = 0
+    for ending in endings.finditer(text):
+        if not _ends_abbreviation(text, start, ending):
+            if sentence := text[start : ending.end()].strip():
+                yield sentence
+            start = ending.end()
+    if rest := text[start:].strip():
+        yield rest
+
+
+def _ends_abbreviation(text: str, start: int, ending: re.Match[str]) -> bool:
+    """Return whether a full stop belongs to an abbreviation or an ordinal number."""
+    if ending.group().rstrip() != ".":
+        return False
+    before = text[max(start, ending.start() - _LONGEST_ABBREVIATION) : ending.start() + 1]
+    following = text[ending.end() : ending.end() + 30].lstrip()
+    if not following:
+        return False
+    if _BEFORE_NUMBER.search(before):
+        return following[0].isdigit()
+    if _BEFORE_SMALL_LETTER.search(before):
+        return following[0].isdigit() or following[0].islower()
+    if _ABBREVIATION.search(before):
         return True
-    if _MAY_END.search(before):
-        return piece[:1].islower() or piece[:1].isdigit()
-    return bool(_ORDINAL.search(before) and _MONTH.match(piece))
+    if not _ORDINAL.search(before):
+        return False
+    first_word = re.match(r"[^\W\d_]+", following)
+    is_list_number = len(before) <= _LONGEST_ABBREVIATION and before.strip(". \n").isdecimal()
+    return is_list_number or bool(first_word and fold_text(first_word.group()) in MONTHS)
 
 
 def without_code(text: str) -> str:
@@ -113,7 +102,7 @@ def without_code(text: str) -> str:
 
 def is_code(text: str) -> bool:
     """Return whether a sentence looks like a line of code."""
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LINE_OF_CODE:
         return False
     if _CODE.search(text):
         return True
@@ -128,98 +117,4 @@ def is_question(text: str) -> bool:
 
 def begins_as_question(text: str) -> bool:
     """Return whether a sentence begins like a question, with or without a question mark."""
-    return bool(_ASKS.match(text.lstrip("¿ ")))
-
-
-def strip(clause: str) -> str:
-    """Return a clause without bullets, fillers and final punctuation."""
-    clause = clause.strip(" \t,;:-–—*•")
-    for _ in range(4):
-        found = _FILLER.match(clause)
-        if found is None or found.end() >= len(clause):
-            break
-        clause = clause[found.end() :]
-    return clause.rstrip(" .!。！;,")
-
-
-def has_verb(text: str) -> bool:
-    """Return whether a text seems to hold a finite verb."""
-    finite = {
-        "am",
-        "is",
-        "are",
-        "was",
-        "were",
-        "have",
-        "has",
-        "had",
-        "will",
-        "can",
-        "do",
-        "does",
-        "did",
-    }
-    foreign_finite = {
-        "heisse",
-        "ist",
-        "wohne",
-        "mag",
-        "habe",
-        "bin",
-        "liebe",
-        "m'appelle",
-        "est",
-        "suis",
-        "llamo",
-        "es",
-        "vivo",
-        "tengo",
-        "gusta",
-    }
-    return any(
-        word in finite
-        or word in foreign_finite
-        or word in VERBS
-        or is_past(word)
-        or word.endswith("'m")
-        or (word.endswith("s") and word[:-1] in VERBS)
-        or word.startswith(("j'", "i'"))
-        for word in words(text)
-    )
-
-
-def split_clauses(text: str) -> list[str]:
-    """Return the independent clauses of a sentence; one above 2,000 characters stays whole."""
-    if len(text) > _LONGEST:
-        return [text]
-    parts: list[str] = []
-    start = 0
-    for found in _JOIN.finditer(text):
-        left, right = text[start : found.start()], text[found.end() :]
-        comma = found.group().strip() == ","
-        if comma and _SUBORDINATE.match(strip(left) or "x"):
-            continue
-        if has_verb(left) and has_verb(right) and not _ENDED.match(right):
-            parts.append(left)
-            start = found.end()
-    parts.append(text[start:])
-    return [piece for part in parts for piece in _carried(part)]
-
-
-def _carried(clause: str) -> list[str]:
-    """Split "I like tea and hate coffee", whose verbs share a subject, into two clauses."""
-    plain = strip(clause)
-    named = _NAMED_AND.fullmatch(plain)
-    if named:
-        return [named["name"], f"I am {named['what']}"]
-    german = _GERMAN_CARRY.fullmatch(plain)
-    if german:
-        return [german["left"], f"ich {german['right']}"]
-    subject = re.match(r"(?:i|we)\b", plain, re.IGNORECASE)
-    found = _CARRY.search(plain)
-    if subject is None or found is None or found[1] not in VERBS:
-        return [clause]
-    left, right = plain[: found.start()], plain[found.end() :]
-    if len(left.split()) < 3 or " to " in f" {left} " or len(right.split()) < 2 or " when " in left:
-        return [clause]
-    return [left, f"{subject.group()} {right}"]
+    return bool(_QUESTION_START.match(text.lstrip("¿ ")))

@@ -1,4 +1,4 @@
-"""Patterns for questions, conditions, reports and jokes in folded text; the clause record. Pure.
+"""Patterns for questions, conditions, reports and jokes in folded text. Pure.
 
 Rule 1: no pattern backtracks over a text, so that matching takes linear time.
 """
@@ -6,19 +6,9 @@ Rule 1: no pattern backtracks over a text, so that matching takes linear time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from bot.language.lexicon import (
-    CONJUNCTIONS,
-)
+from bot.language.lexicon import CONJUNCTIONS
 
-ENDING = re.compile(
-    r"(?<![.!?…])[.!?…]++[\"')»”\]]*+(?=\s|$)|[。！？؟।]+[」』”]?|\n\s*\n\s*|\n(?=\s*(?:[-*•>]|\d+[.)])\s)"
-)
-ABBREVIATED = re.compile(
-    r"(?:\b(?:dr|mr|mrs|ms|prof|st|e\.g|i\.e|z\.b|d\.h|no|nr|vs|ca|approx|a\.m|p\.m|sr|sra|etc|bzw)|\b[A-Za-z]|\d)\.$",
-    re.IGNORECASE,
-)
 ASKS_FIRST = re.compile(
     r"(?:so |and |but |ok(?:ay)?,? |hey,? |please,? )?(?:what|where|when|why|who|whose|which|how|whats|what's|where's|who's"
     r"|(?:do|does|did|am|is|are|was|were|have|has|can|could|would|will|should|shall|may) (?:i|you|we|he|she|they|it|my|your|our|the|there|this|that|anyone|bob)\b"
@@ -134,33 +124,3 @@ CLAUSE_BOUNDARY = re.compile(
 THIRD_PERSON_REPORT = re.compile(
     r"(?:sagt|meint|dicen?|dijo|dicono|dice|diz|dizem|disse|говорят|сказали)\b"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One clause of a text.
-
-    Attributes:
-        text: The clause as written.
-        mood: Why it states nothing (``asks``, ``supposes``, ``reports``, ``jokes``); empty
-            for a statement.
-        reported_speaker: Terms of the person whose words it reports.
-        who: ``me`` for the speaker, ``other`` for somebody else, empty if unknown.
-        subject: Terms of the other person or thing it is about.
-        denied: Folded words that it denies.
-        affirmed: Folded words that it affirms.
-        negated: The clause denies something.
-        ended: The clause says that something has ended.
-        may_negate: The clause may support a negative claim without being a negation.
-    """
-
-    text: str
-    mood: str
-    reported_speaker: frozenset[str]
-    who: str
-    subject: frozenset[str]
-    denied: str
-    affirmed: str
-    negated: bool
-    ended: bool
-    may_negate: bool

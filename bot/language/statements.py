@@ -17,21 +17,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.language import languages as foreign
+from bot.language import translation
+from bot.language.fact_terms import RELATIONS, fact_words
 from bot.language.forget_requests import topic_to_forget
+from bot.language.grammatical_person import (
+    USER,
+    as_sentence,
+    expand,
+    is_past,
+    third_person_verb,
+    to_third,
+)
+from bot.language.independent_clauses import has_verb, independent_clauses, strip_fillers
 from bot.language.parsed_facts import append_said_on, parse_fact
-from bot.language.person import USER, as_sentence, expand, is_past, third_person_verb, to_third
 from bot.language.sentences import (
     begins_as_question,
-    first_sentences,
-    has_verb,
+    chat_sentences,
     is_code,
     is_question,
-    split_clauses,
-    strip,
     without_code,
 )
-from bot.language.terms import KIN, words
 
 _MAX_CLAUSE = 300
 
@@ -167,7 +172,9 @@ def _of_before(clause: str, before: str) -> str:
     about = parse_fact(before) if before else None
     if found is None or about is None or not about.subject:
         return ""
-    whose = re.match(r"(.+?'s (?:\w+ ){0,2}?(?:" + "|".join(KIN) + r"))\b", before, re.IGNORECASE)
+    whose = re.match(
+        r"(.+?'s (?:\w+ ){0,2}?(?:" + "|".join(RELATIONS) + r"))\b", before, re.IGNORECASE
+    )
     if whose is None:
         return ""
     rest = clause[found.end() :]
@@ -183,7 +190,7 @@ def _is_daily(line: str) -> bool:
         return False
     if _MOOD.search(line) and re.match(r"\S+ (?:\S+ )?(?:feel|is )", line):
         return True
-    past = any(is_past(word) for word in words(line)[:5]) or " is " in line
+    past = any(is_past(word) for word in fact_words(line)[:5]) or " is " in line
     return bool(_DAY_CUE.search(line)) and past
 
 
@@ -199,14 +206,14 @@ def extract_facts(
         name: The person's name, for statements that are only quoted.
     """
     found: list[StatedFact] = []
-    for spoken in first_sentences(without_code(text)):
-        if is_code(spoken) or is_question(spoken) or begins_as_question(strip(spoken)):
+    for spoken in chat_sentences(without_code(text)):
+        if is_code(spoken) or is_question(spoken) or begins_as_question(strip_fillers(spoken)):
             continue
         lines: dict[str, str] = {}
-        for clause in split_clauses(spoken) if len(spoken) <= 1200 else []:
-            plain = strip(expand(strip(clause)))
+        for clause in independent_clauses(spoken) if len(spoken) <= 1200 else []:
+            plain = strip_fillers(expand(strip_fillers(clause)))
             plain = _ALSO.sub(r"\1 ", _CLOSING.sub("", plain))
-            line = foreign.translate_statement(strip(clause), who) or _line(plain, who)
+            line = translation.translate_statement(strip_fillers(clause), who) or _line(plain, who)
             before = "" if line or not found else found[-1].words
             line = line or (_of_before(plain, found[-1].line) if found else "")
             if line:
@@ -219,10 +226,10 @@ def extract_facts(
 
 
 def _keep_as_said(spoken: str) -> bool:
-    plain = strip(spoken)
+    plain = strip_fillers(spoken)
     return (
         4 <= len(plain) <= _MAX_CLAUSE
-        and foreign.is_foreign_first_person(plain)
-        and not foreign.translate_question(plain)
+        and translation.is_foreign_first_person(plain)
+        and not translation.translate_question(plain)
         and not topic_to_forget(plain)
     )

@@ -8,8 +8,8 @@ Rule 2: all values of one attribute have the same topic, so that a newer value k
 
 from __future__ import annotations
 
+from bot.language.fact_terms import RELATION_TERMS, fact_term, fact_terms
 from bot.language.parsed_facts import ParsedFact
-from bot.language.terms import KIN_TERMS, stem, terms
 
 OTHER = "other"
 _SLOTS = {
@@ -25,7 +25,7 @@ _SLOTS = {
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, text.split()))
+    return frozenset(map(fact_term, text.split()))
 
 
 _PETS = _stems("pet dog cat hamster rabbit parrot bird fish horse turtle puppy kitten")
@@ -36,7 +36,7 @@ _BY_OWNER = (
     ("contact", _stems("phone email address number")),
     ("birthday", _stems("birthday")),
     ("friends", _stems("friend neighbour neighbor roommate flatmate")),
-    ("family", KIN_TERMS | _stems("family parent sibling grandparent")),
+    ("family", RELATION_TERMS | _stems("family parent sibling grandparent")),
     ("dates", _stems("appointment anniversary wedding exam deadline flight")),
     ("likes", _stems("favourite fav hobby")),
     ("home", _stems("house flat apartment landlord hometown city timezone")),
@@ -63,7 +63,7 @@ _BY_WORDS = (
     ),
     # Eating fish is not having one.
     ("pets", _PETS - _stems("fish horse bird")),
-    ("family", KIN_TERMS | _stems("family child married divorced single")),
+    ("family", RELATION_TERMS | _stems("family child married divorced single")),
     ("dates", _stems("appointment anniversary wedding exam flight meeting")),
     ("work", _stems("job company office engineer nurse teacher")),
     ("travel", _stems("trip travel visit vacation")),
@@ -76,11 +76,11 @@ def topic_of(line: ParsedFact) -> str:
     """Return the topic of a fact; ``other`` if no rule matches."""
     if line.slot in _SLOTS and not line.subject:
         return _SLOTS[line.slot]
-    if line.slot == "name" and set(line.subject) <= {stem("name")}:
+    if line.slot == "name" and set(line.subject) <= {fact_term("name")}:
         return "name"
     of = set(line.subject)
     verb = {line.verb}
-    said = set(line.terms | set(terms(line.rest)))
+    said = set(line.terms | set(fact_terms(line.rest)))
     for subjects, about in ((_BY_OWNER, of), (_BY_VERB, verb), (_BY_WORDS, said)):
         found = next((name for name, signs in subjects if signs & about), "")
         if found:

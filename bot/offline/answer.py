@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
+from bot.language.fact_terms import comparison_key, fact_term, fact_words
+from bot.language.grammatical_person import USER, as_sentence, to_second
 from bot.language.parsed_facts import SAID_ON, ParsedFact, parse_fact
-from bot.language.person import USER, as_sentence, to_second
-from bot.language.terms import comparison_key, stem, words
 from bot.offline.answer_types import (
     LIGHT_VERBS,
     QUESTION_TERMS,
@@ -57,8 +57,8 @@ _STILL = re.compile(
 )
 _UNSURE = re.compile(r"\b(?:their|them)\b")
 _FOUND_IN_FILES = "The closest thing that I find:"
-_LIKING = frozenset((stem("like"), stem("hate")))
-_COUNTED = frozenset(map(stem, "day week month year old age long left get ago".split()))
+_LIKING = frozenset((fact_term("like"), fact_term("hate")))
+_COUNTED = frozenset(map(fact_term, "day week month year old age long left get ago".split()))
 _LAST_TIME = re.compile(
     r"(?:what|where) (?:did|were|have) we (?:talk|talked|discuss|leave|talking|speak|doing|do|left)\b",
     re.IGNORECASE,
@@ -146,9 +146,9 @@ def _yes_or_no(question: ParsedQuestion, findings: Sequence[ResolvedFact]) -> st
     if question.form != "yesno" or question.language != "en" or len(findings) != 1:
         return ""
     finding = findings[0]
-    if not finding.current.is_parsed or "not" in words(question.text):
+    if not finding.current.is_parsed or "not" in fact_words(question.text):
         return ""
-    asked, line = set(words(question.text)), finding.current.line
+    asked, line = set(fact_words(question.text)), finding.current.line
     if "or" in asked:
         return ""
     if finding.previous:

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum, auto
 from functools import lru_cache
 
+from bot.language.fact_terms import RELATION_TERMS, fact_term, fact_terms, fact_words
+from bot.language.grammatical_person import expand, is_past
 from bot.language.parsed_facts import ParsedFact
-from bot.language.person import expand, is_past
-from bot.language.terms import KIN_TERMS, stem, terms, words
 from bot.offline.arithmetic import MONTH, asks_sum
 from bot.offline.candidates import Candidate, of_somebody_else
 from bot.offline.intents import ParsedQuestion
@@ -110,20 +110,20 @@ _IN_PLACE = re.compile(
 _IS = frozenset(("is", "are", "was", "were", "of", "for"))
 _WHERE_NOW = re.compile(r"where(?:'s| is| are| do(?:es)?)\b")
 _MEASURES = frozenset(
-    map(stem, "dose dosage price cost rent fee weight height number code pin size salary wage temperature score limit percentage"
+    map(fact_term, "dose dosage price cost rent fee weight height number code pin size salary wage temperature score limit percentage"
         " amount speed total budget deposit allowance grade mark".split())
 )  # fmt: skip
 QUESTION_TERMS = frozenset(
-    map(stem, "long often much many old far big tall high heavy fast large time day date month year week weekday name call left"
+    map(fact_term, "long often much many old far big tall high heavy fast large time day date month year week weekday name call left"
         " kind type sort thing people person place one money city town country street together altogether total combined all kilometre kilometer km euro dollar pound hour minute".split())
 )  # fmt: skip
 LIGHT_VERBS = frozenset(
-    map(stem, "do get go take give make have own run come put keep need use happen start begin end expire charge pay cost"
+    map(fact_term, "do get go take give make have own run come put keep need use happen start begin end expire charge pay cost"
         " leave set bring hold cause be due supposed find stand belong know supply valid best good spend out off up down away back".split())
 )  # fmt: skip
-_DOING = LIGHT_VERBS | frozenset(map(stem, "drive run use ride wear read".split()))
+_DOING = LIGHT_VERBS | frozenset(map(fact_term, "drive run use ride wear read".split()))
 _OCCASIONS = frozenset(
-    map(stem, "lesson class appointment session course meeting reading operation wedding party trip game match practice"
+    map(fact_term, "lesson class appointment session course meeting reading operation wedding party trip game match practice"
         " training shift".split())
 )  # fmt: skip
 
@@ -135,7 +135,7 @@ def answers_question(candidate: Candidate, question: ParsedQuestion, asker: User
         return False
     if asks_sum(question.text) or candidate.line.former:
         return False
-    held = set(terms(said)) | candidate.line.terms
+    held = set(fact_terms(said)) | candidate.line.terms
     groups = [group for group in question.required if not group & QUESTION_TERMS]
     hit = [group for group in groups if _has(held, group)]
     kind = _kind(question)
@@ -145,14 +145,14 @@ def answers_question(candidate: Candidate, question: ParsedQuestion, asker: User
     if kind is not None and not _gives(kind, said, question):
         return False
     lacking = [group for group in groups if group not in hit]
-    named = set(map(stem, _names(question.text)))
+    named = set(map(fact_term, _names(question.text)))
     if any(not _may_lack(group, named, held, kind) for group in lacking):
         return False
     mine = frozenset().union(*groups, question.optional)
     if of_somebody_else(candidate, question, asker, mine):
         return False
     return bool([group for group in hit if not group & LIGHT_VERBS]) and bool(
-        set(terms(said)) - mine
+        set(fact_terms(said)) - mine
     )
 
 
@@ -177,7 +177,7 @@ def gives_newer_value(
         return False
     idle = QUESTION_TERMS | LIGHT_VERBS | (_OCCASIONS if kind in _TIMES else frozenset())
     groups = [group for group in question.required if not group & idle]
-    held = set(terms(candidate.words))
+    held = set(fact_terms(candidate.words))
     if candidate.line.former or kind is None or not groups:
         return False
     if not all(_has(held, group) for group in groups):
@@ -222,19 +222,19 @@ def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
     kind = _kind(question)
     if kind is not None and kind is not AnswerType.PLACE:
         return not _gives(kind, said, question)
-    if question.optional & set(terms(said)) and not _tells_which(said, question):
+    if question.optional & set(fact_terms(said)) and not _tells_which(said, question):
         return True
-    return not set(terms(said)) - frozenset().union(*question.required, question.optional)
+    return not set(fact_terms(said)) - frozenset().union(*question.required, question.optional)
 
 
 def _tells_which(said: str, question: ParsedQuestion) -> bool:
     """Return whether a neighbouring word specifies the thing asked for: "my left hand"."""
-    found = words(said)
-    known = set(words(question.text))
+    found = fact_words(said)
+    known = set(fact_words(question.text))
     for at, word in enumerate(found):
-        if stem(word) in question.optional:
+        if fact_term(word) in question.optional:
             beside = found[max(0, at - 1) : at] + found[at + 1 : at + 2]
-            if any(one not in known and (terms(one) or one in _IS) for one in beside):
+            if any(one not in known and (fact_terms(one) or one in _IS) for one in beside):
                 return True
     return False
 
@@ -255,8 +255,10 @@ def _gives(kind: AnswerType, said: str, question: ParsedQuestion) -> bool:
     if said == said.lower():
         # Without capitals, names cannot be told from other words.
         return True
-    kin = kind is AnswerType.PERSON and not KIN_TERMS.isdisjoint(terms(_beyond(said, question)))
-    return kin or bool(_names(said) - set(words(question.text)))
+    kin = kind is AnswerType.PERSON and not RELATION_TERMS.isdisjoint(
+        fact_terms(_beyond(said, question))
+    )
+    return kin or bool(_names(said) - set(fact_words(question.text)))
 
 
 def _values(kind: AnswerType, text: str) -> set[str]:
@@ -269,7 +271,7 @@ def _names(said: str) -> set[str]:
     found, begins = set(), True
     for token in said.split():
         word = token.strip(".,!?:;\"'’()").removesuffix("'s").removesuffix("’s")
-        plain = begins and (not terms(word) or is_past(word.lower()) or not word.isalpha())
+        plain = begins and (not fact_terms(word) or is_past(word.lower()) or not word.isalpha())
         capital = word[:1].isupper() and word != "I"
         if capital and not plain and not _LOOKS[AnswerType.TIME].search(word):
             found.add(word.lower())
@@ -280,7 +282,7 @@ def _names(said: str) -> set[str]:
 def _may_lack(
     group: frozenset[str], named: set[str], held: set[str], kind: AnswerType | None
 ) -> bool:
-    if group & KIN_TERMS and named & held:
+    if group & RELATION_TERMS and named & held:
         # "My cousin Jules": the name alone identifies the person.
         return True
     if kind in _TIMES and group & _OCCASIONS:
@@ -290,7 +292,7 @@ def _may_lack(
 
 def _beyond(said: str, question: ParsedQuestion) -> str:
     """Return the words of a statement that the question does not have, in order."""
-    known = set(words(question.text))
+    known = set(fact_words(question.text))
     return " ".join(
-        one for one in said.split() if not set(words(one)) or not set(words(one)) <= known
+        one for one in said.split() if not set(fact_words(one)) or not set(fact_words(one)) <= known
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from bot.language.terms import stem
+from bot.language.fact_terms import fact_term
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -116,14 +116,14 @@ def sum_amounts(known: Sequence[str]) -> str:
         for one in known
     ]
     units = (
-        set.intersection(*({stem(unit.lower()) for _, unit in one} for one in found))
+        set.intersection(*({fact_term(unit.lower()) for _, unit in one} for one in found))
         if found
         else set()
     )
     if len(found) < 2 or len(units) != 1:
         return ""
     [unit] = units
-    amounts = [[(n, name) for n, name in one if stem(name.lower()) == unit] for one in found]
+    amounts = [[(n, name) for n, name in one if fact_term(name.lower()) == unit] for one in found]
     if any(len(one) != 1 for one in amounts):
         return ""
     parts = [Decimal(one[0][0].replace(",", ".")) for one in amounts]

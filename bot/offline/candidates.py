@@ -15,12 +15,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from bot.language.fact_terms import (
+    RELATION_TERMS,
+    comparison_key,
+    fact_term,
+    fact_terms,
+    fact_words,
+)
+from bot.language.grammatical_person import USER
 from bot.language.parsed_facts import ATTRIBUTES, ParsedFact, conflicts, parse_fact
-from bot.language.person import USER
 from bot.language.remaining_facts import remaining_text
-from bot.language.sentences import first_sentences, is_code, without_code
+from bot.language.sentences import chat_sentences, is_code, without_code
 from bot.language.statements import extract_facts
-from bot.language.terms import KIN_TERMS, comparison_key, stem, terms, words
 from bot.offline.files import FILE, passages_of
 from bot.offline.intents import ParsedQuestion, is_specific, sentence_intents
 from bot.offline.memory_text import fact_lines
@@ -37,8 +43,8 @@ _CALLED = re.compile(
     r"(?:called |named )?(?:(?:Mr|Mrs|Ms|Dr|Frau|Herr)\.? )?(?P<name>[A-Z][\w'’-]{1,30}(?: [A-Z][\w'’-]{1,30})?)"
 )
 _WHO_IS = re.compile(r"(?:[Mm]y|[Oo]ur) (?P<kin>[a-z]{3,20}),? (?P<name>[A-Z]\w{1,30})\b")
-_NAMING = frozenset(("be", stem("call"), stem("name")))
-_OF_NAMES = frozenset((stem("name"), stem("best"), stem("new"), stem("here")))
+_NAMING = frozenset(("be", fact_term("call"), fact_term("name")))
+_OF_NAMES = frozenset((fact_term("name"), fact_term("best"), fact_term("new"), fact_term("here")))
 _RANKS = {"memory": 3, "note": 1, "history": 0, ASSISTANT: 0}
 
 
@@ -103,7 +109,7 @@ def _is_gone(one: Candidate, forgotten: _Forgotten, asker: UserMessage) -> bool:
     """Return whether the person who said a statement later asked to forget it."""
     when, who, topic = forgotten
     mine = one.who == who or not asker.in_group
-    return mine and one.when <= when and topic <= one.line.terms | set(terms(one.words))
+    return mine and one.when <= when and topic <= one.line.terms | set(fact_terms(one.words))
 
 
 def _spoken(
@@ -115,14 +121,14 @@ def _spoken(
     for fact in stated:
         yield Candidate(parse_fact(fact.line, subject), fact.words, passage.who, passage.when)
     covered = {fact.words for fact in stated}
-    for spoken in first_sentences(without_code(passage.text)):
+    for spoken in chat_sentences(without_code(passage.text)):
         if spoken in covered or is_code(spoken):
             continue
         wanted = sentence_intents(asker, spoken)
         forgotten.extend(
-            (passage.when, passage.who, frozenset(terms(act.topic)))
+            (passage.when, passage.who, frozenset(fact_terms(act.topic)))
             for act in wanted
-            if act.kind == "forget" and terms(act.topic)
+            if act.kind == "forget" and fact_terms(act.topic)
         )
         if not wanted:
             yield Candidate(ParsedFact(spoken), spoken, passage.who, passage.when)
@@ -134,7 +140,7 @@ def _in_view(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
         PromptPassage(one.words, one.who or USER, one.when)
         for one in (*prompt.earlier, *prompt.turn)
     ]
-    older = [one for one in seen[:-_MAX_PASSAGES] if wanted & set(terms(one.text[:2000]))]
+    older = [one for one in seen[:-_MAX_PASSAGES] if wanted & set(fact_terms(one.text[:2000]))]
     return older[-_MAX_PASSAGES:] + seen[-_MAX_PASSAGES:]
 
 
@@ -145,7 +151,7 @@ def _in_files(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
         for one in (*prompt.earlier, *prompt.turn)
         for file in one.files
         for text in passages_of(file)
-        if wanted & set(terms(text))
+        if wanted & set(fact_terms(text))
     ]
     return found[-_MAX_PASSAGES:]
 
@@ -195,7 +201,7 @@ def gather(
             heard.append(Candidate(line, passage.text, passage.who, passage.when))
     heard = [one for one in heard if not any(_is_gone(one, gone, asker) for gone in forgotten)]
     return found + [
-        one for one in heard if not wanted or wanted & (one.line.terms | set(terms(one.words)))
+        one for one in heard if not wanted or wanted & (one.line.terms | set(fact_terms(one.words)))
     ]
 
 
@@ -207,10 +213,12 @@ def with_names(question: ParsedQuestion, known: Sequence[Candidate]) -> ParsedQu
             named = _CALLED.fullmatch(one.line.rest) if one.line.verb in _NAMING else None
             mine = set(one.line.subject) - _OF_NAMES
             if named and mine and mine <= group and not one.line.negated:
-                groups[at] = groups[at] | {stem(word) for word in words(named["name"])[-1:]}
-            who = _WHO_IS.match(one.words) if group & KIN_TERMS else None
-            if who and stem(who["kin"].lower()) in group:
-                groups[at] = groups[at] | {stem(who["name"].lower())}
+                groups[at] = groups[at] | {
+                    fact_term(word) for word in fact_words(named["name"])[-1:]
+                }
+            who = _WHO_IS.match(one.words) if group & RELATION_TERMS else None
+            if who and fact_term(who["kin"].lower()) in group:
+                groups[at] = groups[at] | {fact_term(who["name"].lower())}
     return replace(question, required=tuple(groups))
 
 
@@ -220,12 +228,12 @@ def match_level(candidate: Candidate, question: ParsedQuestion, asker: UserMessa
     owner = line.owner if asker.in_group else ""
     held = (
         line.terms
-        | set(terms(candidate.words if not candidate.is_parsed else ""))
-        | set(terms(owner))
+        | set(fact_terms(candidate.words if not candidate.is_parsed else ""))
+        | set(fact_terms(owner))
     )
     if not question.required:
         return 3 if question.relative_day or question.optional & held else 0
-    if line.former and not _PAST_ASKED & set(words(question.text)):
+    if line.former and not _PAST_ASKED & set(fact_words(question.text)):
         return 0
     hit = [group for group in question.required if group & held]
     wanted = frozenset().union(*question.required) | question.optional
@@ -252,9 +260,9 @@ def of_somebody_else(
         return question.personal
     extra = set(line.subject) - wanted
     shared = set(line.subject) & wanted - ATTRIBUTES
-    if extra & KIN_TERMS:
+    if extra & RELATION_TERMS:
         # "My daughter Mia" matches "Mia"; "my wife's shoe" does not match "my shoe".
-        return not any(stem(name.lower()) in shared for name in _NAMED.findall(question.text))
+        return not any(fact_term(name.lower()) in shared for name in _NAMED.findall(question.text))
     return not shared and bool(extra and not line.owner)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from bot.language.fact_terms import RELATION_TERMS, fact_term, fact_terms
 from bot.language.parsed_facts import parse_fact
-from bot.language.terms import KIN_TERMS, stem, terms
 from bot.offline.answer_types import gives_newer_value
 from bot.offline.candidates import Candidate, ResolvedFact, match_level
 from bot.offline.intents import ParsedQuestion
@@ -54,15 +54,15 @@ _IS_NOW = re.compile(
 )
 _OF_NO_USE = frozenset(
     map(
-        stem,
+        fact_term,
         "user call name have go take live work drive say like want need use daily day week time every each year month"
         " appointment".split(),
     )
 )
 _MOST_NAMES = 12
-_ADVISERS = frozenset(map(stem, "doctor dentist teacher boss manager landlord".split()))
+_ADVISERS = frozenset(map(fact_term, "doctor dentist teacher boss manager landlord".split()))
 """People whose words may change the speaker's facts: "the doctor said that I need meat"."""
-_DIET = frozenset(map(stem, "vegetarian vegan meat fish".split()))
+_DIET = frozenset(map(fact_term, "vegetarian vegan meat fish".split()))
 
 
 def _changed_by(
@@ -115,7 +115,7 @@ def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -
         for found, line in levels
         if found == top > 0
         for word in line.text.split()
-        if set(terms(word)) - _OF_NO_USE
+        if set(fact_terms(word)) - _OF_NO_USE
     )
     return " ".join(list(named)[:_MOST_NAMES])
 
@@ -134,9 +134,11 @@ def is_over(words: str) -> bool:
 
 
 def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
-    words, known = set(terms(new.words)), set(old.line.terms) | set(terms(old.line.rest))
+    words, known = set(fact_terms(new.words)), set(old.line.terms) | set(fact_terms(old.line.rest))
     named = known - _OF_NO_USE
-    if (words & KIN_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(wanted):
+    if (words & RELATION_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(
+        wanted
+    ):
         # The statement is about somebody else.
         return False
     if _DIET & words and _DIET & named and _CHANGES.search(new.words):

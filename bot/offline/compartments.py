@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.language.terms import stem, terms
+from bot.language.fact_terms import fact_term, fact_terms
 from bot.offline.phrases import quote
 
 _BELIEFS = "Beliefs:"
@@ -35,7 +35,7 @@ _LONGEST_PLAIN = 80
 _LONGEST = 600
 _NAMED = {"null": "nothing", "true": "yes", "false": "no"}
 _OF_ASKING = frozenset(
-    stem(word) for word in "set have give keep current value now what our tell put".split()
+    fact_term(word) for word in "set have give keep current value now what our tell put".split()
 )
 
 
@@ -63,7 +63,7 @@ class PromptValue:
     def terms(self) -> frozenset[str]:
         """Terms of its name and its texts."""
         texts = " ".join([_name(self.key), *_leaves(self.value)])
-        return frozenset(terms(texts))
+        return frozenset(fact_terms(texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def matching_values(
         return []
     found = []
     for one in values:
-        named = frozenset(terms(_name(one.key)))
+        named = frozenset(fact_terms(_name(one.key)))
         if all(group & one.terms for group in wanted) and any(group & named for group in wanted):
             found.append(one)
     return found

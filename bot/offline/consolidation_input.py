@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bot.language.fact_terms import comparison_key
 from bot.language.statements import extract_facts
-from bot.language.terms import comparison_key
 from bot.offline.phrases import PHRASES
 from bot.offline.prompt import ASSISTANT, CORRECTION, UserMessage, without_quoted_parts
 from bot.offline.remember_requests import foreign_confirmation, foreign_memory_text

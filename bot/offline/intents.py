@@ -12,13 +12,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from bot.language import languages as foreign
+from bot.language import translation
+from bot.language.fact_terms import HYPONYMS_BY_STEM, fact_term, fact_terms, fact_words
 from bot.language.forget_requests import topic_to_forget
-from bot.language.languages import Language, language_of
-from bot.language.person import expand
-from bot.language.sentences import begins_as_question, first_sentences, is_question
+from bot.language.grammatical_person import expand
+from bot.language.language_detection import Language, language_of
+from bot.language.sentences import begins_as_question, chat_sentences, is_question
 from bot.language.statements import StatedFact, extract_facts
-from bot.language.terms import HYPONYMS_BY_STEM, stem, terms, words
 from bot.offline.prompt import UserMessage
 from bot.offline.remember_requests import parse_remember_request
 from bot.offline.small_talk import SmallTalk, small_talk_kinds
@@ -98,7 +98,7 @@ class Intent:
 
 
 _GENERIC = frozenset(
-    stem(word)
+    fact_term(word)
     for word in "favourite like name have go get make thing want new hate from eat".split()
 )
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -126,69 +126,71 @@ _OPTIONAL = re.compile(
 )
 _EITHER = re.compile(r"([\w'’-]{2,40}) or (?:an? |the |my )?([\w'’-]{2,40})")
 _COUNTING = re.compile(r"how (?:long|many (?:day|week|month|year)s)\b", re.IGNORECASE)
-_COUNTED = frozenset(map(stem, "day week month year since ago left".split()))
+_COUNTED = frozenset(map(fact_term, "day week month year since ago left".split()))
 _LEADING = frozenset("time day date year month kind sort".split())
 
 
-def _question(text: str, of: Language) -> ParsedQuestion:
+def _parse_question(text: str, language: Language) -> ParsedQuestion:
     plain = expand(text).strip().rstrip("?？؟ .!").lstrip("¿ ")
-    opened = _OPENING.match(plain)
-    if opened and _WHAT_ABOUT_ME.match(plain[opened.end() :]):
-        plain = plain[opened.end() :]
-    foreign_terms = foreign.translate_question(plain)
-    topic = None if foreign_terms else (_TOPIC.fullmatch(plain) or _ABOUT.fullmatch(plain))
-    body = foreign_terms or (topic["topic"] if topic else plain)
+    opening = _OPENING.match(plain)
+    if opening and _WHAT_ABOUT_ME.match(plain[opening.end() :]):
+        plain = plain[opening.end() :]
+    translated = translation.translate_question(plain)
+    topic = None if translated else (_TOPIC.fullmatch(plain) or _ABOUT.fullmatch(plain))
+    body = translated or (topic["topic"] if topic else plain)
     body = next((hit.expand(to) for form, to in _FORMS if (hit := form.fullmatch(body))), body)
-    optional = _OPTIONAL.match(body)
-    loose = frozenset(terms(optional["of"])) if optional else frozenset()
-    head = words(plain)[:3]
-    asked = [
-        term for term in terms(body) if term not in ("yesterday", "today") and term not in loose
-        and not (term in _LEADING and head[:1] in (["what"], ["which"]) and topic is None)
-    ]  # fmt: skip
-    if _COUNTING.match(plain):
-        asked = [term for term in asked if term not in _COUNTED]
-    if not asked and loose:
-        asked, loose = [term for term in terms(body) if term in loose], frozenset()
-    required = _alternatives(body, asked)
-    manner: QuestionForm = "value"
-    if topic:
-        manner = "topic"
-    elif head and head[0] in (
-        "do",
-        "did",
-        "am",
-        "is",
-        "are",
-        "was",
-        "were",
-        "have",
-        "has",
-        "can",
-        "does",
-        "will",
-    ):
-        manner = "yesno"
+    required_terms, optional = _question_terms(plain, body, has_topic=topic is not None)
+    required = _alternatives(body, required_terms)
+    question_words = fact_words(plain)
+    form: QuestionForm = "topic" if topic else "value"
+    if not topic and question_words and question_words[0] in _YES_OR_NO:
+        form = "yesno"
     return ParsedQuestion(
         text=text.strip(),
-        form=manner,
+        form=form,
         required=required,
-        optional=loose,
+        optional=optional,
         query=_query(plain, body, required),
-        relative_day=next((day for day in ("yesterday", "today") if day in words(plain)), ""),
-        personal=bool(
-            foreign_terms or topic or {"i", "my", "me", "we", "our", "us"} & set(words(plain))
-        )
-        or of != "en",
-        language=of,
+        relative_day=next((day for day in _RELATIVE_DAYS if day in question_words), ""),
+        personal=bool(translated or topic or language != "en")
+        or not _PERSONAL.isdisjoint(question_words),
+        language=language,
     )
+
+
+def _question_terms(plain: str, body: str, *, has_topic: bool) -> tuple[list[str], frozenset[str]]:
+    """Return the terms that an answer must hold, and those that it may lack.
+
+    Args:
+        plain: The question with contractions written out.
+        body: The question, its topic, or the terms that stand for it.
+        has_topic: The question asks for everything about a topic.
+    """
+    match = _OPTIONAL.match(body)
+    optional = frozenset(fact_terms(match["of"])) if match else frozenset()
+    ignored = optional.union(_RELATIVE_DAYS)
+    if fact_words(plain)[:1] in (["what"], ["which"]) and not has_topic:
+        ignored |= _LEADING
+    if _COUNTING.match(plain):
+        ignored |= _COUNTED
+    required = [term for term in fact_terms(body) if term not in ignored]
+    if not required and optional:
+        return [term for term in fact_terms(body) if term in optional], frozenset()
+    return required, optional
+
+
+_RELATIVE_DAYS = ("yesterday", "today")
+_PERSONAL = frozenset("i my me we our us".split())
+_YES_OR_NO = frozenset("do did am is are was were have has can does will".split())
 
 
 def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
     """Return the required terms with hyponyms; "tea or coffee" gives one group with both."""
     groups = [frozenset({term}) | HYPONYMS_BY_STEM.get(term, frozenset()) for term in asked]
     either = _EITHER.search(body)
-    one, other = (stem(either[1].lower()), stem(either[2].lower())) if either else ("", "")
+    one, other = (
+        (fact_term(either[1].lower()), fact_term(either[2].lower())) if either else ("", "")
+    )
     if one in asked and other in asked:
         groups[asked.index(one)] |= groups[asked.index(other)]
         del groups[asked.index(other)]
@@ -197,9 +199,13 @@ def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
 
 def _query(plain: str, body: str, required: tuple[frozenset[str], ...]) -> str:
     """Return the query for recall: the words of the question, then synonyms."""
-    wanted = [word for word in [*words(plain), *words(body)] if terms(word) or not word.isascii()]
+    wanted = [
+        word
+        for word in [*fact_words(plain), *fact_words(body)]
+        if fact_terms(word) or not word.isascii()
+    ]
     for group in required:
-        wanted += [word for word in _ALIKE if stem(word) in group]
+        wanted += [word for word in _ALIKE if fact_term(word) in group]
     return " ".join(dict.fromkeys(wanted))[:200].strip()
 
 
@@ -228,7 +234,7 @@ def message_intents(message: UserMessage) -> tuple[Intent, ...]:
     if wish:
         return (Intent("remember", message, facts=wish.facts, topic=wish.words),)
     found: list[Intent] = []
-    for spoken in first_sentences(text):
+    for spoken in chat_sentences(text):
         found.extend(sentence_intents(message, spoken, of))
     stated = extract_facts(text, message.subject, message.date, message.name)
     if stated:
@@ -239,7 +245,7 @@ def message_intents(message: UserMessage) -> tuple[Intent, ...]:
 
 def _asks(text: str, plain: str) -> bool:
     """Return whether a text that looks like small talk is a question about the person."""
-    own = {"my", "i", "me"} & set(words(plain))
+    own = {"my", "i", "me"} & set(fact_words(plain))
     return is_question(text) and bool(own) and not plain.lower().startswith(("help", "what can"))
 
 
@@ -262,7 +268,7 @@ def sentence_intents(message: UserMessage, spoken: str, of: Language = "en") -> 
     opened = _OPENING.match(plain)
     asks = bool(opened) and bool(_WHAT_ABOUT_ME.match(plain[opened.end() :] if opened else ""))
     if is_question(spoken) or begins_as_question(plain) or asks:
-        return [Intent("ask", message, question=_question(spoken[:1000], of))]
+        return [Intent("ask", message, question=_parse_question(spoken[:1000], of))]
     return []
 
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Literal
 
+from bot.language.fact_terms import fact_terms
 from bot.language.forget_requests import EVERYTHING
 from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact
 from bot.language.remaining_facts import adds_nothing
-from bot.language.sentences import first_sentences
+from bot.language.sentences import chat_sentences
 from bot.language.statements import StatedFact, extract_facts
-from bot.language.terms import terms
 from bot.language.topics import slot_of, topic_of
 from bot.offline.consolidation_input import (
     ConsolidationInput,
@@ -194,7 +194,7 @@ def _to_forget(message: ConversationMessage) -> list[tuple[str, str]]:
     """Return the topics that a message asks to forget, each with its sentence."""
     return [
         (act.topic, spoken)
-        for spoken in first_sentences(message.words)
+        for spoken in chat_sentences(message.words)
         for act in sentence_intents(message.said, spoken)
         if act.kind == "forget" and act.topic != EVERYTHING
     ]
@@ -321,11 +321,11 @@ def find_quotations(text: str, wanted: str, learned: str) -> tuple[str, ...]:
 def _part(sentence: str, learned: str) -> str:
     if len(sentence) <= LONGEST:
         return sentence
-    sought = set(terms(learned))
+    sought = set(fact_terms(learned))
     spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
     # Bounds the work on very long lines.
     parts = [_from(sentence, spans, at) for at in range(min(len(spans), 400))]
-    return max(parts, key=lambda part: (len(sought & set(terms(part))), len(part)))
+    return max(parts, key=lambda part: (len(sought & set(fact_terms(part))), len(part)))
 
 
 def _from(sentence: str, spans: list[tuple[int, int]], at: int) -> str:

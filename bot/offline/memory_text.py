@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bot.language.fact_terms import comparison_key, fact_terms
 from bot.language.forget_requests import topic_readings
 from bot.language.parsed_facts import ParsedFact, conflicts, parse_fact, strip_bullet
 from bot.language.remaining_facts import remaining_text
-from bot.language.terms import comparison_key, terms
 
 _NAME = re.compile(
     r"The user(?:'s name is|(?P<called> wants to be called)) (?P<name>[^\W\d_][\w'’ .-]{0,38}?)\.?"
@@ -113,7 +113,7 @@ def mentions_topic(line: str, topic: str) -> bool:
 
 
 def _wanted(topic: str) -> list[set[str]]:
-    return [found for reading in topic_readings(topic) if (found := set(terms(reading)))]
+    return [found for reading in topic_readings(topic) if (found := set(fact_terms(reading)))]
 
 
 def _speaks_of(line: str, wanted: list[set[str]]) -> bool:
@@ -122,7 +122,7 @@ def _speaks_of(line: str, wanted: list[set[str]]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _spoken_of(line: str) -> frozenset[str]:
-    return parse_fact(line).terms | frozenset(terms(line))
+    return parse_fact(line).terms | frozenset(fact_terms(line))
 
 
 def remove_topic(current: str, topic: str) -> MergedMemory:

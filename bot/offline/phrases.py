@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.language.languages import Language
+from bot.language.language_detection import Language
 
 SET_MODEL = "set `TAPEBOT_MODEL` in `.env`, e.g. `TAPEBOT_MODEL=openai/gpt-5-mini` or any other litellm model name"
 

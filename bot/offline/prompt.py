@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.language.person import USER
+from bot.language.grammatical_person import USER
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import part_text
 from bot.offline.compartments import (

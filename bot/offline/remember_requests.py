@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bot.language.person import expand, to_third
+from bot.language.grammatical_person import expand, to_third
 from bot.language.sentences import is_question
 from bot.language.statements import StatedFact, extract_facts
 from bot.offline.prompt import UserMessage

@@ -11,7 +11,7 @@ import re
 from datetime import date
 from typing import Literal
 
-from bot.language.person import expand
+from bot.language.grammatical_person import expand
 
 SmallTalk = Literal["about", "hello", "thanks", "bye", "clock", "ok", "wrong", "insult"]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any
 
+from bot.language.fact_terms import comparison_key
 from bot.language.forget_requests import EVERYTHING
-from bot.language.languages import language_of
+from bot.language.language_detection import language_of
 from bot.language.parsed_facts import parse_fact
-from bot.language.terms import comparison_key
 from bot.language.topics import slot_of
 from bot.llm.base import ModelRequest
 from bot.offline.answer import answer, listing

@@ -19,10 +19,10 @@ from typing import Any, TextIO
 from hostile_texts import HostileText
 from pattern_inventory import modules
 
+from bot.language.clause import Clause
 from bot.language.clauses import parse_clauses
 from bot.language.parsed_claim import ParsedClaim, parse_claim
 from bot.language.parsed_facts import parse_fact
-from bot.language.speech_patterns import Clause
 from bot.llm.base import ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.session.recall import RecalledPassage as Recalled
@@ -66,7 +66,7 @@ TEXTS = (
 LEFT_OUT = {
     "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
     "bot.agent.views.exact.anchors_in_view": "chooses entries by their ids",
-    "bot.language.roles._placed": "a claim and a clause have at most 2,000 characters",
+    "bot.language.semantic_roles._placed": "a claim and a clause have at most 2,000 characters",
     "bot.memory.gate.write_support._asked_for": "an order has at most 1,000 characters, a draft 8,000",
     "bot.memory.gate.claim_support._missing": "a claim has at most 2,000 characters",
     "bot.offline.changes.group_by_change": "compares at most five findings with 80 passages by their terms",

@@ -55,11 +55,6 @@ SAMPLES: dict[tuple[str, str], str] = {
         "bot/language/negation.py",
         "f'\\b{re.escape(word)}\\b'",
     ): "[{'word': 'plann'}, {'word': 'a-a'}]",
-    ("bot/language/quantities.py", "f'\\b{written.capitalize()}\\b'"): "[{'written': 'may'}]",
-    (
-        "bot/language/unsupported_words.py",
-        "f'\\d{re.escape(one)}\\b'",
-    ): "[{'one': 'km'}, {'one': '00'}]",
     (
         "bot/core/telemetry/redaction.py",
         "'|'.join(map(re.escape, longest))",

@@ -17,7 +17,8 @@ from itertools import product
 
 from bot.agent.consolidation.claim_judge import ClaimQuestion
 from bot.agent.consolidation.prompts import Citation, FactOperation
-from bot.language.clauses import is_retraction, split_sentences
+from bot.language.clauses import is_retraction
+from bot.language.sentences import split_sentences
 from bot.memory.gate.cited_sentences import (
     CitedSentence,
     cite_quote,

@@ -24,7 +24,7 @@ from bot.agent.consolidation.prompts import (
     consolidation_messages,
 )
 from bot.core.errors import ConsolidationFailed, ContextOverflow, MemoryRefused
-from bot.language.clauses import split_sentences
+from bot.language.sentences import split_sentences
 from bot.llm.base import Model, ModelReply, Usage
 from bot.memory.gate.instruction_detection import contains_instructions
 from bot.memory.records.conversation_entries import (

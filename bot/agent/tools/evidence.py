@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from bot.agent.tools.registry import ToolContext
-from bot.language.clauses import parse_clauses, split_sentences
+from bot.language.clauses import parse_clauses
+from bot.language.sentences import split_sentences
 from bot.memory.gate.cited_sentences import (
     INSTRUCTION_REFUSED,
     name_speaker,

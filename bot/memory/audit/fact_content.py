@@ -17,7 +17,8 @@ from datetime import date, datetime, timedelta
 from rapidfuzz import fuzz
 
 from bot.language.dates import PartialDate, relative_dates
-from bot.language.lexicon import WEEKDAYS, fold_text, words
+from bot.language.folding import fold_text, words
+from bot.language.lexicon import WEEKDAYS
 from bot.language.numerals import with_digits
 from bot.language.quantities import quantities
 from bot.memory.audit.findings import (

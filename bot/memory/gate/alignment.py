@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.language.lexicon import TermSet, content_terms, fold_text
+from bot.language.claim_terms import TermSet, content_terms
+from bot.language.folding import fold_text
 from bot.memory.records.compartment_records import GOAL_KEYS
 from bot.memory.records.compartments import Compartments
 from bot.memory.records.stemming import stemmed_words

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from bot.language.clauses import parse_clauses
-from bot.language.lexicon import fold_text
+from bot.language.folding import fold_text
 from bot.memory.gate.claim_support import (
     is_statement,
     sentences_with_quote,

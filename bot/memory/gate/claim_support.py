@@ -15,6 +15,8 @@ from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
+from bot.language.claim_terms import STOP, TermSet, content_terms
+from bot.language.clause import Clause
 from bot.language.clauses import (
     expresses_doubt,
     is_hypothetical_claim,
@@ -22,18 +24,14 @@ from bot.language.clauses import (
     is_request,
     is_retraction,
     parse_clauses,
-    split_sentences,
     states_wish,
 )
 from bot.language.contradictions import contradiction_reason, wrong_subject_reason
 from bot.language.dates import PartialDate, default_dates, matches_any_date, relative_dates
-from bot.language.lexicon import (
+from bot.language.folding import (
     CASELESS,
-    STOP,
     UNSPACED,
-    TermSet,
     character_bigrams,
-    content_terms,
     fold_text,
     normalize_typography,
     words,
@@ -42,8 +40,8 @@ from bot.language.names import NameMatcher, mixed_script_word
 from bot.language.numerals import with_digits
 from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim, parse_claim
 from bot.language.quantities import Quantities, quantities
-from bot.language.roles import GERMAN, swapped_roles_reason
-from bot.language.speech_patterns import Clause
+from bot.language.semantic_roles import GERMAN, swapped_roles_reason
+from bot.language.sentences import split_sentences
 from bot.language.unsupported_words import unsupported_words_reason
 
 MAX_CLAIM = 2_000

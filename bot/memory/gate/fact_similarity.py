@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from bot.language.claim_terms import content_terms
 from bot.language.clauses import parse_clauses
-from bot.language.lexicon import UNSPACED, character_bigrams, content_terms, fold_text, words
+from bot.language.folding import UNSPACED, character_bigrams, fold_text, words
 from bot.language.names import extract_names
 from bot.language.numerals import with_digits
 from bot.language.parsed_facts import conflicts, parse_fact

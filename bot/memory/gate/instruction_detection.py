@@ -12,7 +12,7 @@ import binascii
 import re
 
 from bot.core.text import normalize_unicode
-from bot.language.lexicon import fold_text
+from bot.language.folding import fold_text
 
 _LONGEST = 20_000
 _LOOK_ALIKE = str.maketrans(

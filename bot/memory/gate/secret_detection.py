@@ -10,7 +10,7 @@ import re
 
 from bot.core.errors import MemoryRefused
 from bot.core.telemetry.redaction import redact
-from bot.language.lexicon import normalize_typography
+from bot.language.folding import normalize_typography
 
 UNASKED = "which is not learned unasked"
 """The rule that a secret breaks if nobody asked to remember it."""

@@ -12,8 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 
 from bot.core.errors import MemoryRefused
-from bot.language.clauses import split_sentences
-from bot.language.lexicon import MONTHS, NUMBERS, WEEKDAYS, content_terms, fold_text, term, words
+from bot.language.claim_terms import content_terms, term
+from bot.language.folding import fold_text, words
+from bot.language.lexicon import MONTHS, NUMBERS, WEEKDAYS
+from bot.language.sentences import split_sentences
 from bot.memory.gate.cited_sentences import may_instruct
 from bot.memory.gate.claim_support import (
     MAX_SOURCE_TEXT,

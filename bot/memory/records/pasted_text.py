@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from bot.language.lexicon import fold_text, words
+from bot.language.folding import fold_text, words
 
 _LONGEST = 20_000
 """Characters that are examined; text behind them counts as the writer's own."""

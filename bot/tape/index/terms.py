@@ -11,12 +11,12 @@ Rule 4: terms are ASCII letters and digits and characters beyond ASCII: no sign 
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bot.core.stemming import stem
 from bot.core.text import normalize_unicode, split_quotations
 
 _UNSPACED = (
@@ -62,7 +62,6 @@ _STEMMERS = {
     "ARABIC": "arabic",
     "DEVANAGARI": "hindi",
 }
-_STEMMING = threading.Lock()
 
 
 def tokenize(text: str) -> list[str]:
@@ -171,15 +170,4 @@ def _term(word: str) -> str:
     word = word[:_LONGEST]
     if word in _COMMON or script not in _STEMMERS:
         return word
-    # A stemmer holds its current word as state, so only one thread may use it.
-    with _STEMMING:
-        return _stem(script)(word) or word
-
-
-@lru_cache
-def _stem(script: str) -> Callable[[str], str]:
-    # Imported for the first word, to keep startup fast.
-    from snowballstemmer import stemmer
-
-    found: Callable[[str], str] = stemmer(_STEMMERS[script]).stemWord
-    return found
+    return stem(word, _STEMMERS[script])

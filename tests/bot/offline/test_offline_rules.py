@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from bot.language.person import to_second, to_third
+from bot.language.grammatical_person import to_second, to_third
 from bot.language.statements import extract_facts
 from bot.offline.intents import message_intents
 from bot.offline.memory_text import merge_facts, remove_topic

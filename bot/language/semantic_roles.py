@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
-from bot.language.lexicon import KIN, UNSPACED, fold_text, words
+from bot.language.clause import Clause
+from bot.language.folding import UNSPACED, fold_text, words
+from bot.language.lexicon import KIN
 from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim
-from bot.language.speech_patterns import Clause
 
 _I = frozenset(
     "i i'm i've i'd i'll ich je yo io eu я we wir nous nosotros noi nos мы me mich mir moi m' mi меня мне us uns нас нам".split()

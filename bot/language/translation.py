@@ -1,4 +1,4 @@
-"""Detect the language of a text, and translate simple German, French and Spanish sentences.
+"""Translate simple German, French and Spanish sentences into English by patterns. Pure.
 
 Rule 1: a statement becomes an English sentence that keeps the person's own words for names and
     things.
@@ -9,32 +9,10 @@ Rule 3: a sentence that no pattern matches is not translated.
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-from bot.language.terms import words
+from bot.language.language_detection import dominant_language, small_word_counts
 
-Language = Literal["en", "de", "fr", "es"]
-
-_MARKS: dict[Language, frozenset[str]] = {
-    "en": frozenset(
-        "i my the is am are what where who when do does did how you your and me of to we our have"
-        " that it was with please thanks hello not no".split()
-    ),
-    "de": frozenset(
-        "was mag liebe ich mein meine meinen meiner meinem ist bin wie wo wer wann welche welcher heiße heisse du"
-        " mir mich und nicht der die das ein eine hallo danke bitte wir habe kein keine".split()
-    ),
-    "fr": frozenset(
-        "je j'ai j'aime j'adore j'habite m'appelle mon ma mes est suis quel quelle où comment quand"
-        " n'aime pas le la les un une des et bonjour merci nous ne c'est tu qu'est".split()
-    ),
-    "es": frozenset(
-        "yo me mi mis es soy llamo vivo tengo gusta gustan qué cuál cuándo dónde cómo quién el la"
-        " los las un una y hola gracias no nosotros que en".split()
-    ),
-}
-
-_OWN = re.compile(
+_FIRST_PERSON = re.compile(
     r"\b(?:ich|mein\w*|wir|unser\w*|je|j'|mon|ma|mes|nous|notre|yo|mi|mis|me|tengo|soy|vivo|estoy|somos"
     r"|io|mio|mia|sono|abito|eu|meu|minha|sou|moro|ik|mijn|wij|jag|min|mitt|jeg|minun|benim|ben"
     r"|nazywam|mam|jestem|mieszkam)\b",
@@ -126,15 +104,6 @@ _COMPILED_STATEMENTS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to
 _COMPILED_QUESTIONS = [(re.compile(pattern, re.IGNORECASE), to) for pattern, to in _QUESTIONS]
 
 
-def language_of(text: str) -> Language:
-    """Return the language of a text by its small words; English if no other has more of them."""
-    found = words(text[:2000])
-    found += [word.partition("-")[0] for word in found]
-    counts = {name: sum(word in marks for word in found) for name, marks in _MARKS.items()}
-    best = max(counts, key=lambda name: (counts[name], name == "en"))
-    return best if counts[best] > counts["en"] else "en"
-
-
 def _fill(template: str, groups: tuple[str | None, ...], who: str) -> str:
     values = [(group or "").strip(" .!?") for group in groups]
     thing = _THINGS.get(values[0].casefold(), values[0]) if values else ""
@@ -167,8 +136,9 @@ def translate_question(text: str) -> str:
 
 def is_foreign_first_person(text: str) -> bool:
     """Return whether a text is in another language's first person, or in a non-Latin script."""
-    if any(char.isalpha() and char > "\u036f" for char in text[:500]):
-        return sum(char.isalpha() and char > "\u036f" for char in text[:500]) >= 4
-    return (language_of(text) != "en" and bool(_OWN.search(text[:2000].replace("’", "'")))) or (
-        bool(_OWN.search(text[:2000])) and not _MARKS["en"] & set(words(text[:2000]))
-    )
+    foreign_letters = sum(char.isalpha() and char > "\u036f" for char in text[:500])
+    if foreign_letters:
+        return foreign_letters >= 4
+    if not _FIRST_PERSON.search(text[:2000].replace("’", "'")):
+        return False
+    return dominant_language(text) not in ("en", "") or not small_word_counts(text)["en"]

@@ -1,4 +1,7 @@
-"""Split text into words and reduce them to terms, by which questions and facts are compared.
+"""Reduce texts to the terms by which a question finds facts, and facts find each other. Pure.
+
+``claim_terms`` has the narrower terms by which a claim is compared with its evidence. Here "live"
+and "home" share a term, so that "Where is my home?" finds "I live in Rome".
 
 Rule 1: a term is the stem of a content word; synonyms share a term.
 Rule 2: scripts without spaces are compared by pairs of characters.
@@ -10,28 +13,22 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
-)
+from bot.core.stemming import stem
+from bot.language.folding import UNSPACED, fold_text
+from bot.language.lexicon import STOP_WORDS
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _ASKING = re.compile(
     "什么|甚麼|什麼|哪里|哪裡|哪儿|谁|誰|多少|怎么|为什么|何|どこ|いつ|です|ます|[吗呢吧的了はがをのか]"
 )
 
-STOP_WORDS = frozenset(
+_STOP = frozenset(
     """
-    a an the and or but if so of to in on at by for from with as about into over than then there
-    i me my mine myself we us our ours you your yours he him his she her hers it its they them their
-    this that these those who whom whose which what when where why how am is are was were be been
-    being do does did done have has had having can could will would shall should may might must not
-    no yes any some ever never again also just really very much many too please ok okay oh well
-    tell told say said know remember mention mentioned kind sort type again still now currently before previously formerly
-    each per every until till user s t d ll ve re m actually usually always often sometimes already more most anymore longer stopped quit
-    ich mein meine meinen meiner bin ist wie wo was wann wer und der die das ein eine du mir mich
-    je mon ma mes j suis est que qui quel quelle où quand comment et le la les un une des du de à ai
-    yo mi mis soy es qué que cuál cuándo dónde quién cómo y el los las un una me en al
+    tell told say know remember mention mentioned kind sort type before previously formerly each per every until till
+    actually usually always often sometimes stopped quit
     """.split()
-)
+).union(*(STOP_WORDS[language] for language in ("en", "de", "fr", "es")))
+"""Common words, and words by which people ask for a fact or give its time."""
 
 _IRREGULAR = {
     "went": "go", "gone": "go", "goes": "go", "bought": "buy", "met": "meet", "ate": "eat",
@@ -50,7 +47,7 @@ _IRREGULAR = {
     "hid": "hide", "hidden": "hide", "spoken": "speak", "worn": "wear", "planned": "plan",
 }  # fmt: skip
 
-_SAME = (
+_SYNONYMS = (
     "live lives reside relocate move home",
     "job work profession occupation career employer employ",
     "birthday born birth",
@@ -73,7 +70,7 @@ _SAME = (
     "fly flight plane",
 )
 
-HYPONYMS = {
+_HYPONYMS = {
     "pet": "dog cat hamster rabbit parrot bird fish horse turtle",
     "animal": "dog cat hamster rabbit parrot bird fish horse turtle",
     "child": "son daughter",
@@ -88,7 +85,7 @@ HYPONYMS = {
     "car": "park",
 }
 
-KIN = frozenset(
+RELATIONS = frozenset(
     """
     sister brother mother father mum mom dad wife husband son daughter partner girlfriend boyfriend
     friend colleague boss neighbour neighbor aunt uncle cousin grandmother grandfather grandma
@@ -99,44 +96,32 @@ KIN = frozenset(
 )
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a text in order, case folded, without possessive endings."""
-    found = (match.group().casefold().replace("’", "'") for match in _WORD.finditer(text))
-    return [word.removesuffix("'s") for word in found]
+def fact_words(text: str) -> list[str]:
+    """Return the folded words of a text in order, without possessive endings and hyphens."""
+    return [word.removesuffix("'s") for word in _WORD.findall(fold_text(text))]
 
 
 def _base(word: str) -> str:
-    word = _IRREGULAR.get(word, word)
-    if len(word) > 4 and word.endswith("ies"):
-        word = word[:-3] + "y"
-    elif len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        word = word[:-2]
-    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        if len(word) > len(ending) + 2 and word.endswith(ending) and word != "need":
-            word = word[: -len(ending)]
-            if len(word) > 2 and word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+    return stem(_IRREGULAR.get(word, word))
 
 
-_CANON = {_base(word): _base(line.split()[0]) for line in _SAME for word in line.split()}
+_SYNONYMS_BY_STEM = {
+    _base(word): _base(line.split()[0]) for line in _SYNONYMS for word in line.split()
+}
 
 
 @lru_cache(maxsize=4096)
-def stem(word: str) -> str:
+def fact_term(word: str) -> str:
     """Return the term of one word."""
     base = _base(word)
-    return _CANON.get(base, base)
+    return _SYNONYMS_BY_STEM.get(base, base)
 
 
 HYPONYMS_BY_STEM = {
-    stem(kind): frozenset(stem(word) for word in members.split())
-    for kind, members in HYPONYMS.items()
+    fact_term(kind): frozenset(fact_term(word) for word in members.split())
+    for kind, members in _HYPONYMS.items()
 }
-KIN_TERMS = frozenset(stem(word) for word in KIN)
+RELATION_TERMS = frozenset(fact_term(fold_text(word)) for word in RELATIONS)
 
 
 def _pairs(run: str) -> list[str]:
@@ -149,22 +134,22 @@ def _pairs(run: str) -> list[str]:
     return found
 
 
-def terms(text: str) -> tuple[str, ...]:
+def fact_terms(text: str) -> tuple[str, ...]:
     """Return the terms of the content words in order, each once."""
     found: dict[str, None] = {}
-    for word in words(text):
-        if _UNSPACED.search(word):
+    for word in fact_words(text):
+        if UNSPACED.search(word):
             found.update(dict.fromkeys(_pairs(word)))
-        elif word not in STOP_WORDS:
-            found[stem(word)] = None
+        elif word not in _STOP:
+            found[fact_term(word)] = None
     return tuple(found)
 
 
 @lru_cache(maxsize=2048)
 def _short_key(text: str) -> str:
-    return " ".join(words(text))
+    return " ".join(fact_words(text))
 
 
 def comparison_key(text: str) -> str:
     """Return a text's words joined by spaces, so that case and punctuation make no difference."""
-    return _short_key(text) if len(text) <= 600 else " ".join(words(text))
+    return _short_key(text) if len(text) <= 600 else " ".join(fact_words(text))

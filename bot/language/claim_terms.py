@@ -1,0 +1,70 @@
+"""Reduce folded text to the terms by which a claim is compared with its evidence. Pure.
+
+Words of several languages that mean the same share a term. ``fact_terms`` has the wider terms by
+which a question finds a fact: there "live" and "home" are one, which here would let a claim differ
+from what was said.
+
+Rule 1: the term of a word with a meaning of its own in the lexicon is that meaning behind ``=``,
+    such as ``=like``; any other is the word's stem.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from bot.core.stemming import stem
+from bot.language.folding import UNSPACED, words
+from bot.language.lexicon import KIN, MEANINGS, NEGATIONS, STOP_WORDS
+
+STOP = frozenset("old named called name says new ago since".split()).union(*STOP_WORDS.values())
+"""Words that a claim may add to its evidence."""
+
+
+@lru_cache(maxsize=8192)
+def term(word: str) -> str:
+    """Return the term of a folded word: a meaning shared between languages, or its stem."""
+    word = word.removesuffix("'s").removesuffix("'")
+    if "'" in word and len(word.partition("'")[0]) <= 2:  # l'eau, j'habite, d'Anna
+        word = word.partition("'")[2]
+    return KIN.get(word) or MEANINGS.get(word) or stem(word)
+
+
+def content_terms(text: str) -> list[str]:
+    """Return the terms of a folded text's content words in order; pairs for unspaced scripts."""
+    found: list[str] = []
+    for word in words(text):
+        if UNSPACED.search(word):
+            found += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+        elif word not in STOP and not (word in NEGATIONS or "n't" in word):
+            found.append(term(word))
+    return found
+
+
+class TermSet:
+    """The terms of a text; membership ignores endings."""
+
+    def __init__(self, found: list[str]) -> None:
+        self._all = set(found)
+        self._begun: dict[str, list[str]] = {}
+        for one in self._all:
+            if len(one) >= 4:
+                self._begun.setdefault(one[:4], []).append(one)
+
+    def __contains__(self, one: object) -> bool:
+        """Return whether the set has the term, or one with the same stem."""
+        if not isinstance(one, str) or one in self._all:
+            return one in self._all
+        if len(one) < 4 or one[0] == "=":
+            return False
+        return any(same_stem(one, other) for other in self._begun.get(one[:4], ())[:200])
+
+
+def same_stem(one: str, other: str) -> bool:
+    """Return whether two folded words share their first four letters and most of the longer one."""
+    shared = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        shared += 1
+    longest = max(len(one), len(other))
+    return shared >= 4 and shared * 5 >= longest * 3

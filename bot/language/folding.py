@@ -1,0 +1,56 @@
+"""Fold text to plain lower case, and split folded text into words. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from bot.core.text import normalize_unicode
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′`´ʼ＇", "'"),
+        **dict.fromkeys("“”„‟″«»「」『』", '"'),
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+        "œ": "oe",
+        "æ": "ae",
+        "ø": "o",
+        "ł": "l",
+        "đ": "d",
+        "ı": "i",
+        "…": "...",
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
+    }
+)
+_MARK = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]+")
+WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+)
+CASELESS = re.compile(
+    "[\u0590-\u08ff\u0900-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
+
+
+def normalize_typography(text: str) -> str:
+    """Return the text in NFKC form with plain quotes and dashes."""
+    return normalize_unicode("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+
+
+def fold_text(text: str) -> str:
+    """Return the text in lower case, without accents, with plain quotes and dashes."""
+    bare = _MARK.sub("", normalize_unicode("NFD", normalize_typography(text).casefold()))
+    return normalize_unicode("NFC", bare).translate(_PLAIN)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a folded text, in order."""
+    return WORD.findall(text)
+
+
+def character_bigrams(text: str) -> set[str]:
+    """Return the pairs of neighbouring characters of the unspaced parts of a folded text."""
+    found: set[str] = set()
+    for word in words(text):
+        if UNSPACED.search(word):
+            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+    return found
