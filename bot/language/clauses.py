@@ -65,7 +65,7 @@ def parse_clauses(said: str) -> tuple[Clause, ...]:
     for one in split_sentences(said):
         laughing = joking or LAUGHS.search(fold_text(one)) is not None
         for clause in _clauses_of_sentence(one, last):
-            found.append(_jokes(clause) if laughing else clause)
+            found.append(_as_joke(clause) if laughing else clause)
             last = clause.subject or _mentioned(fold_text(clause.text)) or last
     return tuple(found)
 
@@ -80,7 +80,7 @@ def is_retraction(sentence: str) -> bool:
     return len(low) < 80 and (_is_joke(low) or bool(RETRACTION.search(low)))
 
 
-def _jokes(clause: Clause) -> Clause:
+def _as_joke(clause: Clause) -> Clause:
     return Clause(
         clause.text, "jokes", clause.reported_speaker, clause.who, clause.subject, clause.denied,
         clause.affirmed, clause.negated, clause.ended, clause.may_negate,
@@ -101,7 +101,7 @@ def _clauses_of_sentence(sentence: str, last_subject: frozenset[str]) -> list[Cl
         supposes = supposes or bool(SUPPOSES.search(low))
         if speaker is None:
             speaker = _reported_speaker(low)
-        if asking[at] or (has_question_mark and not _stands(low)):
+        if asking[at] or (has_question_mark and not _asserts(low)):
             mood = "asks"
         elif speaker is not None or part.startswith(_QUOTE) or foreign_words:
             mood = "reports"
@@ -170,7 +170,7 @@ def _has_question_form(low: str, *, marked: bool, first: bool) -> bool:
     )
 
 
-def _stands(low: str) -> bool:
+def _asserts(low: str) -> bool:
     """Return whether a clause inside a question states something of its own."""
     reason = REASON.match(low)
     return bool(ASSERTION_START.match(low[reason.end() :].lstrip() if reason else low))

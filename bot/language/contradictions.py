@@ -97,11 +97,11 @@ def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str 
     denied = " , ".join(fold_text(c.text) if c.ended and not past else c.denied for c in right)
     held = " , ".join(c.affirmed for c in right if past or not c.ended)
     if UNSPACED.search(claim.folded):
-        return _opposite_signs(claim, right, held)
+        return _opposite_signs_reason(claim, right, held)
     no, yes = TermSet(content_terms(denied)), TermSet(content_terms(held))
     implied = IMPLICIT_NEGATION.search(claim.folded)
     if implied and not claim.negated:
-        return _opposite_implied(term(implied.group()), no, yes, denies=denies)
+        return _implied_opposite_reason(term(implied.group()), no, yes, denies=denies)
     if "=like" in claim.terms and not claim.negated and "=hate" in yes and "=like" not in yes:
         return "it says the opposite"
     shared = [one for one in claim.terms if one in no or one in yes]
@@ -114,10 +114,10 @@ def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str 
     ):
         return "it says the opposite"
     ended = any(clause.ended or clause.may_negate for clause in right)
-    return _opposed(claim, no, yes, NameMatcher(denied), NameMatcher(held), ended=ended)
+    return _opposite_reason(claim, no, yes, NameMatcher(denied), NameMatcher(held), ended=ended)
 
 
-def _opposed(
+def _opposite_reason(
     claim: ParsedClaim,
     no: TermSet,
     yes: TermSet,
@@ -142,7 +142,7 @@ def _opposed(
     return None
 
 
-def _opposite_implied(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> str | None:
+def _implied_opposite_reason(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> str | None:
     """Return a contradiction of a claim that denies by its meaning: "dislikes", "is vegetarian"."""
     if word in no and word not in yes:
         return "it says the opposite"
@@ -154,7 +154,7 @@ def _opposite_implied(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> 
     return None
 
 
-def _opposite_signs(claim: ParsedClaim, right: list[Clause], held: str) -> str | None:
+def _opposite_signs_reason(claim: ParsedClaim, right: list[Clause], held: str) -> str | None:
     """Return a contradiction in a script without spaces, by pairs of characters."""
     negated = any(clause.negated or clause.ended for clause in right)
     if claim.negated or not negated:

@@ -69,7 +69,7 @@ _THIS = (
     "current",
     "heuer",
 )
-_SEASON = (
+_NEAR_DAYS = (
     (("today", "tonight", "heute", "aujourd'hui", "ce soir", "hoy", "esta noche", "oggi", "stasera", "hoje",
       "сегодня", "今天", "今日", "今晚", "오늘", "this morning", "this evening", "this afternoon", "ce matin", "cet apres-midi", "just now"), 0),
     (("tomorrow", "morgen", "demain", "manana", "domani", "amanha", "завтра", "明天", "明日", "내일"), 1),
@@ -79,14 +79,14 @@ _SEASON = (
     (("day before yesterday", "vorgestern", "avant-hier", "anteayer", "antier", "l'altro ieri",
       "anteontem", "позавчера", "前天", "一昨日"), -2),
 )  # fmt: skip
-_NEAR = tuple(
+_NEAR_DAY_PATTERNS = tuple(
     (
         re.compile(
             "|".join(w if UNSPACED.search(w) else rf"(?<!\w){re.escape(w)}(?!\w)" for w in forms)
         ),
         days,
     )
-    for forms, days in _SEASON
+    for forms, days in _NEAR_DAYS
 )
 _SPANS_UNSPACED = (
     ("下周|下週|下星期|来週", "week", 1), ("上周|上週|上星期|先週", "week", -1), ("这周|本周|今週", "week", 0),
@@ -137,10 +137,10 @@ def _shift(when: date, unit: str, count: int) -> list[PartialDate]:
         start = when + timedelta(days=count * (7 if unit == "week" else 1))
         monday = start - timedelta(days=start.weekday())
         told = [start] if unit == "day" else [start, monday, monday + timedelta(days=6)]
-        return [_full(day) for day in told]
+        return [_exact_date(day) for day in told]
     if unit == "weekend":
         saturday = when + timedelta(days=(5 - when.weekday()) % 7 + 7 * count)
-        return [_full(saturday + timedelta(days=shift)) for shift in (-7, -6, 0, 1)]
+        return [_exact_date(saturday + timedelta(days=shift)) for shift in (-7, -6, 0, 1)]
     if unit == "month":
         year, month = _months_on(when, count)
         return [PartialDate(year, month)]
@@ -148,7 +148,7 @@ def _shift(when: date, unit: str, count: int) -> list[PartialDate]:
     return [PartialDate(year) for year in years if 0 < year < 10_000]
 
 
-def _full(day: date) -> PartialDate:
+def _exact_date(day: date) -> PartialDate:
     return PartialDate(day.year, day.month, day.day, day.weekday())
 
 
@@ -160,8 +160,10 @@ def relative_dates(text: str, when: date) -> list[PartialDate]:
     if not _EARLIEST < when.year < _LATEST:
         return []
     plain = with_digits(text.replace("il y a ", "vor "))
-    near = [when + timedelta(days=days) for pattern, days in _NEAR if pattern.search(plain)]
-    days = [*map(_full, near), *_counted_from(plain, near or [when])]
+    near = [
+        when + timedelta(days=days) for pattern, days in _NEAR_DAY_PATTERNS if pattern.search(plain)
+    ]
+    days = [*map(_exact_date, near), *_counted_from(plain, near or [when])]
     for pattern, unit, count in _SPANS_UNSPACED:
         if re.search(pattern, text):
             days += _shift(when, unit, count)
@@ -171,14 +173,16 @@ def relative_dates(text: str, when: date) -> list[PartialDate]:
     for at, word in enumerate(all_words):
         kind = _UNITS.get(word)
         if kind:
-            days += _told_by(all_words[max(0, at - 4) : at], all_words[at + 1 : at + 3], kind, when)
+            days += _spans_around_unit(
+                all_words[max(0, at - 4) : at], all_words[at + 1 : at + 3], kind, when
+            )
         elif word in WEEKDAYS:
             days += _weekdays(WEEKDAYS[word], all_words[at - 1] if at else "", when)
     days += _of_the_month(plain, when, [one for one in days if one.month and one.day is None])
     for name, weekday in WEEKDAYS.items():
         if UNSPACED.search(name) and len(name) > 1 and name in text:
             ahead = (weekday - when.weekday()) % 7
-            days += [_full(when + timedelta(days=ahead + weeks)) for weeks in (-7, 0, 7)]
+            days += [_exact_date(when + timedelta(days=ahead + weeks)) for weeks in (-7, 0, 7)]
     return days
 
 
@@ -187,7 +191,7 @@ _BEGINNING = re.compile(
     r"\b(?:beginning|start|anfang|debut|principio|inicio|inizio|начал[ео])\b|初"
 )
 _MONTH = re.compile(r"\b(?:month|monats?|mois|mes|mese|месяца)\b|月")
-_FROM = re.compile(
+_COUNTED_FROM_DAY = re.compile(
     r"(\d{1,3}|\ban?|\beine?r?|\bune?|\bun[ao]?|\buma?) ([^\W\d_]+) (?:from|after|ab|nach|a partir de|a contar de|da|от|после|ago|later"
     r"|zuvor|spater|auf den tag|today|heute|aujourd'hui|hoy|oggi|hoje)\b"
 )
@@ -205,7 +209,7 @@ def _weekdays(weekday: int, before: str, when: date) -> list[PartialDate]:
         weeks = (0, 7) if ahead else (7,)
     elif before.startswith(_LAST):
         weeks = (-7,)
-    return [_full(when + timedelta(days=ahead + week)) for week in weeks]
+    return [_exact_date(when + timedelta(days=ahead + week)) for week in weeks]
 
 
 def _of_the_month(text: str, when: date, months: list[PartialDate]) -> list[PartialDate]:
@@ -219,33 +223,37 @@ def _of_the_month(text: str, when: date, months: list[PartialDate]) -> list[Part
     this_month = [near[1]] if _MONTH.search(text) else []
     for year, month in [*((one.year, one.month) for one in months), *this_month]:
         if year and month and _END.search(text):
-            found.append(_full(date(year, month, monthrange(year, month)[1])))
+            found.append(_exact_date(date(year, month, monthrange(year, month)[1])))
         if year and month and _BEGINNING.search(text):
-            found.append(_full(date(year, month, 1)))
+            found.append(_exact_date(date(year, month, 1)))
     for hit in _DAY_ALONE.finditer(text):
         for year, month in places:
             if year and month and 0 < int(hit[1]) <= monthrange(year, month)[1]:
-                found.append(_full(date(year, month, int(hit[1]))))
+                found.append(_exact_date(date(year, month, int(hit[1]))))
     return found
 
 
 def _counted_from(text: str, days: Sequence[date]) -> list[PartialDate]:
     """Return the days that lie a counted span of time from one of the given days."""
     found = []
-    for hit, day in product(_FROM.finditer(text), days):
+    for hit, day in product(_COUNTED_FROM_DAY.finditer(text), days):
         count = int(hit[1]) if hit[1].isdecimal() else 1
         unit = _UNITS.get(hit[2], "")
         for signed in (count, -count):
             if unit in ("day", "week") and count < 1_000:
-                found.append(_full(day + timedelta(days=signed * (7 if unit == "week" else 1))))
+                found.append(
+                    _exact_date(day + timedelta(days=signed * (7 if unit == "week" else 1)))
+                )
             elif unit in ("month", "year") and count < 100:
                 year, month = _months_on(day, signed * (12 if unit == "year" else 1))
                 last = monthrange(year, month)[1]
-                found.append(_full(date(year, month, min(day.day, last))))
+                found.append(_exact_date(date(year, month, min(day.day, last))))
     return found
 
 
-def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list[PartialDate]:
+def _spans_around_unit(
+    before: list[str], after: list[str], unit: str, when: date
+) -> list[PartialDate]:
     near = [*before[-2:], *after]
     days: list[PartialDate] = []
     for starts, count in ((_NEXT, 1), (_LAST, -1), (_THIS, 0)):
@@ -269,7 +277,7 @@ def _told_by(before: list[str], after: list[str], unit: str, when: date) -> list
 
 def default_dates(when: date) -> list[PartialDate]:
     """Return the dates that a message without any date implies: its day and its month."""
-    return [_full(when), PartialDate(when.year, when.month)]
+    return [_exact_date(when), PartialDate(when.year, when.month)]
 
 
 def matches_any_date(wanted: PartialDate, told: list[PartialDate], when: date | None) -> bool:
@@ -280,10 +288,10 @@ def matches_any_date(wanted: PartialDate, told: list[PartialDate], when: date | 
         told: The stated dates.
         when: Day of the message; a claim may add the year if it is within a year of it.
     """
-    return any(_fits(wanted, day, when) for day in told)
+    return any(_matches(wanted, day, when) for day in told)
 
 
-def _fits(wanted: PartialDate, told: PartialDate, when: date | None) -> bool:
+def _matches(wanted: PartialDate, told: PartialDate, when: date | None) -> bool:
     if wanted.weekday is not None:
         return wanted.weekday == told.weekday or wanted.weekday == _weekday(told)
     if wanted.month is not None and wanted.month != told.month:

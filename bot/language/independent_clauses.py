@@ -41,13 +41,13 @@ _ENDED = re.compile(
     r"(?:i|we) (?:have |['’]ve )?(?:since |then |now )?(?:quit|stopped|gave (?:it|that) up)\b(?! \w+ing)",
     re.IGNORECASE,
 )
-_CARRY = re.compile(
+_SHARED_SUBJECT = re.compile(
     r"(?<!\s)\s++(?:and|but)\s++(?=(?:(?:also|really|sometimes|usually)\s+)?([a-z]+)\b)"
 )
 _NAMED_AND = re.compile(
     r"(?P<name>(?:i am|i['’]m|I am|I['’]m) [A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?), (?P<what>an? .+)"
 )
-_GERMAN_CARRY = re.compile(
+_GERMAN_SHARED_SUBJECT = re.compile(
     r"(?P<left>ich \S+ [^,]{1,150}?) und (?P<right>(?:arbeite|wohne|lebe|mag|liebe|habe|bin|heiße|spreche|esse|trinke) .+)",
     re.IGNORECASE,
 )
@@ -98,20 +98,20 @@ def independent_clauses(text: str) -> list[str]:
             parts.append(left)
             start = found.end()
     parts.append(text[start:])
-    return [piece for part in parts for piece in _carried(part)]
+    return [piece for part in parts for piece in _split_shared_subject(part)]
 
 
-def _carried(clause: str) -> list[str]:
+def _split_shared_subject(clause: str) -> list[str]:
     """Split "I like tea and hate coffee", whose verbs share a subject, into two clauses."""
     plain = strip_fillers(clause)
     named = _NAMED_AND.fullmatch(plain)
     if named:
         return [named["name"], f"I am {named['what']}"]
-    german = _GERMAN_CARRY.fullmatch(plain)
+    german = _GERMAN_SHARED_SUBJECT.fullmatch(plain)
     if german:
         return [german["left"], f"ich {german['right']}"]
     subject = re.match(r"(?:i|we)\b", plain, re.IGNORECASE)
-    found = _CARRY.search(plain)
+    found = _SHARED_SUBJECT.search(plain)
     if subject is None or found is None or found[1] not in VERBS:
         return [clause]
     left, right = plain[: found.start()], plain[found.end() :]

@@ -176,14 +176,14 @@ class NameMatcher:
         low = fold_text(name).removesuffix("'s").removesuffix("'")
         if "://" in low or "@" in low or low.startswith("www."):
             return low.rstrip("./") in self._text or low.removeprefix("@") in self._words
-        if self._form(low) or any(self._other(low)) or _sound(low) in self._sounds:
+        if self._has_form(low) or any(self._has_other_form(low)) or _sound(low) in self._sounds:
             return True
         parts = [part for part in re.split(r"[-'.&+]", low) if part]
-        if len(parts) > 1 and all(self._form(part) for part in parts):
+        if len(parts) > 1 and all(self._has_form(part) for part in parts):
             return True
         return len(low) >= 5 and re.sub(r"[\W_]+", "", low) in self._squeezed and not low.isalpha()
 
-    def _form(self, low: str) -> bool:
+    def _has_form(self, low: str) -> bool:
         if low in self._words:
             return True
         own = transliterate(low)
@@ -194,13 +194,13 @@ class NameMatcher:
             for word in self._begun.get(low[:3], ())[:300]
         )
 
-    def _other(self, low: str) -> list[bool]:
+    def _has_other_form(self, low: str) -> list[bool]:
         hits = []
         for form in _FORMS.get(low, ()) or _FORMS.get(transliterate(low), ()):
             if UNSPACED.search(form) or "-" in form or not form[0].isascii():
-                hits.append(form.replace("-", " ") in self._text or self._form(form))
+                hits.append(form.replace("-", " ") in self._text or self._has_form(form))
             else:
-                hits.append(self._form(form))
+                hits.append(self._has_form(form))
         return hits
 
 

@@ -44,12 +44,12 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _PLACE = re.compile(r"(?:in|to|at|near|outside|on) ", re.IGNORECASE)
 _AGE = re.compile(r"(?:now |already )?\d{1,3}(?: years? old)?$")
 _TURNED = re.compile(r"\b(?:turn(?:s|ed|ing)?|aged?) \d{1,3}\b", re.IGNORECASE)
-_NAMED_KIN = re.compile(r"'s (?:" + "|".join(sorted(RELATIONS)) + r") [A-Z]\w+")
-_ENDING = re.compile(
+_NAMED_RELATION = re.compile(r"'s (?:" + "|".join(sorted(RELATIONS)) + r") [A-Z]\w+")
+_NEGATION = re.compile(
     r"\b(?:not|never|no longer|cannot|stopped|quit|gave up)\b|\banymore\b|\bany more\b"
 )
 _RETRACTION = re.compile(r"\b(?:no longer|stopped|quit|gave up|anymore|any more)\b")
-_CHANGE = re.compile(r"\b(?:now|actually|instead|changed|new|no longer|anymore)\b", re.IGNORECASE)
+_SAYS_NEW = re.compile(r"\b(?:now|actually|instead|changed|new|no longer|anymore)\b", re.IGNORECASE)
 _DATED = re.compile(
     r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btoday\b|\btonight\b"
     r"|\bnext (?:week|month|year)\b",
@@ -62,7 +62,7 @@ _JOB = re.compile(
 )
 _NO_JOB = re.compile(r"(?:vegetarian|member|lover|beginner|smoker|drinker|sister|brother|father"
                      r"|mother|daughter|number|christian|winner|speaker|sufferer|walker)$")  # fmt: skip
-_LEMMAS = dict.fromkeys(("is", "are", "was", "were", "been"), "be") | dict.fromkeys(
+_IRREGULAR_LEMMAS = dict.fromkeys(("is", "are", "was", "were", "been"), "be") | dict.fromkeys(
     ("has", "have", "had"), "have"
 )
 _FORMERLY = re.compile(r"\b(?:lived|worked|used to|wants?|will)\b")
@@ -135,7 +135,7 @@ class ParsedFact:
             found.add(fact_term(self.slot))
         if _TURNED.search(self.text):
             found.add(fact_term("age"))
-        if _NAMED_KIN.search(self.text):
+        if _NAMED_RELATION.search(self.text):
             found.add(fact_term("name"))
         if re.search(r"\b(?:from|based in)\b", self.rest) or self.slot == "home":
             found |= {"origin", fact_term("live")}
@@ -163,7 +163,7 @@ def _owner(text: str) -> tuple[str, list[str], bool]:
     return found["who"].casefold(), text[found.end() :].split(), bool(found["of"])
 
 
-def _verb(tokens: list[str], *, attribute: bool) -> int | None:
+def _verb_index(tokens: list[str], *, attribute: bool) -> int | None:
     if not attribute:
         return verb_at(tokens, 0)
     for at, token in enumerate(tokens[1:8], start=1):
@@ -186,7 +186,7 @@ def parse_fact(line: str, who: str = USER) -> ParsedFact:
         text = to_third(expand(text), who)
     plain = SAID_ON.sub("", expand(text)).rstrip(".!")
     owner, tokens, attribute = _owner(plain)
-    at = _verb(tokens, attribute=attribute)
+    at = _verb_index(tokens, attribute=attribute)
     if at is None:
         return ParsedFact(text, owner=owner)
     subject = (
@@ -205,9 +205,9 @@ def parse_fact(line: str, who: str = USER) -> ParsedFact:
         owner=owner,
         subject=subject,
         verb=verb,
-        negated=bool(_ENDING.search(low)),
+        negated=bool(_NEGATION.search(low)),
         retracts=bool(_RETRACTION.search(low)),
-        changes=bool(_CHANGE.search(low)),
+        changes=bool(_SAYS_NEW.search(low)),
         rest=rest,
     )
     return replace(parsed, slot=_slot(parsed))
@@ -222,7 +222,7 @@ def _lemma(tokens: list[str], at: int) -> tuple[str, str]:
     if tokens[at].lower() in ("has", "have", "had") and (is_past(following) or following == "been"):
         at += 1
     verb = tokens[at].lower()
-    lemma = _LEMMAS.get(verb) or fact_term(base_verb(verb))
+    lemma = _IRREGULAR_LEMMAS.get(verb) or fact_term(base_verb(verb))
     return lemma, " ".join(tokens[at + 1 :])
 
 

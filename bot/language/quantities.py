@@ -39,7 +39,7 @@ _SPELLINGS = (
     (re.compile(r"\bboth\b|\bbeide[ns]?\b|\ba pair of\b"), "2"), (re.compile(r"\bthrice\b"), "3 times"),
     (re.compile(r"\bmonthly\b"), "1 month"),
 )  # fmt: skip
-_OTHER = re.compile(r"\bevery other\b|\balle zwei\b|\bun \w+ sur deux\b|\bcada dos\b")
+_EVERY_OTHER = re.compile(r"\bevery other\b|\balle zwei\b|\bun \w+ sur deux\b|\bcada dos\b")
 _DUE = re.compile(
     r"\bdue(?= (?:in|on|at|to|by|date|from|back|next|this|tomorrow|before|after|end)\b|[.;]?$)"
 )
@@ -59,7 +59,7 @@ _DAY_MONTH = re.compile(
 _MONTH_DAY = re.compile(
     rf"\b({_MONTH_WORDS})\b\.? (?:the )?(\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}}))?"
 )
-_SHARED = re.compile(
+_SHARED_MONTH = re.compile(
     rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?(?= ?(?:and|und|et|y|e|и|&|-|to|bis|bis zum|au|al|ao|a|до|по) ?(?:the )?\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?({_MONTH_WORDS})\b)"
 )
 _FEASTS = (
@@ -71,7 +71,7 @@ _FEASTS = (
 _MONTH_ONLY = re.compile(rf"\b({_MONTH_WORDS})\b(?:\.?,? (?:de |of )?(\d{{4}}))?")
 
 
-_ORDINARY = {
+_MONTH_CONTEXTS = {
     month: re.compile(
         rf"\b(?:{month.capitalize()}|(?:fin|debut|mi|de|en|pour|para|per|ab|bis|fur|im|in|since|until|last|next|this) {month})\b"
     )
@@ -205,7 +205,7 @@ def _with_feasts(text: str) -> str:
     """Return a text with dates for feasts, and the month after each day of "25 and 27 November"."""
     for pattern, day in _FEASTS:
         text = pattern.sub(day, text)
-    return _SHARED.sub(r"\1 \2", text)
+    return _SHARED_MONTH.sub(r"\1 \2", text)
 
 
 def _month_names(original: str, text: str) -> list[PartialDate]:
@@ -213,14 +213,14 @@ def _month_names(original: str, text: str) -> list[PartialDate]:
     days = []
     for hit in _MONTH_ONLY.finditer(text):
         written = hit[1]
-        surely = _ORDINARY.get(written)
+        surely = _MONTH_CONTEXTS.get(written)
         if surely is not None and not (surely.search(original) or surely.search(text)):
             continue
         days.append(PartialDate(_year(hit[2]), MONTHS[written], source_text=hit.group()))
     return days
 
 
-def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
+def extract_quantities(original: str, text: str, *, demanded: bool) -> Quantities:
     """Return the numbers and dates of a text.
 
     Args:
@@ -238,7 +238,7 @@ def quantities(original: str, text: str, *, demanded: bool) -> Quantities:
     else:
         text = _spelled_out(text)
     plain = _with_feasts(_with_hours(with_digits(text)))
-    if _OTHER.search(plain):
+    if _EVERY_OTHER.search(plain):
         plain += " 2"
     days, rest = _take_days(plain)
     days += _month_names(original, rest if demanded else plain)

@@ -31,8 +31,10 @@ _HOUR = re.compile(r"\b\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock|h)?\b", re.IGNORECASE
 _CLOCK = re.compile(
     r"(?:\b(?:at|by|around) )?\b\d{1,2}(?::\d\d ?(?:[ap]m)?| ?[ap]m| o'clock)(?!\w)", re.IGNORECASE
 )
-_SMALL = frozenset(map(fact_term, "a an the now also actually still currently just really".split()))
-_TURNING = frozenset(
+_SMALL_TERMS = frozenset(
+    map(fact_term, "a an the now also actually still currently just really".split())
+)
+_MEANING_CHANGING_WORDS = frozenset(
     "no not never without before previously formerly stopped quit once can cannot could would should"
     " may might used almost from".split()
 )
@@ -45,11 +47,11 @@ def adds_nothing(new: ParsedFact, old: ParsedFact) -> bool:
     if not conflicts(new, old) or (new.negated, new.retracts) != (old.negated, old.retracts):
         return False
     mine, theirs = fact_words(new.text), fact_words(old.text)
-    if _TURNING & set(mine) != _TURNING & set(theirs):
+    if _MEANING_CHANGING_WORDS & set(mine) != _MEANING_CHANGING_WORDS & set(theirs):
         return False
     if new.slot == old.slot == "home":
         return set(fact_terms(new.text)) <= set(fact_terms(old.text))
-    return set(map(fact_term, mine)) - _SMALL <= set(map(fact_term, theirs))
+    return set(map(fact_term, mine)) - _SMALL_TERMS <= set(map(fact_term, theirs))
 
 
 def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
@@ -61,13 +63,17 @@ def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
     """
     company = _COMPANY.match(old.rest) if old.slot == "home" else None
     if company:
-        return "" if set(fact_terms(company["rest"])) <= new.terms else _with(old, company["rest"])
+        return (
+            ""
+            if set(fact_terms(company["rest"])) <= new.terms
+            else _with_rest(old, company["rest"])
+        )
     if not _says_more(new, old):
         return ""
-    return _certain(new, old)
+    return _certain_rest(new, old)
 
 
-def _with(old: ParsedFact, rest: str) -> str:
+def _with_rest(old: ParsedFact, rest: str) -> str:
     """Return the older fact with other words after its verb; unchanged if its end is unclear."""
     at = old.text.rfind(old.rest)
     if not old.rest or at < 0:
@@ -75,23 +81,23 @@ def _with(old: ParsedFact, rest: str) -> str:
     return as_sentence(f"{old.text[:at]}{rest}{old.text[at + len(old.rest) :]}")
 
 
-def _certain(new: ParsedFact, old: ParsedFact) -> str:
+def _certain_rest(new: ParsedFact, old: ParsedFact) -> str:
     """Return what the older fact says beyond the newer one; all of it if that is uncertain."""
     things = old.rest.split(" and ")
     if old.verb == "have" and len(things) > 1 and all(map(_THING.match, things)):
-        kept = [thing for thing in things if not conflicts(new, parse_fact(_with(old, thing)))]
-        return _with(old, " and ".join(kept)) if kept else ""
+        kept = [thing for thing in things if not conflicts(new, parse_fact(_with_rest(old, thing)))]
+        return _with_rest(old, " and ".join(kept)) if kept else ""
     affiliation = _AFFILIATION.search(f" {old.rest}") if old.slot == "job" else None
     if affiliation and old.verb == fact_term("work"):
-        return _with(old, affiliation["rest"])
+        return _with_rest(old, affiliation["rest"])
     clock = _CLOCK.search(old.rest)
-    if clock and old.slot.startswith("value") and not _more_tails(new, old):
+    if clock and old.slot.startswith("value") and not _has_more_after_value(new, old):
         without = " ".join(_CLOCK.sub(" ", old.rest).split())
-        return _with(old, clock.group() if _DAY.search(new.rest) else without)
+        return _with_rest(old, clock.group() if _DAY.search(new.rest) else without)
     return old.text
 
 
-def _more_tails(new: ParsedFact, old: ParsedFact) -> bool:
+def _has_more_after_value(new: ParsedFact, old: ParsedFact) -> bool:
     tails = [_TAIL]
     if not old.slot.startswith("value"):
         tails.append(_AND)
@@ -105,12 +111,12 @@ def _more_tails(new: ParsedFact, old: ParsedFact) -> bool:
 
 
 def _says_more(new: ParsedFact, old: ParsedFact) -> bool:
-    if _more_tails(new, old):
+    if _has_more_after_value(new, old):
         return True
-    return old.slot.startswith("value") and _other_half(new.rest, old.rest)
+    return old.slot.startswith("value") and _completes_time(new.rest, old.rest)
 
 
-def _other_half(new: str, old: str) -> bool:
+def _completes_time(new: str, old: str) -> bool:
     """Return whether the newer value names only day or hour, and the older value has the other."""
     day = bool(_DAY.search(old)) and not _DAY.search(new) and bool(_HOUR.search(new))
     hour = bool(_CLOCK.search(old)) and not _CLOCK.search(new) and bool(_DAY.search(new))

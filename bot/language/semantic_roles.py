@@ -14,10 +14,10 @@ from bot.language.folding import UNSPACED, fold_text, words
 from bot.language.lexicon import KIN
 from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim
 
-_I = frozenset(
+_FIRST_PERSON = frozenset(
     "i i'm i've i'd i'll ich je yo io eu я we wir nous nosotros noi nos мы me mich mir moi m' mi меня мне us uns нас нам".split()
 )
-_TURNS = frozenset(
+_REVERSING_WORDS = frozenset(
     "by from of von vom durch par de du des por del da dal do dos от у with mit avec con com с and und et y e и or".split()
 )
 _EVERY = re.compile(
@@ -30,7 +30,7 @@ _SOME = re.compile(
     r"|quelques?|la plupart|a veces|algun\w{0,2}|la mayoria|a volte|qualche|as vezes|alguns|algumas|иногда|некоторые)\b"
 )
 
-_THEIRS = re.compile(rf"(?:{USER_REFERENCE.pattern})'s")
+_USER_POSSESSIVE = re.compile(rf"(?:{USER_REFERENCE.pattern})'s")
 GERMAN = re.compile(r"\b(?:der|die|das|ist|hat|und|mit|nutzer|nutzerin)\b")
 
 
@@ -47,24 +47,26 @@ def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ..
     first = claim.text.split()[:1]
     # A first word is a name if the evidence has it capitalised inside a sentence.
     names |= {fold_text(one) for one in first if f" {one}" in said}
-    wanted = _placed(USER_REFERENCE.sub(" i ", _THEIRS.sub(" ", claim.folded)), names)
-    if len(wanted) < 2 or not _TURNS.isdisjoint(words(claim.folded)):
+    wanted = _people_in_order(
+        USER_REFERENCE.sub(" i ", _USER_POSSESSIVE.sub(" ", claim.folded)), names
+    )
+    if len(wanted) < 2 or not _REVERSING_WORDS.isdisjoint(words(claim.folded)):
         return None
     for clause in stated:
         low = fold_text(clause.text)
-        there = [one for one in _placed(low, names) if one in wanted]
+        there = [one for one in _people_in_order(low, names) if one in wanted]
         kept = [one for one in wanted if one in there]
         if (
             len(kept) > 1
             and "i" in kept[:2]
             and there[:2] == kept[1::-1]
-            and _TURNS.isdisjoint(words(low))
+            and _REVERSING_WORDS.isdisjoint(words(low))
         ):
             return "it is told the other way round"
     return None
 
 
-def _placed(low: str, names: frozenset[str]) -> list[str]:
+def _people_in_order(low: str, names: frozenset[str]) -> list[str]:
     """Return the people named in a folded text in order, each once, the speaker as ``i``."""
     found: list[str] = []
     all_words = words(low)
@@ -74,7 +76,7 @@ def _placed(low: str, names: frozenset[str]) -> list[str]:
             continue  # A possessive names an owner, not an actor.
         who = (
             "i"
-            if word in _I or word.startswith(("j'", "m'"))
+            if word in _FIRST_PERSON or word.startswith(("j'", "m'"))
             else KIN.get(word, word if word in names else "")
         )
         if who and who not in found:

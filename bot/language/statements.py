@@ -40,7 +40,7 @@ from bot.language.sentences import (
 
 _MAX_CLAUSE = 300
 
-_NOTHING = re.compile(
+_STATES_NOTHING = re.compile(
     r"(?:i|we) (?:also )?(?:(?:do|did|would|will|can) ?(?:not)? ?)?(?:"
     r"(?:guess|mean|wonder|see|understand|agree|doubt|hear|asked|ask|said|told you|suppose|bet|disagree)\b"
     r"|(?:like|love|hate) (?:it|that|this|you|your)\b"
@@ -54,8 +54,8 @@ _NOTHING = re.compile(
     r"|(?:i|we) (?:can|could|may|will|would|do|did|am|have|should|must)(?: not)?$",
     re.IGNORECASE,
 )
-_OWN = re.compile(r"(?:i|my|we|our)\b", re.IGNORECASE)
-_LATER_OWN = re.compile(
+_FIRST_PERSON = re.compile(r"(?:i|my|we|our)\b", re.IGNORECASE)
+_LATER_FIRST_PERSON = re.compile(
     r"(?:when|since|because|in|on|at|every|for|as|after|before|during|usually|recently|currently|these days|nowadays|last|next|from|until|sometimes|today|yesterday|tomorrow|tonight|this)\b[^,]{0,80}?,? (?:i|my|we) ",
     re.IGNORECASE,
 )
@@ -78,12 +78,12 @@ _FORENAMES = frozenset(
     "ian brian adrian julian damian fabian sebastian florian vivian jean sean dean duncan herman norman".split()
 )
 _AGE = re.compile(r"(i am )(\d{1,3})(?: now)?", re.IGNORECASE)
-_STANDING = re.compile(r"(?:please )?(?P<what>(?:always|never) .+)", re.IGNORECASE)
-_OTHER = re.compile(
+_STANDING_ORDER = re.compile(r"(?:please )?(?P<what>(?:always|never) .+)", re.IGNORECASE)
+_ABOUT_THING = re.compile(
     r"(?:(?:[Tt]he|[Oo]ur|[Tt]his year's) (?:[\w'’-]+ ){1,8}?|(?:[A-Z][\w'’-]+ ){1,3}(?:[\w-]+ ){0,3}?)"
     r"(?:is|are|was|were|has|lives|works|likes|loves|hates|moved|costs|starts|opens|closes|prefers)\s+\S"
 )
-_NOT_OTHER = re.compile(
+_NOT_ABOUT_THING = re.compile(
     r"(?:it|that|this|there|you|he|she|they|what|which|these|those|who|here|let|please|thanks|how|why"
     r"|where|when|is|are|do|does|can|could|would|if|sounds|good|nice|great|in|on|at|all|everything"
     r"|nothing|something|forget|delete|erase|remove|drop|tell|show|give|write|make|translate"
@@ -129,9 +129,9 @@ class StatedFact:
     before: str = ""
 
 
-def _line(clause: str, who: str) -> str:
+def _fact_in_clause(clause: str, who: str) -> str:
     """Return the fact in one clause without fillers and contractions; empty if it states none."""
-    if len(clause.split()) < 2 or len(clause) > _MAX_CLAUSE or _NOTHING.match(clause):
+    if len(clause.split()) < 2 or len(clause) > _MAX_CLAUSE or _STATES_NOTHING.match(clause):
         return ""
     called = _CALLED.fullmatch(clause)
     if called:
@@ -145,19 +145,19 @@ def _line(clause: str, who: str) -> str:
     named = re.match(r"i am ", clause, re.IGNORECASE) and _AM_NAME.fullmatch("i" + clause[1:])
     if named and _is_name(named["name"]):
         return f"{who}'s name is {named['name']}."
-    if _OWN.match(clause) and len(clause.split()) > 2:
-        return to_third(clause, who) if _own_verb(clause) else ""
-    if _LATER_OWN.match(clause) and len(clause.split()) > 4:
+    if _FIRST_PERSON.match(clause) and len(clause.split()) > 2:
+        return to_third(clause, who) if _has_own_verb(clause) else ""
+    if _LATER_FIRST_PERSON.match(clause) and len(clause.split()) > 4:
         return to_third(clause, who)
-    standing = _STANDING.fullmatch(clause)
+    standing = _STANDING_ORDER.fullmatch(clause)
     if standing and len(clause.split()) > 2:
         return f"{who} asks: {as_sentence(standing['what'])}"
-    if _OTHER.match(clause) and not _NOT_OTHER.match(clause):
+    if _ABOUT_THING.match(clause) and not _NOT_ABOUT_THING.match(clause):
         return as_sentence(clause)
     return ""
 
 
-def _own_verb(clause: str) -> bool:
+def _has_own_verb(clause: str) -> bool:
     return clause[:1].lower() in ("i", "w") or has_verb(clause)
 
 
@@ -166,7 +166,7 @@ def _is_name(name: str) -> bool:
     return first.casefold() in _FORENAMES or not _NATION.fullmatch(first)
 
 
-def _of_before(clause: str, before: str) -> str:
+def _with_subject_of_previous(clause: str, before: str) -> str:
     """Return the clause with its pronoun replaced by the relative that the fact before is about."""
     found = _PRONOUN.match(clause)
     about = parse_fact(before) if before else None
@@ -213,19 +213,21 @@ def extract_facts(
         for clause in independent_clauses(spoken) if len(spoken) <= 1200 else []:
             plain = strip_fillers(expand(strip_fillers(clause)))
             plain = _ALSO.sub(r"\1 ", _CLOSING.sub("", plain))
-            line = translation.translate_statement(strip_fillers(clause), who) or _line(plain, who)
+            line = translation.translate_statement(strip_fillers(clause), who) or _fact_in_clause(
+                plain, who
+            )
             before = "" if line or not found else found[-1].words
-            line = line or (_of_before(plain, found[-1].line) if found else "")
+            line = line or (_with_subject_of_previous(plain, found[-1].line) if found else "")
             if line:
                 lines[append_said_on(line, date) if _RELATIVE.search(line) else line] = before
-        if not lines and _keep_as_said(spoken):
+        if not lines and _is_worth_quoting(spoken):
             said = spoken.replace("\n", " ").replace('"', "”")
             lines = {f'{name or who} said: "{said}"': ""}
         found.extend(StatedFact(line, spoken, _is_daily(line), of) for line, of in lines.items())
     return tuple({fact.line: fact for fact in found}.values())
 
 
-def _keep_as_said(spoken: str) -> bool:
+def _is_worth_quoting(spoken: str) -> bool:
     plain = strip_fillers(spoken)
     return (
         4 <= len(plain) <= _MAX_CLAUSE

@@ -24,24 +24,24 @@ from bot.offline.arithmetic import asks_total, calculate_answer, sum_amounts
 from bot.offline.candidates import (
     Candidate,
     ResolvedFact,
-    gather,
+    gather_candidates,
     match_level,
     of_somebody_else,
     resolve_candidates,
     with_names,
 )
 from bot.offline.changes import group_by_change, is_hypothetical, is_over
-from bot.offline.compartments import (
+from bot.offline.files import FILE
+from bot.offline.intents import ParsedQuestion
+from bot.offline.memory_text import fact_lines
+from bot.offline.phrases import PHRASES, Phrases, quote
+from bot.offline.reference_parser import (
     describe_problem,
     describe_value,
     matching_values,
     requested_note_kinds,
 )
-from bot.offline.files import FILE
-from bot.offline.intents import ParsedQuestion
-from bot.offline.memory_text import fact_lines
-from bot.offline.phrases import PHRASES, Phrases, quote
-from bot.offline.prompt import ASSISTANT, Prompt, PromptPassage, UserMessage
+from bot.offline.request_parser import ASSISTANT, ParsedRequest, Passage, UserMessage
 
 _MAX_FINDINGS = 5
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u2e80-\uffdc]")
@@ -73,7 +73,7 @@ def address_user(text: str, asker: UserMessage) -> str:
     return second if asker.in_group else as_sentence(second)
 
 
-def listing(prompt: Prompt, memory: str, asker: UserMessage) -> str:
+def listing(prompt: ParsedRequest, memory: str, asker: UserMessage) -> str:
     """Return everything known as a Markdown list; empty if nothing is known.
 
     Args:
@@ -93,7 +93,7 @@ def listing(prompt: Prompt, memory: str, asker: UserMessage) -> str:
     return "\n".join(f"- {text}" for text in told)
 
 
-def _quoted(one: Candidate, asker: UserMessage, phrases: Phrases) -> str:
+def _quote_candidate(one: Candidate, asker: UserMessage, phrases: Phrases) -> str:
     said = quote(one.words, phrases)
     when = one.when or "?"
     if one.who == "note":
@@ -111,7 +111,7 @@ def _quoted(one: Candidate, asker: UserMessage, phrases: Phrases) -> str:
     )
 
 
-def _told(
+def _describe_finding(
     finding: ResolvedFact, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
 ) -> str:
     """Return one resolved fact as sentences, with its evidence."""
@@ -127,9 +127,9 @@ def _told(
     elif head.who == "memory":
         parts.append(f"My memory says: {quote(line.text)}")
     if finding.evidence:
-        parts.append(_quoted(finding.evidence, asker, phrases))
+        parts.append(_quote_candidate(finding.evidence, asker, phrases))
     elif head.words and (head.who != "note" or not parts):
-        parts.append(_quoted(head, asker, phrases))
+        parts.append(_quote_candidate(head, asker, phrases))
     elif head.who == "note" and head.when:
         parts.append(f"That is in my notes of {head.when}.")
     elif question.language == "en" and not line.quotation and head.is_parsed:
@@ -155,27 +155,27 @@ def _yes_or_no(question: ParsedQuestion, findings: Sequence[ResolvedFact]) -> st
         return "Not any more. "
     if " used to " in line.text and not line.retracts:
         return ""
-    if _opposed(question, line):
+    if _is_opposite_liking(question, line):
         return "" if line.negated else "No. "
     if line.negated:
         return "No. "
     return "" if is_over(finding.source.words) else "Yes. "
 
 
-def _opposed(question: ParsedQuestion, line: ParsedFact) -> bool:
+def _is_opposite_liking(question: ParsedQuestion, line: ParsedFact) -> bool:
     """Return whether one of question and fact says "like" and the other "hate"."""
     asked = frozenset().union(*question.required) & _LIKING
     return line.verb in _LIKING and bool(asked) and line.verb not in asked
 
 
-def _day(question: ParsedQuestion, asker: UserMessage) -> str:
+def _day_asked_about(question: ParsedQuestion, asker: UserMessage) -> str:
     if not question.relative_day or not asker.date:
         return ""
     day = date.fromisoformat(asker.date)
     return (day - timedelta(days=question.relative_day == "yesterday")).isoformat()
 
 
-def _unknown(question: ParsedQuestion, phrases: Phrases) -> str:
+def _unknown_answer(question: ParsedQuestion, phrases: Phrases) -> str:
     if _TOLD_ABOUT.match(question.text) and question.language == "en":
         return f"No, I don't know anything about that yet. {phrases.how_to_tell}"
     if question.personal:
@@ -186,7 +186,9 @@ def _unknown(question: ParsedQuestion, phrases: Phrases) -> str:
     )
 
 
-def _noted(prompt: Prompt, asker: UserMessage, question: ParsedQuestion, phrases: Phrases) -> str:
+def _answer_from_notes(
+    prompt: ParsedRequest, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
+) -> str:
     """Return the answer from the handoff, the problem's notes or shared values; else empty."""
     if prompt.handoff and _LAST_TIME.match(question.text):
         return f"My note from the former session: {quote(prompt.handoff, phrases, 900)}"
@@ -197,11 +199,11 @@ def _noted(prompt: Prompt, asker: UserMessage, question: ParsedQuestion, phrases
     return "\n".join(describe_value(one, group=asker.in_group) for one in found[:_MAX_FINDINGS])
 
 
-def _listed(told: Sequence[str]) -> str:
+def _as_list(told: Sequence[str]) -> str:
     return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
 
 
-def _with_changes(
+def _describe_changes(
     ordered: Sequence[tuple[Candidate | None, Sequence[ResolvedFact]]],
     asker: UserMessage,
     question: ParsedQuestion,
@@ -210,16 +212,16 @@ def _with_changes(
     """Return the changes with their dates, each followed by the facts that it changes."""
     told = []
     for change, findings in ordered:
-        former = [_told(one, asker, question, phrases) for one in findings]
+        former = [_describe_finding(one, asker, question, phrases) for one in findings]
         if change is None:
             told += former
         else:
-            first = _quoted(change, asker, phrases)
+            first = _quote_candidate(change, asker, phrases)
             told.append(f"{first} Before that: {' '.join(former)}")
-    return _listed(told)
+    return _as_list(told)
 
 
-def _reckoned(
+def _calculated_answer(
     findings: Sequence[ResolvedFact], asker: UserMessage, question: ParsedQuestion, phrases: Phrases
 ) -> str:
     """Return a calculated age or span with the fact it is based on; empty if none is asked for."""
@@ -236,10 +238,10 @@ def _reckoned(
     found = calculate_answer(
         question.text, SAID_ON.sub("", line.text), date.fromisoformat(asker.date), said
     )
-    return f"{found} {_told(findings[0], asker, question, phrases)}" if found else ""
+    return f"{found} {_describe_finding(findings[0], asker, question, phrases)}" if found else ""
 
 
-def _together(
+def _summed_answer(
     everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage, phrases: Phrases
 ) -> str:
     """Return the total that a question asks for, with its parts; empty if it asks for none."""
@@ -258,11 +260,13 @@ def _together(
     }
     covered = all(any(group & one.line.terms for one in found.values()) for group in named)
     summed = sum_amounts([one.line.text for one in found.values()]) if covered else ""
-    told = [_told(ResolvedFact(one), asker, question, phrases) for one in found.values()]
-    return f"{summed}\n{_listed(told)}" if summed else ""
+    told = [
+        _describe_finding(ResolvedFact(one), asker, question, phrases) for one in found.values()
+    ]
+    return f"{summed}\n{_as_list(told)}" if summed else ""
 
 
-def _best(
+def _best_candidates(
     everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage
 ) -> tuple[int, list[Candidate]]:
     """Return the best level, as ``match_level`` defines it, and the candidates that reach it."""
@@ -280,7 +284,7 @@ def _best(
     return top, [one for found, one in levels if found >= least]
 
 
-def _found(
+def _resolve_best(
     best: Sequence[Candidate], everything: Sequence[Candidate], question: ParsedQuestion
 ) -> list[ResolvedFact]:
     """Resolve the best candidates; for "how many", put facts with a number first."""
@@ -292,7 +296,7 @@ def _found(
     return findings
 
 
-def _changed(
+def _answer_with_changes(
     findings: Sequence[ResolvedFact],
     said: Sequence[Candidate],
     asker: UserMessage,
@@ -315,16 +319,16 @@ def _changed(
     changes = [change for change, _ in ordered if change]
     if not changes:
         return ""
-    told = _with_changes(ordered, asker, question, phrases)
+    told = _describe_changes(ordered, asker, question, phrases)
     fitting = any(answers_question(one, question, asker) for one in changes)
     sure = top >= 2 or fitting or _STILL.search(question.text)
     return told if sure else f"{phrases.unknown} {phrases.closest}\n{told}"
 
 
 def answer(
-    prompt: Prompt,
+    prompt: ParsedRequest,
     memory: str,
-    recalled: Sequence[PromptPassage],
+    recalled: Sequence[Passage],
     asker: UserMessage,
     question: ParsedQuestion,
 ) -> str:
@@ -338,34 +342,36 @@ def answer(
         question: The question.
     """
     phrases = PHRASES[question.language]
-    if noted := _noted(prompt, asker, question, phrases):
+    if noted := _answer_from_notes(prompt, asker, question, phrases):
         return noted
     wanted = " ".join(sorted(set().union(*question.required, question.optional)))
-    everything = gather(prompt, memory, recalled, asker, wanted)
-    day = _day(question, asker)
+    everything = gather_candidates(prompt, memory, recalled, asker, wanted)
+    day = _day_asked_about(question, asker)
     if day:
         dated = [one for one in everything if one.when.startswith(day)]
         everything = dated or (everything if question.required else [])
     question = with_names(question, everything)
-    if summed := _together(everything, question, asker, phrases):
+    if summed := _summed_answer(everything, question, asker, phrases):
         return summed
-    top, best = _best(everything, question, asker)
-    findings = _found(best, everything, question)
+    top, best = _best_candidates(everything, question, asker)
+    findings = _resolve_best(best, everything, question)
     if not findings:
-        return _unknown(question, phrases)
+        return _unknown_answer(question, phrases)
     former = [one.previous for one in findings if one.previous]
     if former and _BEFORE.search(question.text) and question.form == "value":
-        return " ".join(_quoted(one, asker, phrases) for one in former)
+        return " ".join(_quote_candidate(one, asker, phrases) for one in former)
     if question.form != "topic" and question.language == "en":
-        said = [one for one in gather(prompt, memory, recalled, asker, "") if one.from_person]
-        if told := _changed(findings, said, asker, question, phrases, top=top):
+        said = [
+            one for one in gather_candidates(prompt, memory, recalled, asker, "") if one.from_person
+        ]
+        if told := _answer_with_changes(findings, said, asker, question, phrases, top=top):
             return told
-        if sum_of := _reckoned(findings, asker, question, phrases):
+        if sum_of := _calculated_answer(findings, asker, question, phrases):
             return sum_of
-    return _body(findings, top, asker, question, phrases)
+    return _answer_from_findings(findings, top, asker, question, phrases)
 
 
-def _body(
+def _answer_from_findings(
     findings: Sequence[ResolvedFact],
     top: int,
     asker: UserMessage,
@@ -373,10 +379,10 @@ def _body(
     phrases: Phrases,
 ) -> str:
     """Return the found facts as sentences, and say so if they may not answer the question."""
-    told = [_told(finding, asker, question, phrases) for finding in findings]
-    body = _listed(told)
+    told = [_describe_finding(finding, asker, question, phrases) for finding in findings]
+    body = _as_list(told)
     if top == 3 or question.form == "topic" or (top == 2 and question.form == "yesno"):
-        sure = top == 3 or any(_opposed(question, one.current.line) for one in findings)
+        sure = top == 3 or any(_is_opposite_liking(question, one.current.line) for one in findings)
         return (_yes_or_no(question, findings) if sure else "") + body
     if _STILL.search(question.text) and all(is_over(one.source.words) for one in findings):
         return body

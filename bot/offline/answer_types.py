@@ -19,7 +19,7 @@ from bot.language.parsed_facts import ParsedFact
 from bot.offline.arithmetic import MONTH, asks_sum
 from bot.offline.candidates import Candidate, of_somebody_else
 from bot.offline.intents import ParsedQuestion
-from bot.offline.prompt import UserMessage
+from bot.offline.request_parser import UserMessage
 
 _DAYS = "mon tue wed thu fri sat sun"
 _DAY = "|".join(f"{one}[a-z]{{0,6}}days?" for one in _DAYS.split())
@@ -55,7 +55,7 @@ class AnswerType(StrEnum):
     MANNER = auto()
 
 
-_LOOKS = {
+_VALUE_PATTERNS = {
     kind: re.compile(pattern, re.IGNORECASE)
     for kind, pattern in (
         (AnswerType.TIME, _A_TIME),
@@ -77,7 +77,7 @@ _LOOKS = {
     )
 }
 """Pattern of each type in a statement; names are recognised by their capitals instead."""
-_ASKED = tuple(
+_TYPES_BY_OPENING = tuple(
     (re.compile(opening, re.IGNORECASE), kind)
     for opening, kind in (
         (r"(?:at )?what time\b", AnswerType.CLOCK),
@@ -103,7 +103,7 @@ _ASKED = tuple(
 _TIMES = frozenset((AnswerType.TIME, AnswerType.CLOCK))
 _AMOUNTS = frozenset((AnswerType.NUMBER, AnswerType.SPAN))
 _NAMES = frozenset((AnswerType.NAME, AnswerType.PERSON))
-_STEM = 5
+_SHORTEST_PREFIX = 5
 _IN_PLACE = re.compile(
     r"\b(?:in|at|on|under|near|inside|into|behind|beside|to) (?!me\b|be\b)\w", re.IGNORECASE
 )
@@ -121,7 +121,7 @@ LIGHT_VERBS = frozenset(
     map(fact_term, "do get go take give make have own run come put keep need use happen start begin end expire charge pay cost"
         " leave set bring hold cause be due supposed find stand belong know supply valid best good spend out off up down away back".split())
 )  # fmt: skip
-_DOING = LIGHT_VERBS | frozenset(map(fact_term, "drive run use ride wear read".split()))
+_USE_VERBS = LIGHT_VERBS | frozenset(map(fact_term, "drive run use ride wear read".split()))
 _OCCASIONS = frozenset(
     map(fact_term, "lesson class appointment session course meeting reading operation wedding party trip game match practice"
         " training shift".split())
@@ -137,12 +137,12 @@ def answers_question(candidate: Candidate, question: ParsedQuestion, asker: User
         return False
     held = set(fact_terms(said)) | candidate.line.terms
     groups = [group for group in question.required if not group & QUESTION_TERMS]
-    hit = [group for group in groups if _has(held, group)]
-    kind = _kind(question)
+    hit = [group for group in groups if _has_any_term(held, group)]
+    kind = _answer_type(question)
     if question.optional & held:
-        groups = [group for group in groups if not group & _DOING] or groups
-        hit = [group for group in groups if _has(held, group)] or [question.optional]
-    if kind is not None and not _gives(kind, said, question):
+        groups = [group for group in groups if not group & _USE_VERBS] or groups
+        hit = [group for group in groups if _has_any_term(held, group)] or [question.optional]
+    if kind is not None and not _has_answer_type(kind, said, question):
         return False
     lacking = [group for group in groups if group not in hit]
     named = set(map(fact_term, _names(question.text)))
@@ -172,7 +172,7 @@ def gives_newer_value(
         question: A question for a time, a number or a place; for any other the result is False.
         asker: The message that asks.
     """
-    kind = _kind(question)
+    kind = _answer_type(question)
     if kind not in _TIMES | _AMOUNTS and not has_one_value(question):
         return False
     idle = QUESTION_TERMS | LIGHT_VERBS | (_OCCASIONS if kind in _TIMES else frozenset())
@@ -180,16 +180,17 @@ def gives_newer_value(
     held = set(fact_terms(candidate.words))
     if candidate.line.former or kind is None or not groups:
         return False
-    if not all(_has(held, group) for group in groups):
+    if not all(_has_any_term(held, group) for group in groups):
         return False
     wanted = question.optional.union(*question.required)
     if of_somebody_else(candidate, question, asker, wanted):
         return False
-    new = _beyond(candidate.words, question)
+    new = _words_beyond_question(candidate.words, question)
     if kind is AnswerType.PLACE:
         return bool(_IN_PLACE.search(new)) and _is_one_thing(candidate.line, older.line)
     return bool(
-        _values(kind, new) - _values(kind, _beyond(older.words or older.line.text, question))
+        _values(kind, new)
+        - _values(kind, _words_beyond_question(older.words or older.line.text, question))
     )
 
 
@@ -202,14 +203,14 @@ def _is_one_thing(one: ParsedFact, other: ParsedFact) -> bool:
     return not mine or not theirs or mine <= theirs or theirs <= mine
 
 
-def _has(held: Collection[str], group: Iterable[str]) -> bool:
+def _has_any_term(held: Collection[str], group: Iterable[str]) -> bool:
     """Return whether a term occurs, or a longer word that begins with it."""
-    return any(one in held or any(_akin(one, other) for other in held) for one in group)
+    return any(one in held or any(_one_begins_other(one, other) for other in held) for one in group)
 
 
-def _akin(one: str, other: str) -> bool:
+def _one_begins_other(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
-    return len(short) >= _STEM and long.startswith(short)
+    return len(short) >= _SHORTEST_PREFIX and long.startswith(short)
 
 
 def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
@@ -219,9 +220,9 @@ def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
     if asks_sum(question.text):
         return True
     said = candidate.words or candidate.line.text
-    kind = _kind(question)
+    kind = _answer_type(question)
     if kind is not None and kind is not AnswerType.PLACE:
-        return not _gives(kind, said, question)
+        return not _has_answer_type(kind, said, question)
     if question.optional & set(fact_terms(said)) and not _tells_which(said, question):
         return True
     return not set(fact_terms(said)) - frozenset().union(*question.required, question.optional)
@@ -240,30 +241,30 @@ def _tells_which(said: str, question: ParsedQuestion) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _kind(question: ParsedQuestion) -> AnswerType | None:
+def _answer_type(question: ParsedQuestion) -> AnswerType | None:
     """Return the type of a question's answer; None if unknown."""
     asked = expand(" ".join(question.text.split()))
-    kind = next((kind for opening, kind in _ASKED if opening.match(asked)), None)
+    kind = next((kind for opening, kind in _TYPES_BY_OPENING if opening.match(asked)), None)
     measured = any(group & _MEASURES for group in (*question.required, question.optional))
     return kind or (AnswerType.NUMBER if measured else None)
 
 
-def _gives(kind: AnswerType, said: str, question: ParsedQuestion) -> bool:
+def _has_answer_type(kind: AnswerType, said: str, question: ParsedQuestion) -> bool:
     """Return whether a statement has a value of a type beyond the words of the question."""
     if kind not in _NAMES:
-        return bool(_LOOKS[kind].search(_beyond(said, question)))
+        return bool(_VALUE_PATTERNS[kind].search(_words_beyond_question(said, question)))
     if said == said.lower():
         # Without capitals, names cannot be told from other words.
         return True
     kin = kind is AnswerType.PERSON and not RELATION_TERMS.isdisjoint(
-        fact_terms(_beyond(said, question))
+        fact_terms(_words_beyond_question(said, question))
     )
     return kin or bool(_names(said) - set(fact_words(question.text)))
 
 
 def _values(kind: AnswerType, text: str) -> set[str]:
     """Return the values of a type in a text, in lower case."""
-    return {hit.group().lower() for hit in _LOOKS[kind].finditer(text)}
+    return {hit.group().lower() for hit in _VALUE_PATTERNS[kind].finditer(text)}
 
 
 def _names(said: str) -> set[str]:
@@ -273,7 +274,7 @@ def _names(said: str) -> set[str]:
         word = token.strip(".,!?:;\"'’()").removesuffix("'s").removesuffix("’s")
         plain = begins and (not fact_terms(word) or is_past(word.lower()) or not word.isalpha())
         capital = word[:1].isupper() and word != "I"
-        if capital and not plain and not _LOOKS[AnswerType.TIME].search(word):
+        if capital and not plain and not _VALUE_PATTERNS[AnswerType.TIME].search(word):
             found.add(word.lower())
         begins = token.endswith((".", "!", "?"))
     return found
@@ -290,7 +291,7 @@ def _may_lack(
     return bool(group & LIGHT_VERBS) or (kind is not None and bool(group & _MEASURES))
 
 
-def _beyond(said: str, question: ParsedQuestion) -> str:
+def _words_beyond_question(said: str, question: ParsedQuestion) -> str:
     """Return the words of a statement that the question does not have, in order."""
     known = set(fact_words(question.text))
     return " ".join(

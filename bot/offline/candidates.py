@@ -30,7 +30,7 @@ from bot.language.statements import extract_facts
 from bot.offline.files import FILE, passages_of
 from bot.offline.intents import ParsedQuestion, is_specific, sentence_intents
 from bot.offline.memory_text import fact_lines
-from bot.offline.prompt import ASSISTANT, Prompt, PromptPassage, UserMessage
+from bot.offline.request_parser import ASSISTANT, ParsedRequest, Passage, UserMessage
 
 _MAX_PASSAGES = 80
 _OWN_PHRASES = re.compile(
@@ -55,7 +55,7 @@ class Candidate:
     Attributes:
         line: The parsed fact; only its text is set if it could not be parsed.
         words: The sentence that it was taken from; empty for a line of memory.
-        who: The source, as in ``PromptPassage``.
+        who: The source, as in ``Passage``.
         when: Day, or day and minute; empty for memory.
     """
 
@@ -102,18 +102,18 @@ def owner_name(who: str, asker: UserMessage) -> str:
     return asker.subject if who in (asker.who, asker.name) else who
 
 
-_Forgotten = tuple[str, str, frozenset[str]]
+_ForgetRequest = tuple[str, str, frozenset[str]]
 
 
-def _is_gone(one: Candidate, forgotten: _Forgotten, asker: UserMessage) -> bool:
+def _was_forgotten(one: Candidate, forgotten: _ForgetRequest, asker: UserMessage) -> bool:
     """Return whether the person who said a statement later asked to forget it."""
     when, who, topic = forgotten
     mine = one.who == who or not asker.in_group
     return mine and one.when <= when and topic <= one.line.terms | set(fact_terms(one.words))
 
 
-def _spoken(
-    passage: PromptPassage, asker: UserMessage, forgotten: list[_Forgotten]
+def _stated_candidates(
+    passage: Passage, asker: UserMessage, forgotten: list[_ForgetRequest]
 ) -> Iterable[Candidate]:
     """Yield the statements of a passage, and add its requests to forget to ``forgotten``."""
     subject = owner_name(passage.who, asker)
@@ -134,20 +134,19 @@ def _spoken(
             yield Candidate(ParsedFact(spoken), spoken, passage.who, passage.when)
 
 
-def _in_view(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
+def _messages_in_view(prompt: ParsedRequest, wanted: set[str]) -> list[Passage]:
     """Return people's messages in view: the newest, and older ones that share a wanted term."""
     seen = [
-        PromptPassage(one.words, one.who or USER, one.when)
-        for one in (*prompt.earlier, *prompt.turn)
+        Passage(one.words, one.who or USER, one.when) for one in (*prompt.earlier, *prompt.turn)
     ]
     older = [one for one in seen[:-_MAX_PASSAGES] if wanted & set(fact_terms(one.text[:2000]))]
     return older[-_MAX_PASSAGES:] + seen[-_MAX_PASSAGES:]
 
 
-def _in_files(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
+def _file_passages(prompt: ParsedRequest, wanted: set[str]) -> list[Passage]:
     """Return passages of files in view that share a term with the question."""
     found = [
-        PromptPassage(text, f"{FILE}{file.name}", one.when)
+        Passage(text, f"{FILE}{file.name}", one.when)
         for one in (*prompt.earlier, *prompt.turn)
         for file in one.files
         for text in passages_of(file)
@@ -156,13 +155,13 @@ def _in_files(prompt: Prompt, wanted: set[str]) -> list[PromptPassage]:
     return found[-_MAX_PASSAGES:]
 
 
-def _heard(
-    prompt: Prompt, recalled: Sequence[PromptPassage], wanted: set[str]
-) -> list[PromptPassage]:
+def _all_passages(
+    prompt: ParsedRequest, recalled: Sequence[Passage], wanted: set[str]
+) -> list[Passage]:
     """Return recalled passages, notes, files, then messages in view, each once."""
-    found: dict[tuple[str, str], PromptPassage] = {}
-    written = (*recalled, *prompt.recalled, *prompt.notes, *_in_files(prompt, wanted))
-    for passage in (*written, *_in_view(prompt, wanted)):
+    found: dict[tuple[str, str], Passage] = {}
+    written = (*recalled, *prompt.recalled, *prompt.notes, *_file_passages(prompt, wanted))
+    for passage in (*written, *_messages_in_view(prompt, wanted)):
         if passage.who != "memory" and passage.text:
             # Keep the order of the view; recall may return the same passages in another.
             name = passage.when, comparison_key(passage.text) or passage.text
@@ -171,8 +170,8 @@ def _heard(
     return list(found.values())
 
 
-def gather(
-    prompt: Prompt, memory: str, recalled: Sequence[PromptPassage], asker: UserMessage, topic: str
+def gather_candidates(
+    prompt: ParsedRequest, memory: str, recalled: Sequence[Passage], asker: UserMessage, topic: str
 ) -> list[Candidate]:
     """Return all facts in memory, and the other candidates that share a term with a question.
 
@@ -187,11 +186,11 @@ def gather(
     found = [
         Candidate(parse_fact(text, asker.subject), "", "memory") for text in fact_lines(memory)
     ]
-    forgotten: list[_Forgotten] = []
+    forgotten: list[_ForgetRequest] = []
     heard: list[Candidate] = []
-    for passage in _heard(prompt, recalled, wanted)[: 4 * _MAX_PASSAGES]:
+    for passage in _all_passages(prompt, recalled, wanted)[: 4 * _MAX_PASSAGES]:
         if passage.from_person:
-            heard.extend(_spoken(passage, asker, forgotten))
+            heard.extend(_stated_candidates(passage, asker, forgotten))
         elif passage.from_file:
             heard.append(
                 Candidate(ParsedFact(passage.text), passage.text, passage.who, passage.when)
@@ -199,7 +198,9 @@ def gather(
         elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
             line = parse_fact(passage.text, asker.subject)
             heard.append(Candidate(line, passage.text, passage.who, passage.when))
-    heard = [one for one in heard if not any(_is_gone(one, gone, asker) for gone in forgotten)]
+    heard = [
+        one for one in heard if not any(_was_forgotten(one, gone, asker) for gone in forgotten)
+    ]
     return found + [
         one for one in heard if not wanted or wanted & (one.line.terms | set(fact_terms(one.words)))
     ]
@@ -286,7 +287,7 @@ class ResolvedFact:
         return self.evidence or self.current
 
 
-def _replaced_by(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+def _newer_conflicting(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
     same = comparison_key(old.line.text)
     if not old.is_parsed or any(
         one.who == "memory" and comparison_key(one.line.text) == same for one in everything
@@ -307,7 +308,7 @@ def resolve_candidates(
     found: dict[str, ResolvedFact] = {}
     stated = {comparison_key(one.line.text) for one in best if one.who == "memory"}
     for one in sorted(best, key=lambda each: each.rank, reverse=True):
-        newer = _replaced_by(one, everything)
+        newer = _newer_conflicting(one, everything)
         if newer is not None and newer not in best:
             rest = remaining_text(newer.line, one.line)
             if rest and comparison_key(rest) in stated:
@@ -317,14 +318,14 @@ def resolve_candidates(
         name = comparison_key(head.line.text) or head.line.text
         known = found.get(name)
         if known is None:
-            known = ResolvedFact(head, evidence=_words_for(head, everything))
+            known = ResolvedFact(head, evidence=_evidence_for(head, everything))
         if newer is not None and known.previous is None and one.words:
             known = ResolvedFact(known.current, known.evidence, one)
         found[name] = known
     return list(found.values())[:limit]
 
 
-def _words_for(head: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+def _evidence_for(head: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
     same = [
         one
         for one in everything

@@ -17,7 +17,7 @@ from bot.offline.answer_types import gives_newer_value
 from bot.offline.candidates import Candidate, ResolvedFact, match_level
 from bot.offline.intents import ParsedQuestion
 from bot.offline.memory_text import fact_lines
-from bot.offline.prompt import UserMessage
+from bot.offline.request_parser import UserMessage
 
 _ENDS = re.compile(
     r"\b(?:died|dead|passed away|sold|quit|gave up|given up|giving up|stopped|divorced|separated|split up|broke up"
@@ -52,7 +52,7 @@ _MEASURED = re.compile(rf"(?<![\d.,:]){_AMOUNT}", re.IGNORECASE)
 _IS_NOW = re.compile(
     rf"\b(?:down to|up to|now|now at|currently|is|are|to|at) {_AMOUNT}", re.IGNORECASE
 )
-_OF_NO_USE = frozenset(
+_UNSPECIFIC = frozenset(
     map(
         fact_term,
         "user call name have go take live work drive say like want need use daily day week time every each year month"
@@ -65,7 +65,7 @@ _ADVISERS = frozenset(map(fact_term, "doctor dentist teacher boss manager landlo
 _DIET = frozenset(map(fact_term, "vegetarian vegan meat fish".split()))
 
 
-def _changed_by(
+def _newest_change(
     finding: ResolvedFact,
     everything: Sequence[Candidate],
     question: ParsedQuestion,
@@ -92,7 +92,7 @@ def _changed_by(
         and (one.when, places[one.words]) > since
         and one.words != head.words
         and (not asker.in_group or one.who == told.who)
-        and (_changes(one, head, wanted) or gives_newer_value(one, told, question, asker))
+        and (_is_change_of(one, head, wanted) or gives_newer_value(one, told, question, asker))
     ]
     return max(later, key=lambda one: (one.when, places[one.words]), default=None)
 
@@ -115,7 +115,7 @@ def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -
         for found, line in levels
         if found == top > 0
         for word in line.text.split()
-        if set(fact_terms(word)) - _OF_NO_USE
+        if set(fact_terms(word)) - _UNSPECIFIC
     )
     return " ".join(list(named)[:_MOST_NAMES])
 
@@ -133,9 +133,9 @@ def is_over(words: str) -> bool:
     )
 
 
-def _changes(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
+def _is_change_of(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
     words, known = set(fact_terms(new.words)), set(old.line.terms) | set(fact_terms(old.line.rest))
-    named = known - _OF_NO_USE
+    named = known - _UNSPECIFIC
     if (words & RELATION_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(
         wanted
     ):
@@ -173,7 +173,7 @@ def group_by_change(
     changed: dict[str, tuple[Candidate | None, list[ResolvedFact]]] = {}
     stay: list[tuple[Candidate | None, list[ResolvedFact]]] = []
     for one in findings:
-        change = _changed_by(one, everything, question, asker)
+        change = _newest_change(one, everything, question, asker)
         if change is None:
             stay.append((None, [one]))
         else:

@@ -14,7 +14,7 @@ from bot.offline.consolidation_input import ConversationMessage, parse_consolida
 from bot.offline.intents import message_intents
 from bot.offline.memory_operations import MemoryOperation, derive_operations
 from bot.offline.phrases import quote
-from bot.offline.prompt import UserMessage, chat_message_text
+from bot.offline.request_parser import UserMessage, chat_message_text
 
 SUMMARY_CHARS = 1200
 
@@ -32,17 +32,17 @@ class ConsolidationOutput:
     operations: tuple[MemoryOperation, ...]
 
 
-def _last(request: ModelRequest) -> str:
+def _last_message(request: ModelRequest) -> str:
     return chat_message_text(request.messages[-1]) if request.messages else ""
 
 
 def consolidate(request: ModelRequest) -> ConsolidationOutput:
     """Consolidate the conversation in the last message of a request."""
-    record = parse_consolidation_input(_last(request))
+    record = parse_consolidation_input(_last_message(request))
     return ConsolidationOutput(_history(record.messages), derive_operations(record))
 
 
-def _spoken(
+def _statements_and_questions(
     talk: Sequence[ConversationMessage],
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return people's statements and questions as pairs of speaker and words, each once."""
@@ -62,7 +62,7 @@ def _spoken(
     return list(stated), list(asked)
 
 
-def _told(pairs: list[tuple[str, str]], verb: str, room: int) -> str:
+def _quotations_by_person(pairs: list[tuple[str, str]], verb: str, room: int) -> str:
     """Return one sentence for each of three people at most, with as many quotations as fit."""
     by_person: dict[str, list[str]] = {}
     for who, words in pairs:
@@ -84,27 +84,25 @@ def _history(talk: Sequence[ConversationMessage]) -> str:
     if not talk:
         return "No conversation was given."
     first, last = talk[0].when, talk[-1].when
-    return (
-        f"[{first}] {_body(talk, f'The conversation had {_messages(talk)} and ended at {last}.')}"
-    )
+    return f"[{first}] {_summary(talk, f'The conversation had {_message_count(talk)} and ended at {last}.')}"
 
 
-def _messages(talk: Sequence[ConversationMessage]) -> str:
+def _message_count(talk: Sequence[ConversationMessage]) -> str:
     return "1 message" if len(talk) == 1 else f"{len(talk)} messages"
 
 
-def _body(talk: Sequence[ConversationMessage], opening: str) -> str:
-    stated, asked = _spoken(talk)
-    said = _told(stated, "said", 700)
-    questions = _told(asked, "asked", 300)
+def _summary(talk: Sequence[ConversationMessage], opening: str) -> str:
+    stated, asked = _statements_and_questions(talk)
+    said = _quotations_by_person(stated, "said", 700)
+    questions = _quotations_by_person(asked, "asked", 300)
     rest = said or questions or "Nothing was stated or asked that could be noted."
     return " ".join(part for part in (opening, rest, questions if said else "") if part)
 
 
 def summarise(request: ModelRequest) -> str:
     """Summarise the conversation in the last message of a request, with people's words only."""
-    talk = parse_consolidation_input(_last(request)).messages
+    talk = parse_consolidation_input(_last_message(request)).messages
     if not talk:
         return "Nothing has been said yet."
-    opening = f"{_messages(talk)} from {talk[0].when} to {talk[-1].when}."
-    return _body(talk, opening)[:SUMMARY_CHARS]
+    opening = f"{_message_count(talk)} from {talk[0].when} to {talk[-1].when}."
+    return _summary(talk, opening)[:SUMMARY_CHARS]

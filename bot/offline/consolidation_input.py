@@ -16,8 +16,8 @@ from typing import Literal
 from bot.language.fact_terms import comparison_key
 from bot.language.statements import extract_facts
 from bot.offline.phrases import PHRASES
-from bot.offline.prompt import ASSISTANT, CORRECTION, UserMessage, without_quoted_parts
 from bot.offline.remember_requests import foreign_confirmation, foreign_memory_text
+from bot.offline.request_parser import ASSISTANT, CORRECTION, UserMessage, without_quoted_parts
 
 _FACTS = re.compile(r"^## Current facts$", re.MULTILINE)
 _TALK = re.compile(r"^## Conversation to Process$", re.MULTILINE)
@@ -31,14 +31,14 @@ _CUT = re.compile(r" … \(\d+ more characters\)$")
 _WHOLE = re.compile(r".*[.!?。！？\n]", re.DOTALL)
 
 
-def _begins(texts: Sequence[str]) -> re.Pattern[str]:
+def _opening_pattern(texts: Sequence[str]) -> re.Pattern[str]:
     starts = "|".join(re.escape(text.partition("{")[0].rstrip(" :„“«\"'")) for text in texts)
     return re.compile(rf"^(?:I'm sorry\. )?(?:{starts})", re.MULTILINE)
 
 
-_NOTED = _begins([text for one in PHRASES.values() for text in (one.noted, one.remember)])
-_KNOWN_ALREADY = _begins([one.known for one in PHRASES.values()])
-_FORGOTTEN = _begins(
+_NOTED = _opening_pattern([text for one in PHRASES.values() for text in (one.noted, one.remember)])
+_KNOWN_ALREADY = _opening_pattern([one.known for one in PHRASES.values()])
+_FORGOTTEN = _opening_pattern(
     [text for one in PHRASES.values() for text in (one.forgotten, one.nothing_to_forget)]
 )
 
@@ -132,12 +132,12 @@ def _conversation(text: str) -> tuple[ConversationMessage, ...]:
         elif lines:
             lines[-1][3].append(raw.removeprefix("  "))
     return tuple(
-        ConversationMessage(number, when, who, _own("\n".join(parts)))
+        ConversationMessage(number, when, who, _own_words("\n".join(parts)))
         for number, when, who, parts in lines
     )
 
 
-def _own(text: str) -> str:
+def _own_words(text: str) -> str:
     # The line break lets a quotation at the very start be recognised.
     words = without_quoted_parts(f"\n{text}").strip().removeprefix(CORRECTION).strip()
     cut = _CUT.search(words)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 FILE = "file:"
 """Prefix of a passage's source if it is a file; no person's name has a colon."""
 
-_ONE = re.compile(
+_DESCRIPTION = re.compile(
     r"(?:^|\n)\((?P<kind>image|audio|video|document|voice message)(?P<rest>[^\n]*)\)"
     r"(?=\n|$)(?:\n<quoted>\n(?P<text>(?:> [^\n]*\n)*)</quoted>)?"
 )
@@ -41,19 +41,19 @@ class FileDescription:
 
 def without_files(text: str) -> str:
     """Return a message's text without the descriptions of its files at the end."""
-    found = _at_the_end(text)
+    found = _descriptions_at_end(text)
     return text[: found[0].start()] if found else text
 
 
 def files_of(text: str) -> tuple[FileDescription, ...]:
     """Parse the descriptions of files at the end of a message."""
-    return tuple(map(_shown, _at_the_end(text)))
+    return tuple(map(_file_description, _descriptions_at_end(text)))
 
 
-def _at_the_end(text: str) -> list[re.Match[str]]:
+def _descriptions_at_end(text: str) -> list[re.Match[str]]:
     """Return the uninterrupted run of descriptions at the end of a text."""
     run: list[re.Match[str]] = []
-    for found in _ONE.finditer(text):
+    for found in _DESCRIPTION.finditer(text):
         if run and run[-1].end() != found.start():
             run = []
         run.append(found)
@@ -97,7 +97,7 @@ def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
             yield f"I have no words of {file.name}{why}."
 
 
-def _shown(found: re.Match[str]) -> FileDescription:
+def _file_description(found: re.Match[str]) -> FileDescription:
     name, _, note = found["rest"].strip().partition("; ")
     lines = (found["text"] or "").splitlines()
     return FileDescription(

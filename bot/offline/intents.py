@@ -19,8 +19,8 @@ from bot.language.grammatical_person import expand
 from bot.language.language_detection import Language, language_of
 from bot.language.sentences import begins_as_question, chat_sentences, is_question
 from bot.language.statements import StatedFact, extract_facts
-from bot.offline.prompt import UserMessage
 from bot.offline.remember_requests import parse_remember_request
+from bot.offline.request_parser import UserMessage
 from bot.offline.small_talk import SmallTalk, small_talk_kinds
 
 QuestionForm = Literal["value", "yesno", "topic"]

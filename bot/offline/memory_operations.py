@@ -34,8 +34,8 @@ from bot.offline.consolidation_input import (
 )
 from bot.offline.intents import message_intents, sentence_intents
 from bot.offline.memory_text import contains_statement, mentions_topic, remaining_fact
-from bot.offline.prompt import UserMessage, names_a_member
 from bot.offline.remember_requests import foreign_memory_text
+from bot.offline.request_parser import UserMessage, names_a_member
 
 MOST = 60
 """Largest number of operations in one consolidation."""
@@ -100,7 +100,7 @@ class MemoryOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
+class _Statement:
     """A statement that still holds at the end of the conversation.
 
     Attributes:
@@ -118,12 +118,12 @@ class _Stated:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _ConversationState:
     """Statements and requests to forget, as they stand after each message of the conversation."""
 
     known: tuple[KnownFact, ...]
-    stated: list[_Stated] = field(default_factory=list)
-    unwanted: dict[int, tuple[MessageQuote, ...]] = field(default_factory=dict)
+    stated: list[_Statement] = field(default_factory=list)
+    to_retire: dict[int, tuple[MessageQuote, ...]] = field(default_factory=dict)
 
     def forget(
         self, message: ConversationMessage, topic: str, evidence: tuple[MessageQuote, ...]
@@ -137,12 +137,12 @@ class _Heard:
         ]
         for fact in self.known if evidence else ():
             meant = _may_end(said, fact.text) and mentions_topic(fact.text, topic)
-            if meant and not _since_then(fact, message.day):
-                self.unwanted[fact.number] = evidence
+            if meant and not _is_newer_than(fact, message.day):
+                self.to_retire[fact.number] = evidence
 
-    def state(self, new: _Stated) -> None:
+    def state(self, new: _Statement) -> None:
         """Add a statement, which replaces the older ones that it repeats or supersedes."""
-        standing: list[_Stated] = []
+        standing: list[_Statement] = []
         for old in self.stated:
             if not conflicts(new.line, old.line):
                 standing.append(old)
@@ -152,31 +152,31 @@ class _Heard:
                 standing.append(replace(old, line=line))
         self.stated = [*standing, new][-_MOST_STANDING:]
         for fact in self.known:
-            if fact.number in self.unwanted and adds_nothing(new.line, parse_fact(fact.text)):
-                del self.unwanted[fact.number]
+            if fact.number in self.to_retire and adds_nothing(new.line, parse_fact(fact.text)):
+                del self.to_retire[fact.number]
 
 
 def derive_operations(record: ConsolidationInput) -> tuple[MemoryOperation, ...]:
     """Return the operations that a conversation implies, at most ``MOST``."""
-    heard = _hear(record)
+    heard = _read_conversation(record)
     kept = [one for one in heard.stated if one.new or one.evidence][-MOST:]
     while True:
-        made = _Answer(record.known, heard.unwanted).made(kept)
+        made = _OperationBuilder(record.known, heard.to_retire).build(kept)
         if len(made) <= MOST:
             return made
         kept = kept[max(1, min(len(made) - MOST, len(kept))) :]
 
 
-def _hear(record: ConsolidationInput) -> _Heard:
-    heard = _Heard(record.known)
+def _read_conversation(record: ConsolidationInput) -> _ConversationState:
+    heard = _ConversationState(record.known)
     memory = "\n".join(fact.text for fact in record.known)
     for at, message in enumerate(record.messages):
         if not message.from_person:
             continue
         if any(act.kind == "forget" for act in message_intents(message.said)):
             done = was_forgotten(record.messages, at)
-            for topic, words in _to_forget(message):
-                heard.forget(message, topic, () if done else _cited(message, words, topic))
+            for topic, words in _forget_requests(message):
+                heard.forget(message, topic, () if done else _quotations_of(message, words, topic))
         handled = acknowledgement_of(record.messages, at)
         if foreign_memory_text(message.words) and contains_statement(
             memory, foreign_memory_text(message.words)
@@ -186,11 +186,11 @@ def _hear(record: ConsolidationInput) -> _Heard:
             evidence = () if handled == "noted" else _evidence(message, fact)
             if evidence or handled == "noted":
                 new = handled == "new"
-                heard.state(_Stated(parse_fact(fact.line), message.day, evidence, new=new))
+                heard.state(_Statement(parse_fact(fact.line), message.day, evidence, new=new))
     return heard
 
 
-def _to_forget(message: ConversationMessage) -> list[tuple[str, str]]:
+def _forget_requests(message: ConversationMessage) -> list[tuple[str, str]]:
     """Return the topics that a message asks to forget, each with its sentence."""
     return [
         (act.topic, spoken)
@@ -209,14 +209,16 @@ def _facts(message: ConversationMessage) -> list[StatedFact]:
     return [fact for fact in stated if not fact.daily]
 
 
-def _cited(message: ConversationMessage, wanted: str, learned: str) -> tuple[MessageQuote, ...]:
+def _quotations_of(
+    message: ConversationMessage, wanted: str, learned: str
+) -> tuple[MessageQuote, ...]:
     quotes = find_quotations(message.words, wanted, learned)
     return tuple(MessageQuote(message.number, quote) for quote in quotes)
 
 
 def _evidence(message: ConversationMessage, fact: StatedFact) -> tuple[MessageQuote, ...]:
-    own = _cited(message, fact.words, fact.line)
-    return (*_cited(message, fact.before, fact.line), *own) if fact.before else own
+    own = _quotations_of(message, fact.words, fact.line)
+    return (*_quotations_of(message, fact.before, fact.line), *own) if fact.before else own
 
 
 def _may_end(said: UserMessage, text: str) -> bool:
@@ -226,7 +228,7 @@ def _may_end(said: UserMessage, text: str) -> bool:
     return text.casefold().startswith(said.who.casefold())
 
 
-def _since_then(fact: KnownFact, day: str) -> bool:
+def _is_newer_than(fact: KnownFact, day: str) -> bool:
     """Return whether a fact is newer than a day by more than time zones can explain."""
     try:
         return date.fromisoformat(fact.since[:10]) > date.fromisoformat(day) + _A_DAY
@@ -234,50 +236,50 @@ def _since_then(fact: KnownFact, day: str) -> bool:
         return False
 
 
-class _Answer:
+class _OperationBuilder:
     """Turn statements into operations; track what remains of the known facts they replace."""
 
     def __init__(
-        self, known: Sequence[KnownFact], unwanted: dict[int, tuple[MessageQuote, ...]]
+        self, known: Sequence[KnownFact], to_retire: dict[int, tuple[MessageQuote, ...]]
     ) -> None:
         self._known = {fact.number: fact for fact in known}
         self._lines = {fact.number: parse_fact(fact.text) for fact in known}
-        self._rests: dict[int, ParsedFact | None] = {}
-        self._again: dict[int, tuple[MessageQuote, ...]] = {}
+        self._remainders: dict[int, ParsedFact | None] = {}
+        self._strengthened: dict[int, tuple[MessageQuote, ...]] = {}
         self._changes: list[MemoryOperation] = []
         # The write gate refuses a batch that ends a large part of memory.
-        self._room = min(MOST, max(_FEW_ENDED, len(known) // _FEW_ENDED))
-        newest = sorted(unwanted, key=lambda number: unwanted[number][-1].message)
-        for number in newest[-self._room :]:
-            self._end(number, unwanted[number])
+        self._endings_left = min(MOST, max(_FEW_ENDED, len(known) // _FEW_ENDED))
+        newest = sorted(to_retire, key=lambda number: to_retire[number][-1].message)
+        for number in newest[-self._endings_left :]:
+            self._end(number, to_retire[number])
 
-    def made(self, stated: Sequence[_Stated]) -> tuple[MemoryOperation, ...]:
+    def build(self, stated: Sequence[_Statement]) -> tuple[MemoryOperation, ...]:
         """Return the operations for statements, oldest first."""
         for one in stated:
-            self._take(one)
+            self._add(one)
         again = [
             MemoryOperation("strengthen", fact=number, evidence=evidence[-_MOST_EVIDENCE:])
-            for number, evidence in self._again.items()
-            if number not in self._rests
+            for number, evidence in self._strengthened.items()
+            if number not in self._remainders
         ]
         rests = [
             MemoryOperation("restate", rest.text, number)
-            for number, rest in self._rests.items()
+            for number, rest in self._remainders.items()
             if rest is not None
         ]
         return (*again, *self._changes, *rests)
 
-    def _take(self, one: _Stated) -> None:
-        for number, rest in self._rests.items():
-            self._rests[number] = remaining_fact(one.line, rest) if rest is not None else None
-        standing = [number for number in self._lines if number not in self._rests]
+    def _add(self, one: _Statement) -> None:
+        for number, rest in self._remainders.items():
+            self._remainders[number] = remaining_fact(one.line, rest) if rest is not None else None
+        standing = [number for number in self._lines if number not in self._remainders]
         said = [number for number in standing if adds_nothing(one.line, self._lines[number])]
         if said:
             if one.evidence:
-                self._again[said[0]] = (*self._again.get(said[0], ()), *one.evidence)
+                self._strengthened[said[0]] = (*self._strengthened.get(said[0], ()), *one.evidence)
             return
         rivals = [number for number in standing if conflicts(one.line, self._lines[number])]
-        if not one.new or any(_since_then(self._known[number], one.day) for number in rivals):
+        if not one.new or any(_is_newer_than(self._known[number], one.day) for number in rivals):
             return
         text, subject, slot = one.line.text, topic_of(one.line), slot_of(one.line)
         evidence = one.evidence[-_MOST_EVIDENCE:]
@@ -286,20 +288,20 @@ class _Answer:
             return
         newest = rivals.pop()
         self._changes.append(MemoryOperation("supersede", text, newest, subject, evidence, slot))
-        self._rests[newest] = remaining_fact(one.line, self._lines[newest])
+        self._remainders[newest] = remaining_fact(one.line, self._lines[newest])
         for number in rivals:
             self._end(number, evidence)
-            if number in self._rests:
-                self._rests[number] = remaining_fact(one.line, self._lines[number])
+            if number in self._remainders:
+                self._remainders[number] = remaining_fact(one.line, self._lines[number])
 
     def _end(self, number: int, evidence: tuple[MessageQuote, ...]) -> None:
-        if self._room > 0:
-            self._room -= 1
-            self._rests[number] = None
+        if self._endings_left > 0:
+            self._endings_left -= 1
+            self._remainders[number] = None
             self._changes.append(MemoryOperation("retire", fact=number, evidence=evidence))
 
 
-LONGEST = 300
+_LONGEST_QUOTE = 300
 _WORD = re.compile(r"\S+")
 
 
@@ -314,22 +316,22 @@ def find_quotations(text: str, wanted: str, learned: str) -> tuple[str, ...]:
     found = re.search(r"\s+".join(map(re.escape, wanted.split())), text) if wanted.split() else None
     if found is None:
         return ()
-    pieces = (_part(piece.strip(), learned) for piece in found.group().split("\n"))
+    pieces = (_shorten_to_fact(piece.strip(), learned) for piece in found.group().split("\n"))
     return tuple(piece for piece in pieces if any(map(str.isalnum, piece)))
 
 
-def _part(sentence: str, learned: str) -> str:
-    if len(sentence) <= LONGEST:
+def _shorten_to_fact(sentence: str, learned: str) -> str:
+    if len(sentence) <= _LONGEST_QUOTE:
         return sentence
     sought = set(fact_terms(learned))
     spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
     # Bounds the work on very long lines.
-    parts = [_from(sentence, spans, at) for at in range(min(len(spans), 400))]
+    parts = [_words_from(sentence, spans, at) for at in range(min(len(spans), 400))]
     return max(parts, key=lambda part: (len(sought & set(fact_terms(part))), len(part)))
 
 
-def _from(sentence: str, spans: list[tuple[int, int]], at: int) -> str:
+def _words_from(sentence: str, spans: list[tuple[int, int]], at: int) -> str:
     start = spans[at][0]
     # A word takes at least one character, so no more than LONGEST words can fit.
-    ends = [end for _, end in spans[at : at + LONGEST] if end <= start + LONGEST]
-    return sentence[start : ends[-1] if ends else start + LONGEST]
+    ends = [end for _, end in spans[at : at + _LONGEST_QUOTE] if end <= start + _LONGEST_QUOTE]
+    return sentence[start : ends[-1] if ends else start + _LONGEST_QUOTE]

@@ -42,7 +42,7 @@ def _is_fact(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def _settle(facts: Iterable[str]) -> list[str]:
+def _without_superseded(facts: Iterable[str]) -> list[str]:
     """Return the facts that remain once later ones have replaced earlier ones, in order."""
     standing: list[ParsedFact] = []
     for fact in facts:
@@ -61,7 +61,9 @@ def remaining_fact(new: ParsedFact, old: ParsedFact) -> ParsedFact | None:
     return parse_fact(rest) if rest else None
 
 
-def _with(new: ParsedFact, lines: Sequence[str], parsed: Sequence[ParsedFact | None]) -> list[str]:
+def _insert_fact(
+    new: ParsedFact, lines: Sequence[str], parsed: Sequence[ParsedFact | None]
+) -> list[str]:
     """Return the lines of memory with a new fact in place of those it replaces, or at the end."""
     bullet = f"- {new.text}"
     changed: list[str] = []
@@ -88,11 +90,11 @@ def merge_facts(current: str, facts: Sequence[str]) -> MergedMemory:
     parsed = [parse_fact(line) if _is_fact(line) else None for line in lines]
     added: list[str] = []
     replaced: list[str] = []
-    for fact in _settle(facts):
+    for fact in _without_superseded(facts):
         new = parse_fact(fact)
         if any(old and old.key == new.key for old in parsed):
             continue
-        changed = _with(new, lines, parsed)
+        changed = _insert_fact(new, lines, parsed)
         replaced.extend(line for line in lines if line not in changed)
         added.append(fact)
         lines = changed
@@ -102,26 +104,26 @@ def merge_facts(current: str, facts: Sequence[str]) -> MergedMemory:
 
 def matching_lines(current: str, topic: str) -> tuple[str, ...]:
     """Return the lines of memory about a topic, exactly as they are."""
-    wanted = _wanted(topic)
+    wanted = _topic_terms(topic)
     lines = [line for line in current.split("\n") if _is_fact(line)]
-    return tuple(line for line in lines if _speaks_of(line, wanted))
+    return tuple(line for line in lines if _is_about(line, wanted))
 
 
 def mentions_topic(line: str, topic: str) -> bool:
     """Return whether a line of memory holds all terms of a topic or of its translation."""
-    return _speaks_of(line, _wanted(topic))
+    return _is_about(line, _topic_terms(topic))
 
 
-def _wanted(topic: str) -> list[set[str]]:
+def _topic_terms(topic: str) -> list[set[str]]:
     return [found for reading in topic_readings(topic) if (found := set(fact_terms(reading)))]
 
 
-def _speaks_of(line: str, wanted: list[set[str]]) -> bool:
-    return any(one <= _spoken_of(line) for one in wanted)
+def _is_about(line: str, wanted: list[set[str]]) -> bool:
+    return any(one <= _line_terms(line) for one in wanted)
 
 
 @lru_cache(maxsize=4096)
-def _spoken_of(line: str) -> frozenset[str]:
+def _line_terms(line: str) -> frozenset[str]:
     return parse_fact(line).terms | frozenset(fact_terms(line))
 
 

@@ -18,7 +18,7 @@ from bot.llm.base import (
 )
 from bot.llm.instrumented import instrumented
 from bot.offline.consolidation import consolidate, summarise
-from bot.offline.prompt import chat_message_text
+from bot.offline.request_parser import chat_message_text
 from bot.offline.turn import TurnStep, next_step
 
 _CHUNKS = 40

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bot.language.grammatical_person import expand, to_third
 from bot.language.sentences import is_question
 from bot.language.statements import StatedFact, extract_facts
-from bot.offline.prompt import UserMessage
+from bot.offline.request_parser import UserMessage
 
 _POLITE = re.compile(r"(?:can|could|will|would) you ", re.IGNORECASE)
 _REMEMBER = re.compile(

@@ -15,7 +15,7 @@ from bot.language.grammatical_person import expand
 
 SmallTalk = Literal["about", "hello", "thanks", "bye", "clock", "ok", "wrong", "insult"]
 
-_COURTESIES: dict[SmallTalk, re.Pattern[str]] = {
+_SMALL_TALK: dict[SmallTalk, re.Pattern[str]] = {
     "about": re.compile(
         r".{0,20}\b(?:who|what) are you\b.{0,20}|what can you do.{0,20}|help(?: me)?|/?start"
         r"|how do(?:es)? (?:you|this) work|wer bist du|qui es-tu|quién eres"
@@ -60,7 +60,7 @@ _COURTESIES: dict[SmallTalk, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
 }
-_SORROW = re.compile(
+_BAD_NEWS = re.compile(
     r"\b(?:passed away|died|funeral|heartbroken|was fired|got fired|lost my (?:job|mother|father|mum|mom|dad"
     r"|wife|husband|son|daughter|brother|sister|baby)|(?:am|feel|feeling) (?:so |really |very |a bit |quite )*"
     r"(?:sad|depressed|lonely|miserable|hopeless|awful|terrible)|has cancer|have cancer|broke up with)\b",
@@ -76,12 +76,12 @@ def small_talk_kinds(plain: str) -> tuple[SmallTalk, ...]:
     """
     if len(plain) > 80:
         return ()
-    return tuple(name for name, pattern in _COURTESIES.items() if pattern.fullmatch(plain))
+    return tuple(name for name, pattern in _SMALL_TALK.items() if pattern.fullmatch(plain))
 
 
 def is_bad_news(text: str) -> bool:
     """Return whether a person reports a loss, an illness or sadness."""
-    return bool(_SORROW.search(expand(text[:4000])))
+    return bool(_BAD_NEWS.search(expand(text[:4000])))
 
 
 def describe_time(day: str, time: str) -> str:

@@ -33,8 +33,8 @@ from bot.offline.memory_text import (
     user_name,
 )
 from bot.offline.phrases import PHRASES, Phrases, quote
-from bot.offline.prompt import CompletedCall, Prompt, parse_passages, parse_prompt
 from bot.offline.remember_requests import foreign_confirmation, is_reminder_request
+from bot.offline.request_parser import CompletedCall, ParsedRequest, parse_passages, parse_request
 from bot.offline.small_talk import describe_time, is_bad_news
 
 RECALL_DAYS = 3650
@@ -73,7 +73,7 @@ class _Plan:
         erases: A tool handles requests to forget, so they do not change ``memory``.
     """
 
-    prompt: Prompt
+    prompt: ParsedRequest
     acts: tuple[Intent, ...]
     memory: str
     changing: frozenset[int] = field(default_factory=frozenset)
@@ -82,12 +82,12 @@ class _Plan:
 
 def next_step(request: ModelRequest) -> TurnStep:
     """Return the next step of the turn."""
-    plan = _plan(parse_prompt(request))
-    calls = (*_writes(plan), *_erasures(plan), *_recalls(plan))
+    plan = _plan(parse_request(request))
+    calls = (*_write_calls(plan), *_erasure_calls(plan), *_recall_calls(plan))
     return TurnStep(calls=calls) if calls else TurnStep(text=_reply(plan))
 
 
-def _plan(prompt: Prompt) -> _Plan:
+def _plan(prompt: ParsedRequest) -> _Plan:
     name = user_name(prompt.memory)
     turn = [replace(said, who=name) if name and not said.in_group else said for said in prompt.turn]
     wanted = tuple(act for said in turn for act in message_intents(said))
@@ -98,14 +98,14 @@ def _plan(prompt: Prompt) -> _Plan:
     for act in wanted:
         if act.kind == "forget" and erases:
             continue
-        changed = _applied(memory, act)
+        changed = _memory_after(memory, act)
         if changed != memory:
             changing.add(act.message.at)
         memory = changed
     return _Plan(prompt, wanted, memory, frozenset(changing), erases)
 
 
-def _applied(memory: str, act: Intent) -> str:
+def _memory_after(memory: str, act: Intent) -> str:
     if act.kind == "forget" and act.topic != EVERYTHING:
         return remove_topic(memory, act.topic).text
     if act.kind == "remember" and contains_statement(memory, act.topic):
@@ -119,27 +119,27 @@ def _applied(memory: str, act: Intent) -> str:
     return memory
 
 
-def _after(plan: _Plan, name: str, at: int) -> CompletedCall | None:
+def _last_call_after(plan: _Plan, name: str, at: int) -> CompletedCall | None:
     """Return the last completed call of a tool after a message; None if there is none."""
     found = [done for done in plan.prompt.completed_calls if done.name == name and done.at > at]
     return found[-1] if found else None
 
 
-def _daily(act: Intent) -> list[str]:
+def _daily_notes(act: Intent) -> list[str]:
     return [fact.line for fact in act.facts if fact.daily and act.kind == "state"]
 
 
-def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+def _write_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     calls: list[tuple[str, dict[str, Any]]] = []
     tools = plan.prompt.tools
-    unsaved = any(_after(plan, "memory_save", at) is None for at in plan.changing)
-    changes = _changes(plan) if "memory_save" in tools and unsaved else []
+    unsaved = any(_last_call_after(plan, "memory_save", at) is None for at in plan.changing)
+    changes = _memory_changes(plan) if "memory_save" in tools and unsaved else []
     if changes:
         calls.append(("memory_save", {"changes": changes}))
     notes: dict[str, list[str]] = {}
     for act in plan.acts:
-        if _daily(act) and _after(plan, "memory_daily", act.message.at) is None:
-            notes.setdefault(act.message.date, []).extend(_daily(act))
+        if _daily_notes(act) and _last_call_after(plan, "memory_daily", act.message.at) is None:
+            notes.setdefault(act.message.date, []).extend(_daily_notes(act))
     if "memory_daily" in tools:
         for day, lines in notes.items():
             content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
@@ -147,7 +147,7 @@ def _writes(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     return calls
 
 
-def _changes(plan: _Plan) -> list[dict[str, Any]]:
+def _memory_changes(plan: _Plan) -> list[dict[str, Any]]:
     """Return the changes from present to planned memory; new lines change facts in place."""
     old, new = plan.prompt.memory.splitlines(), plan.memory.splitlines()
     found: list[dict[str, Any]] = []
@@ -163,42 +163,42 @@ def _changes(plan: _Plan) -> list[dict[str, Any]]:
     return found
 
 
-def _erased(plan: _Plan, act: Intent) -> CompletedCall | None:
+def _erasure_call(plan: _Plan, act: Intent) -> CompletedCall | None:
     found = (done for done in plan.prompt.completed_calls if done.name == "memory_forget")
     return next((done for done in found if done.arguments == {"what": act.topic}), None)
 
 
-def _erasures(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+def _erasure_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if "memory_forget" not in plan.prompt.tools:
         return []
     wishes = [act for act in plan.acts if act.kind == "forget" and act.topic != EVERYTHING]
-    wanted = dict.fromkeys(act.topic for act in wishes if _erased(plan, act) is None)
+    wanted = dict.fromkeys(act.topic for act in wishes if _erasure_call(plan, act) is None)
     return [("memory_forget", {"what": what}) for what in wanted]
 
 
-def _arguments(question: ParsedQuestion) -> dict[str, Any]:
+def _recall_arguments(question: ParsedQuestion) -> dict[str, Any]:
     if question.relative_day and not question.required:
         return {"days": 2}
     return {"query": question.query, "days": RECALL_DAYS}
 
 
-def _lookups(plan: _Plan, act: Intent) -> list[dict[str, Any]]:
+def _recall_arguments_for(plan: _Plan, act: Intent) -> list[dict[str, Any]]:
     """Return arguments of recall calls for a question, and for facts that may have changed."""
     if act.question is None or not (act.question.query or act.question.relative_day):
         return []
-    wanted = [_arguments(act.question)]
-    if named := follow_up_query(_known(plan), act.message, act.question):
+    wanted = [_recall_arguments(act.question)]
+    if named := follow_up_query(_all_facts(plan), act.message, act.question):
         wanted.append({"query": named, "days": RECALL_DAYS})
     return wanted
 
 
-def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
+def _recall_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if "memory_recall" not in plan.prompt.tools:
         return []
     made = [done.arguments for done in plan.prompt.completed_calls if done.name == "memory_recall"]
     calls: list[tuple[str, dict[str, Any]]] = []
     for act in plan.acts:
-        for wanted in _lookups(plan, act):
+        for wanted in _recall_arguments_for(plan, act):
             if wanted not in made:
                 made.append(wanted)
                 calls.append(("memory_recall", wanted))
@@ -206,7 +206,7 @@ def _recalls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _reply(plan: _Plan) -> str:
-    parts = [text for act in plan.acts if (text := _say(plan, act))]
+    parts = [text for act in plan.acts if (text := _reply_to_intent(plan, act))]
     body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
     said_so = not parts or any(act.kind == "other" for act in plan.acts)
     if plan.prompt.first and not said_so:
@@ -214,7 +214,7 @@ def _reply(plan: _Plan) -> str:
     return body
 
 
-def _known(plan: _Plan) -> str:
+def _all_facts(plan: _Plan) -> str:
     """Return the person's facts and the facts shared with everyone, as text."""
     return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
 
@@ -223,43 +223,43 @@ def _phrases(act: Intent) -> Phrases:
     return PHRASES[language_of(act.message.words)]
 
 
-def _say(plan: _Plan, act: Intent) -> str:
+def _reply_to_intent(plan: _Plan, act: Intent) -> str:
     phrases = _phrases(act)
     if act.message.files and (not act.message.words or (act.kind == "other" and not act.topic)):
         return reply_to_files(act.message.files)
     if act.kind in ("state", "remember"):
         sorry = "I'm sorry. " if is_bad_news(act.message.words) else ""
-        return sorry + _confirm(plan, act, phrases)
+        return sorry + _confirm_statement(plan, act, phrases)
     if act.kind == "forget":
-        return _forgot(plan, act, phrases)
+        return _reply_to_forget_request(plan, act, phrases)
     if act.kind == "ask" and act.question is not None:
-        wanted = _lookups(plan, act)
+        wanted = _recall_arguments_for(plan, act)
         found = [
             parse_passages(done.result)
             for done in plan.prompt.completed_calls
             if done.arguments in wanted
         ]
         recalled = [one for result in found for one in result]
-        return answer(plan.prompt, _known(plan), recalled, act.message, act.question)
+        return answer(plan.prompt, _all_facts(plan), recalled, act.message, act.question)
     if act.kind == "all":
-        known = listing(plan.prompt, _known(plan), act.message)
+        known = listing(plan.prompt, _all_facts(plan), act.message)
         return (
             f"This is what I know:\n{known}"
             if known
             else f"{phrases.unknown} {phrases.how_to_tell}"
         )
     if act.kind == "courtesy":
-        return _courtesy(plan, act, phrases)
+        return _small_talk_reply(plan, act, phrases)
     return phrases.needs_model if act.topic else phrases.nothing
 
 
-def _confirm(plan: _Plan, act: Intent, phrases: Phrases) -> str:
+def _confirm_statement(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     words = act.topic or " ".join(dict.fromkeys(fact.words for fact in act.facts))
     said = quote(words, phrases)
     written = [
         done
         for name in ("memory_save", "memory_daily")
-        if (done := _after(plan, name, act.message.at)) and _needs(act, name)
+        if (done := _last_call_after(plan, name, act.message.at)) and _needs_tool(act, name)
     ]
     refused = [done for done in written if not saved(done.result)]
     if refused:
@@ -267,7 +267,7 @@ def _confirm(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     unsaved = act.message.at in plan.changing and not any(
         done.name == "memory_save" for done in written
     )
-    unnoted = bool(_daily(act)) and not any(done.name == "memory_daily" for done in written)
+    unnoted = bool(_daily_notes(act)) and not any(done.name == "memory_daily" for done in written)
     if unsaved or unnoted:
         return (
             f"I read that, but I may not write to memory in this step, so it is not saved: {said}"
@@ -280,8 +280,8 @@ def _confirm(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     return phrases.known.format(quote=said)
 
 
-def _needs(act: Intent, name: str) -> bool:
-    daily = _daily(act)
+def _needs_tool(act: Intent, name: str) -> bool:
+    daily = _daily_notes(act)
     return (
         bool(daily)
         if name == "memory_daily"
@@ -289,14 +289,14 @@ def _needs(act: Intent, name: str) -> bool:
     )
 
 
-def _forgot(plan: _Plan, act: Intent, phrases: Phrases) -> str:
+def _reply_to_forget_request(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     if act.topic == EVERYTHING:
         return (
             "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
         )
     if plan.erases:
-        return _asked_back(_erased(plan, act), phrases)
-    done = _after(plan, "memory_save", act.message.at)
+        return _erasure_reply(_erasure_call(plan, act), phrases)
+    done = _last_call_after(plan, "memory_save", act.message.at)
     if done is None:
         if matching_lines(plan.prompt.memory, act.topic):
             return "I may not write to memory in this step, so nothing is forgotten yet."
@@ -309,7 +309,7 @@ def _forgot(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     return f"{told} The words themselves stay on the tape; `/memory undo` brings the line back."
 
 
-def _asked_back(done: CompletedCall | None, phrases: Phrases) -> str:
+def _erasure_reply(done: CompletedCall | None, phrases: Phrases) -> str:
     if done is None:
         return "I may not erase anything in this step, so nothing is forgotten yet."
     if done.result.lstrip().startswith("Nothing"):
@@ -320,7 +320,7 @@ def _asked_back(done: CompletedCall | None, phrases: Phrases) -> str:
     return phrases.found_to_forget
 
 
-def _courtesy(plan: _Plan, act: Intent, phrases: Phrases) -> str:
+def _small_talk_reply(plan: _Plan, act: Intent, phrases: Phrases) -> str:
     name = f", {act.message.name}" if act.message.name and comparison_key(act.message.name) else ""
     if act.small_talk == "about":
         start = "" if plan.prompt.first else phrases.honest.strip("_") + "\n\n"

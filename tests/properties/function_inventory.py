@@ -27,9 +27,9 @@ from bot.llm.base import ModelRequest
 from bot.memory.records.fact import Fact
 from bot.memory.session.recall import RecalledPassage as Recalled
 from bot.offline.candidates import Candidate
-from bot.offline.compartments import PromptProblem, PromptValue, parse_problem
 from bot.offline.intents import ParsedQuestion
-from bot.offline.prompt import Prompt, PromptPassage, UserMessage, parse_prompt
+from bot.offline.reference_parser import ProblemNotes, ReferenceValue, parse_problem
+from bot.offline.request_parser import ParsedRequest, Passage, UserMessage, parse_request
 from bot.tape.entries import TapeEntry, message
 
 TEXTS = (
@@ -66,11 +66,11 @@ TEXTS = (
 LEFT_OUT = {
     "bot.agent.views.exact.exact_context": "joins what a fold and its window already hold",
     "bot.agent.views.exact.anchors_in_view": "chooses entries by their ids",
-    "bot.language.semantic_roles._placed": "a claim and a clause have at most 2,000 characters",
+    "bot.language.semantic_roles._people_in_order": "a claim and a clause have at most 2,000 characters",
     "bot.memory.gate.write_support._asked_for": "an order has at most 1,000 characters, a draft 8,000",
     "bot.memory.gate.claim_support._missing": "a claim has at most 2,000 characters",
     "bot.offline.changes.group_by_change": "compares at most five findings with 80 passages by their terms",
-    "bot.offline.compartments.matching_values": "a question has at most 1,000 characters",
+    "bot.offline.reference_parser.matching_values": "a question has at most 1,000 characters",
     "bot.offline.candidates.match_level": "weighs terms that were found",
     "bot.offline.candidates.with_names": "compares at most 80 passages with a question of 1,000 characters",
     "bot.memory.records.fact_fold.batch_entry": "writes an outcome down",
@@ -79,7 +79,7 @@ LEFT_OUT = {
     "bot.memory.erasure.erasure_plan.with_beliefs": "goes through records by their ids",
     "bot.memory.erasure.erasure_plan.is_turn_output": "compares ids",
     "bot.memory.erasure.erasure_requests.request_event": "writes a survey down",
-    "bot.offline.memory_text._settle": "a message gives at most sixty facts",
+    "bot.offline.memory_text._without_superseded": "a message gives at most sixty facts",
     "bot.offline.memory_text.merge_facts": "memory has at most 8,192 bytes, a message at most sixty facts",
     "bot.memory.session.bus.write_signals._progress": "compares a text with each that is known; both are bounded",
     "bot.core.http.server.bind": "the host that the owner set",
@@ -115,8 +115,8 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Clause: lambda text: parse_clauses(f"I say {text}")[0],
     Fact: lambda text: Fact(1, text),
     Recalled: lambda text: Recalled("2026-11-24", "Ada", text, 1, 1.0),
-    PromptPassage: lambda text: PromptPassage(text, "memory"),
-    Prompt: lambda text: parse_prompt(
+    Passage: lambda text: Passage(text, "memory"),
+    ParsedRequest: lambda text: parse_request(
         ModelRequest([{"role": "system", "content": text}, {"role": "user", "content": text}])
     ),
     ParsedQuestion: lambda text: ParsedQuestion(
@@ -125,9 +125,9 @@ SAMPLES: dict[Any, Callable[[str], Any]] = {
     Candidate: lambda text: Candidate(parse_fact(text), text, "Ada", "2026-03-02 10:00"),
     UserMessage: lambda text: UserMessage(text, "Ada"),
     TapeEntry: lambda text: message("user", text),
-    PromptValue: lambda text: PromptValue(text, text),
-    PromptProblem: lambda text: (
-        parse_problem(f"Problem at hand: {text}\nopen: {text}") or PromptProblem(text)
+    ReferenceValue: lambda text: ReferenceValue(text, text),
+    ProblemNotes: lambda text: (
+        parse_problem(f"Problem at hand: {text}\nopen: {text}") or ProblemNotes(text)
     ),
 }
 
@@ -137,13 +137,13 @@ _OBJECTS = {
     ParsedClaim,
     Clause,
     Fact,
-    PromptPassage,
-    Prompt,
+    Passage,
+    ParsedRequest,
     ParsedQuestion,
     UserMessage,
     TapeEntry,
-    PromptValue,
-    PromptProblem,
+    ReferenceValue,
+    ProblemNotes,
 }
 
 

@@ -20,7 +20,7 @@ from bot.language.dates import PartialDate, relative_dates
 from bot.language.folding import fold_text, words
 from bot.language.lexicon import WEEKDAYS
 from bot.language.numerals import with_digits
-from bot.language.quantities import quantities
+from bot.language.quantities import extract_quantities
 from bot.memory.audit.findings import (
     AuditedScope,
     AuditedSession,
@@ -107,7 +107,7 @@ def _past(fact: Fact, now: datetime) -> str | None:
     low = fold_text(text)
     ahead = [
         day
-        for one in quantities(text, low, demanded=True).days
+        for one in extract_quantities(text, low, demanded=True).days
         if newest is not None and (day := _last_of(one)) is not None and day > newest
     ]
     if noted is not None:

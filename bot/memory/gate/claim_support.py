@@ -39,7 +39,7 @@ from bot.language.folding import (
 from bot.language.names import NameMatcher, mixed_script_word
 from bot.language.numerals import with_digits
 from bot.language.parsed_claim import USER_REFERENCE, ParsedClaim, parse_claim
-from bot.language.quantities import Quantities, quantities
+from bot.language.quantities import Quantities, extract_quantities
 from bot.language.semantic_roles import GERMAN, swapped_roles_reason
 from bot.language.sentences import split_sentences
 from bot.language.unsupported_words import unsupported_words_reason
@@ -264,11 +264,11 @@ def _missing(
 
 
 def _missing_number(claim: ParsedClaim, said: str, when: date | None, *, loose: bool) -> str | None:
-    wanted = quantities(claim.text, claim.folded, demanded=True)
+    wanted = extract_quantities(claim.text, claim.folded, demanded=True)
     if not wanted.numbers and not wanted.days:
         return None
     low = fold_text(said)
-    there = quantities(said, low, demanded=False)
+    there = extract_quantities(said, low, demanded=False)
     told = [*there.days, *(relative_dates(low, when) if when else ())]
     if when and not any(day.month or day.weekday is not None for day in told):
         told += default_dates(when)

@@ -17,7 +17,7 @@ from bot.language.folding import UNSPACED, character_bigrams, fold_text, words
 from bot.language.names import extract_names
 from bot.language.numerals import with_digits
 from bot.language.parsed_facts import conflicts, parse_fact
-from bot.language.quantities import quantities
+from bot.language.quantities import extract_quantities
 
 _LONGEST = 2_000
 _ALIKE = 95
@@ -122,7 +122,7 @@ def _marks(
 ) -> tuple[frozenset[str], frozenset[object], frozenset[str], frozenset[str], str]:
     """Return what equal facts must share: numbers, dates, names, negations, and speaker."""
     bare, who = _bare(text)
-    found = quantities(bare, fold_text(bare), demanded=True)
+    found = extract_quantities(bare, fold_text(bare), demanded=True)
     readings = frozenset(min(means) for _, means in found.numbers)
     days = frozenset((day.year, day.month, day.day, day.weekday) for day in found.days)
     names = frozenset(

@@ -14,7 +14,7 @@ from bot.memory.session.view.zone_snapshot import (
     MemorySnapshot,
     render_memory_block,
 )
-from bot.offline.prompt import parse_prompt
+from bot.offline.request_parser import parse_request
 
 TODAY = date(2026, 2, 10)
 DAY = "2026-02-09"
@@ -45,7 +45,7 @@ def test_the_block_and_the_changes_tell_all_that_is_believed_and_nothing_else(be
             {"role": "user", "content": f"[2026-02-10 10:00, Ada] hello{records}"},
         ]
     )
-    assert sorted(parse_prompt(request).memory.splitlines()) == sorted(new.long_term.splitlines())
+    assert sorted(parse_request(request).memory.splitlines()) == sorted(new.long_term.splitlines())
 
 
 def test_what_is_new_and_what_is_gone_is_told_and_not_what_stays():

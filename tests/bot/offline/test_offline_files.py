@@ -12,7 +12,7 @@ from bot.llm.base import ModelRequest
 from bot.memory.records.transcript import render_transcript
 from bot.offline.consolidation import consolidate
 from bot.offline.model import OfflineModel
-from bot.offline.prompt import parse_user_message
+from bot.offline.request_parser import parse_user_message
 from bot.tape.entries import message
 
 LEASE = {

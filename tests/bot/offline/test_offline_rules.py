@@ -11,7 +11,7 @@ from bot.language.grammatical_person import to_second, to_third
 from bot.language.statements import extract_facts
 from bot.offline.intents import message_intents
 from bot.offline.memory_text import merge_facts, remove_topic
-from bot.offline.prompt import parse_passages, parse_user_message, without_quoted_parts
+from bot.offline.request_parser import parse_passages, parse_user_message, without_quoted_parts
 from bot.offline.turn import saved
 
 SAID = st.sampled_from(

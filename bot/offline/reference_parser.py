@@ -29,18 +29,18 @@ _WORKING_ON = re.compile(r"^Problem at hand: (?P<name>.*)$", re.MULTILINE)
 _NOTED_BEFORE = re.compile(r"^What was noted here before:\n(?P<text>(?:.+\n?)+)", re.MULTILINE)
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
-_LONG = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _PLAIN = re.compile(r"[^\W_](?:[\w ,./+@:'’€$%&-]*[\w%€$])?")
 _LONGEST_PLAIN = 80
 _LONGEST = 600
-_NAMED = {"null": "nothing", "true": "yes", "false": "no"}
-_OF_ASKING = frozenset(
+_CONSTANTS = {"null": "nothing", "true": "yes", "false": "no"}
+_QUESTION_TERMS = frozenset(
     fact_term(word) for word in "set have give keep current value now what our tell put".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
-class PromptValue:
+class ReferenceValue:
     """A value of shared reference.
 
     Attributes:
@@ -62,12 +62,12 @@ class PromptValue:
     @property
     def terms(self) -> frozenset[str]:
         """Terms of its name and its texts."""
-        texts = " ".join([_name(self.key), *_leaves(self.value)])
+        texts = " ".join([_readable_key(self.key), *_texts_in(self.value)])
         return frozenset(fact_terms(texts))
 
 
 @dataclass(frozen=True, slots=True)
-class PromptProblem:
+class ProblemNotes:
     """The problem at hand.
 
     Attributes:
@@ -81,9 +81,9 @@ class PromptProblem:
     summary: str = ""
 
 
-def parse_values(block: str) -> tuple[PromptValue, ...]:
+def parse_values(block: str) -> tuple[ReferenceValue, ...]:
     """Parse the values in a block of shared reference, in order."""
-    found = (_value_of(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
+    found = (_parse_value_line(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
     return tuple(one for one in found if one is not None)
 
 
@@ -93,31 +93,31 @@ def parse_beliefs(block: str) -> tuple[str, ...]:
     return tuple(hit["text"] for line in told.split("\n") if (hit := _BELIEF.fullmatch(line)))
 
 
-def parse_problem(records: str) -> PromptProblem | None:
+def parse_problem(records: str) -> ProblemNotes | None:
     """Parse the problem at hand from a prompt's records; None if they name none."""
     hits = list(_WORKING_ON.finditer(records))
     if not hits:
         return None
     noted = _NOTED_BEFORE.search(records, hits[-1].end())
-    work = PromptProblem(
-        str(_whole(hits[-1]["name"])), summary=noted["text"].strip() if noted else ""
+    work = ProblemNotes(
+        str(_parse_whole(hits[-1]["name"])), summary=noted["text"].strip() if noted else ""
     )
     for line in records[hits[-1].end() + 1 :].split("\n"):
         if not line:
             break
         kind, sep, _ = line.partition(":")
         if sep:
-            label, texts = _note(kind, line[len(kind) + 1 :].strip(), line)
+            label, texts = _parse_note(kind, line[len(kind) + 1 :].strip(), line)
             work.notes.setdefault(label, []).extend(texts)
     return work
 
 
-def describe_value(one: PromptValue, *, group: bool) -> str:
+def describe_value(one: ReferenceValue, *, group: bool) -> str:
     """Return a value as a sentence that says who set it and when."""
-    name = _noted(_name(one.key))
+    name = _quote_unless_plain(_readable_key(one.key))
     whose = "The" if group or one.for_everyone else "Your"
     many = isinstance(one.value, list) and len(one.value) > 1
-    text, cut = _spoken(one.value), False
+    text, cut = _value_as_text(one.value), False
     if len(text) > _LONGEST:
         text, cut = text[:_LONGEST].rstrip() + "…", True
     told = f"{whose} {name} {'are' if many else 'is'} {text}"
@@ -133,8 +133,8 @@ def describe_value(one: PromptValue, *, group: bool) -> str:
 
 
 def matching_values(
-    values: Iterable[PromptValue], groups: Iterable[frozenset[str]], optional: frozenset[str]
-) -> list[PromptValue]:
+    values: Iterable[ReferenceValue], groups: Iterable[frozenset[str]], optional: frozenset[str]
+) -> list[ReferenceValue]:
     """Return the values that hold all terms of a question, at least one of them in the name.
 
     Args:
@@ -142,28 +142,28 @@ def matching_values(
         groups: Alternatives of each required term.
         optional: Further terms, all of which are required here.
     """
-    wanted = [one for one in groups if not one & _OF_ASKING]
-    wanted += [frozenset({one}) for one in optional - _OF_ASKING]
+    wanted = [one for one in groups if not one & _QUESTION_TERMS]
+    wanted += [frozenset({one}) for one in optional - _QUESTION_TERMS]
     if not wanted:
         return []
     found = []
     for one in values:
-        named = frozenset(fact_terms(_name(one.key)))
+        named = frozenset(fact_terms(_readable_key(one.key)))
         if all(group & one.terms for group in wanted) and any(group & named for group in wanted):
             found.append(one)
     return found
 
 
-def describe_problem(work: PromptProblem | None, kinds: Iterable[str] = ()) -> str:
+def describe_problem(work: ProblemNotes | None, kinds: Iterable[str] = ()) -> str:
     """Return the problem at hand and its notes as text; empty if it has no notes of these kinds.
 
     Args:
         work: The problem at hand; None if there is none.
-        kinds: Labels of notes as in ``PromptProblem.notes``; by default all notes and the problem's
+        kinds: Labels of notes as in ``ProblemNotes.notes``; by default all notes and the problem's
             name.
     """
     if work is None:
-        return "" if kinds else _NO_WORK
+        return "" if kinds else _NO_PROBLEM
     wanted = list(kinds) or list(work.notes)
     lines = [f"- {kind}: {text}" for kind in wanted for text in work.notes.get(kind, ())]
     if kinds:
@@ -171,13 +171,13 @@ def describe_problem(work: PromptProblem | None, kinds: Iterable[str] = ()) -> s
     if not lines and work.summary:
         lines = [f"- Noted before: {quote(work.summary, limit=_LONGEST)}"]
     if not lines and work.name == _GENERAL:
-        return _NO_WORK
+        return _NO_PROBLEM
     head = f"We are working on {quote(work.name)}."
     return "\n".join([head, *lines]) if lines else f"{head} Nothing is noted for it yet."
 
 
 _GENERAL = "general"
-_NO_WORK = "Nothing in particular. `/problem new` and a name begin something."
+_NO_PROBLEM = "Nothing in particular. `/problem new` and a name begin something."
 _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
     for pattern, kinds in (
@@ -209,11 +209,11 @@ def requested_note_kinds(text: str) -> tuple[str, ...] | None:
     return next((kinds for pattern, kinds in _KINDS if pattern.fullmatch(plain)), None)
 
 
-def _noted(text: str) -> str:
+def _quote_unless_plain(text: str) -> str:
     return text if _is_plain(text) else quote(text, limit=_LONGEST)
 
 
-def _name(key: str) -> str:
+def _readable_key(key: str) -> str:
     return " ".join(key.replace("_", " ").split())
 
 
@@ -221,39 +221,41 @@ def _is_plain(text: str) -> bool:
     return len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) is not None
 
 
-def _spoken(value: Any) -> str:
+def _value_as_text(value: Any) -> str:
     """Return a value as text; long or unusual texts in quotation marks."""
     if isinstance(value, list):
-        told = [_spoken(one) for one in value] or ["nothing"]
+        told = [_value_as_text(one) for one in value] or ["nothing"]
         return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
     if isinstance(value, dict):
-        return "; ".join(f"{_spoken(name)}: {_spoken(held)}" for name, held in value.items())
+        return "; ".join(
+            f"{_value_as_text(name)}: {_value_as_text(held)}" for name, held in value.items()
+        )
     return str(value) if _is_plain(str(value)) else quote(str(value), limit=_LONGEST)
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for one in value:
-            yield from _leaves(one)
+            yield from _texts_in(one)
     elif isinstance(value, dict):
         for name, one in value.items():
             yield name
-            yield from _leaves(one)
+            yield from _texts_in(one)
     else:
         yield str(value)
 
 
-def _value_of(line: str) -> PromptValue | None:
+def _parse_value_line(line: str) -> ReferenceValue | None:
     """Parse a line with a value; return None for any other line."""
     try:
-        key, at = _text(line, 0, ":|")
+        key, at = _parse_text(line, 0, ":|")
         if not key or not line.startswith(": ", at):
             return None
         for stops, behind in (("(", _SET), ("|", _SET_BEFORE)):
-            value, end = _read(line, at + 2, stops)
+            value, end = _parse_value(line, at + 2, stops)
             if (hit := behind.fullmatch(line, end)) is not None:
                 told = hit.groupdict()
-                return PromptValue(
+                return ReferenceValue(
                     key,
                     value,
                     told.get("day", ""),
@@ -261,63 +263,65 @@ def _value_of(line: str) -> PromptValue | None:
                     bool(told.get("all")),
                     bool(told.get("stale")),
                 )
-    except _NotInThisForm:
+    except _SyntaxMismatch:
         pass
     return None
 
 
-def _note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
+def _parse_note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
     """Return the label and the texts of a line of notes."""
     head, _, more = kind.partition(" ")
     try:
         if head == "draft":
-            name, at = _text(line, len("draft "), " :=")
-            return "Draft", [f"{quote(name)}: {quote(str(_whole(line[at + 2 :])), limit=_LONGEST)}"]
+            name, at = _parse_text(line, len("draft "), " :=")
+            return "Draft", [
+                f"{quote(name)}: {quote(str(_parse_whole(line[at + 2 :])), limit=_LONGEST)}"
+            ]
         if head == "decided":
-            text, at = _read(said, 0, "|")
+            text, at = _parse_value(said, 0, "|")
             why = line.partition(" | why ")[2] if at < len(said) else ""
             return "Decided", [
-                f"{_noted(str(text))}{f', because {_noted(str(_whole(why)))}' * bool(why)}"
+                f"{_quote_unless_plain(str(text))}{f', because {_quote_unless_plain(str(_parse_whole(why)))}' * bool(why)}"
             ]
         if head == "assumed":
-            texts = _items(said.partition(" | {")[0], 0, "|;", "")[0]
+            texts = _parse_list(said.partition(" | {")[0], 0, "|;", "")[0]
             sure = f" ({float(more):.0%} sure)" if re.fullmatch(r"\d?\.?\d+", more) else ""
-            return "Assumed", [f"{_noted(str(text))}{sure}" for text in texts]
+            return "Assumed", [f"{_quote_unless_plain(str(text))}{sure}" for text in texts]
         label = {"must": "Must", "must_not": "Must not", "open": "Open question"}.get(kind, "Noted")
-        return label, [_spoken(one) for one in _items(said, 0, ";", "")[0]]
-    except _NotInThisForm:
+        return label, [_value_as_text(one) for one in _parse_list(said, 0, ";", "")[0]]
+    except _SyntaxMismatch:
         return "Noted", [quote(said, limit=_LONGEST)]
 
 
-class _NotInThisForm(ValueError):
+class _SyntaxMismatch(ValueError):
     """A line is not in the syntax that the prompt uses for values."""
 
 
-def _whole(text: str) -> Any:
+def _parse_whole(text: str) -> Any:
     """Parse a whole text as a value; return the text itself if that fails."""
     try:
-        value, end = _read(text, 0, "")
-    except _NotInThisForm:
+        value, end = _parse_value(text, 0, "")
+    except _SyntaxMismatch:
         return text
     return value if end == len(text) else text
 
 
-def _read(line: str, at: int, stops: str) -> tuple[Any, int]:
+def _parse_value(line: str, at: int, stops: str) -> tuple[Any, int]:
     """Parse the value at a position; return it and the position after it."""
     if line.startswith("[", at):
-        return _items(line, at + 1, ";]", "]")
+        return _parse_list(line, at + 1, ";]", "]")
     if line.startswith("{", at):
-        return _pairs(line, at + 1)
-    text, end = _text(line, at, stops)
-    return (text if line.startswith('"', at) else _NAMED.get(text, text)), end
+        return _parse_dict(line, at + 1)
+    text, end = _parse_text(line, at, stops)
+    return (text if line.startswith('"', at) else _CONSTANTS.get(text, text)), end
 
 
-def _text(line: str, at: int, stops: str) -> tuple[str, int]:
+def _parse_text(line: str, at: int, stops: str) -> tuple[str, int]:
     """Parse a quoted text, or a bare one up to a stop; return it and the position after it."""
     if line.startswith('"', at):
         hit = _STRING.match(line, at)
         if hit is None:
-            raise _NotInThisForm
+            raise _SyntaxMismatch
         return _ESCAPE.sub(_unescaped, hit[1]), hit.end()
     ends = [found for stop in stops if (found := line.find(stop, at)) >= 0]
     bare = line[at : min(ends, default=len(line))].rstrip(" ")
@@ -325,43 +329,45 @@ def _text(line: str, at: int, stops: str) -> tuple[str, int]:
 
 
 def _unescaped(hit: re.Match[str]) -> str:
-    return chr(int(hit[1], 16)) if hit[1] else _LONG.get(hit[2], hit[2])
+    return chr(int(hit[1], 16)) if hit[1] else _ESCAPED.get(hit[2], hit[2])
 
 
-def _listed(line: str, at: int, end: str, one: Callable[[int], int], between: str = "; ") -> int:
+def _parse_separated(
+    line: str, at: int, end: str, one: Callable[[int], int], between: str = "; "
+) -> int:
     """Parse separated parts up to ``end``, if empty to the line's end; return the position."""
     first = True
     while at < len(line) if not end else not line.startswith(end, at):
         if not first:
             if not line.startswith(between, at):
-                raise _NotInThisForm
+                raise _SyntaxMismatch
             at += len(between)
         before, first = at, False
         at = one(at)
         if at > len(line) or (at == before and not line.startswith(between, at)):
-            raise _NotInThisForm
+            raise _SyntaxMismatch
     return at + len(end)
 
 
-def _items(line: str, at: int, stops: str, end: str) -> tuple[list[Any], int]:
+def _parse_list(line: str, at: int, stops: str, end: str) -> tuple[list[Any], int]:
     found: list[Any] = []
 
     def one(start: int) -> int:
-        value, past = _read(line, start, stops)
+        value, past = _parse_value(line, start, stops)
         found.append(value)
         return past
 
-    return found, _listed(line, at, end, one)
+    return found, _parse_separated(line, at, end, one)
 
 
-def _pairs(line: str, at: int) -> tuple[dict[str, Any], int]:
+def _parse_dict(line: str, at: int) -> tuple[dict[str, Any], int]:
     found: dict[str, Any] = {}
 
     def one(start: int) -> int:
-        name, past = _text(line, start, ":}")
+        name, past = _parse_text(line, start, ":}")
         if not line.startswith(": ", past):
-            raise _NotInThisForm
-        found[name], past = _read(line, past + 2, ";}")
+            raise _SyntaxMismatch
+        found[name], past = _parse_value(line, past + 2, ";}")
         return past
 
-    return found, _listed(line, at, "}", one)
+    return found, _parse_separated(line, at, "}", one)

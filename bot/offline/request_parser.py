@@ -17,14 +17,14 @@ from typing import Any
 from bot.language.grammatical_person import USER
 from bot.llm.base import ChatMessage, ModelRequest
 from bot.llm.openai_format import part_text
-from bot.offline.compartments import (
-    PromptProblem,
-    PromptValue,
+from bot.offline.files import FILE, FileDescription, files_of, without_files
+from bot.offline.reference_parser import (
+    ProblemNotes,
+    ReferenceValue,
     parse_beliefs,
     parse_problem,
     parse_values,
 )
-from bot.offline.files import FILE, FileDescription, files_of, without_files
 
 CORRECTION = "(corrects an earlier message)"
 _HEADER = re.compile(r"\[(?P<date>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d), (?P<who>[^\n]{1,200}?)\] ")
@@ -41,10 +41,10 @@ _NEWER = re.compile(
 )
 _NEWER_END = "\n(end of long-term memory)"
 _GONE = re.compile(r"Not in it any more: (?P<numbers>[\[\], \d]+)")
-_NEWER_PART = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
+_NEWER_SECTION = re.compile(r"^(?P<name>Shared with everyone|Reference):$", re.MULTILINE)
 _HANDOFF = re.compile(r"<handoff [^<>\n]*>\n")
 _HANDOFF_END = "\n</handoff>"
-_HANDED_ON = frozenset(
+_HANDOFF_FIELDS = frozenset(
     {"summary", "next_steps", "source", "owner", "reason", "name", "parent", "session", "previous"}
 )
 """Fields of a handoff."""
@@ -95,7 +95,7 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptPassage:
+class Passage:
     """A passage of text with its source.
 
     Attributes:
@@ -138,7 +138,7 @@ class CompletedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class ParsedRequest:
     """A parsed request.
 
     Attributes:
@@ -161,17 +161,17 @@ class Prompt:
     turn: tuple[UserMessage, ...]
     earlier: tuple[UserMessage, ...]
     memory: str
-    notes: tuple[PromptPassage, ...]
+    notes: tuple[Passage, ...]
     handoff: str
     completed_calls: tuple[CompletedCall, ...]
     first: bool
     tools: frozenset[str]
-    recalled: tuple[PromptPassage, ...] = ()
+    recalled: tuple[Passage, ...] = ()
     numbers: Mapping[str, int] = field(default_factory=dict)
     shared: str = ""
-    values: tuple[PromptValue, ...] = ()
+    values: tuple[ReferenceValue, ...] = ()
     beliefs: tuple[str, ...] = ()
-    problem: PromptProblem | None = None
+    problem: ProblemNotes | None = None
 
 
 def names_a_member(line: str) -> bool:
@@ -206,14 +206,14 @@ def parse_user_message(content: str, at: int = 0) -> UserMessage:
     return UserMessage(own, header["who"].strip(), header["date"], header["time"], at, files)
 
 
-def parse_passages(text: str) -> tuple[PromptPassage, ...]:
+def parse_passages(text: str) -> tuple[Passage, ...]:
     """Parse the passages in a recall result or in records; skip other lines."""
     found = []
     for line in text[:200_000].split("\n"):
         match = _PASSAGE.fullmatch(line.rstrip())
         if match:
             found.append(
-                PromptPassage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
+                Passage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
             )
     return tuple(found)
 
@@ -224,13 +224,13 @@ def _records(content: str) -> str:
     return content[content.rfind(_RECORDS) + len(_RECORDS) :] if _RECORDS in content else ""
 
 
-def _handed_on(note: str) -> str:
+def _handoff_text(note: str) -> str:
     """Return the summary and the next steps of a handoff."""
     told: dict[str, list[str]] = {}
     field = ""
     for line in note.split("\n"):
         name, sep, rest = line.partition(": ")
-        if sep and name in _HANDED_ON:
+        if sep and name in _HANDOFF_FIELDS:
             field = name
             told.setdefault(field, []).append(rest)
         elif field:
@@ -244,7 +244,7 @@ def _handed_on(note: str) -> str:
     return "\n".join([summary, *([f"Next: {'; '.join(listed)}"] if listed else ())]).strip()
 
 
-def _block(system: str) -> str:
+def _memory_block(system: str) -> str:
     start = system.find("\n<memory>\n")
     if system.startswith("<memory>\n"):
         start = -1
@@ -273,7 +273,7 @@ def _sections(block: str) -> dict[str, str]:
 
 
 def _memory(system: str, records: str) -> str:
-    body = _sections(_block(system)).get("## Long-term Memory", "")
+    body = _sections(_memory_block(system)).get("## Long-term Memory", "")
     if newer := _NEWER.search(records):
         end = records.find(_NEWER_END, newer.end())
         told = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
@@ -311,37 +311,39 @@ def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:
     return "\n".join(lines), numbers
 
 
-def _newer_part(records: str, name: str) -> str | None:
+def _newer_section(records: str, name: str) -> str | None:
     """Return a section of memory saved after the block was rendered; None if there is none."""
     # No fact can be a line like the title, and notes, which can, follow the real one.
     start = records.find(_NEWER_END) + 1
-    hit = next((one for one in _NEWER_PART.finditer(records, start) if one["name"] == name), None)
+    hit = next(
+        (one for one in _NEWER_SECTION.finditer(records, start) if one["name"] == name), None
+    )
     if hit is None:
         return None
     body = records[hit.end() + 1 :].partition("\n\n")[0].removesuffix("\n</records>")
     return "" if body.strip() == "(empty)" else body
 
 
-def _part(system: str, records: str, name: str) -> str:
-    newer = _newer_part(records, name)
+def _memory_section(system: str, records: str, name: str) -> str:
+    newer = _newer_section(records, name)
     heading = {"Reference": "## Reference", "Shared with everyone": "## Shared with Everyone"}[name]
-    return _sections(_block(system)).get(heading, "") if newer is None else newer
+    return _sections(_memory_block(system)).get(heading, "") if newer is None else newer
 
 
-def _notes(system: str, today: str) -> tuple[PromptPassage, ...]:
-    sections = _sections(_block(system))
-    found: list[PromptPassage] = []
+def _notes(system: str, today: str) -> tuple[Passage, ...]:
+    sections = _sections(_memory_block(system))
+    found: list[Passage] = []
     for name, date in (("## Today's Notes", today), ("## Recent Notes", "")):
         for line in sections.get(name, "").split("\n"):
             heading = re.fullmatch(r"#{1,4} (\d{4}-\d\d-\d\d)", line.strip())
             if heading:
                 date = heading[1]  # noqa: PLW2901 - the notes below a date are of that date
             elif line.strip() and not line.startswith("#"):
-                found.append(PromptPassage(line.strip().lstrip("-* "), "note", date))
+                found.append(Passage(line.strip().lstrip("-* "), "note", date))
     return tuple(found)
 
 
-def _done(messages: Sequence[ChatMessage], start: int) -> tuple[CompletedCall, ...]:
+def _completed_calls(messages: Sequence[ChatMessage], start: int) -> tuple[CompletedCall, ...]:
     results = {
         str(message.get("tool_call_id")): chat_message_text(message).partition(_RECORDS)[0]
         for message in messages[start:]
@@ -370,14 +372,14 @@ def arguments_of(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _allowed(request: ModelRequest) -> frozenset[str]:
+def _allowed_tools(request: ModelRequest) -> frozenset[str]:
     names = frozenset(tool.name for tool in request.tools)
     if request.tool_choice == "none":
         return frozenset()
     return names & {request.tool_choice} if request.tool_choice in names else names
 
 
-def parse_prompt(request: ModelRequest) -> Prompt:
+def parse_request(request: ModelRequest) -> ParsedRequest:
     """Parse the request of a turn."""
     messages = list(request.messages)
     system = "\n".join(chat_message_text(m) for m in messages if m.get("role") == "system")
@@ -392,20 +394,20 @@ def parse_prompt(request: ModelRequest) -> Prompt:
     records = _records(chat_message_text(messages[-1])) if messages else ""
     handoff = _HANDOFF.search(system)
     handed, ended, _ = system[handoff.end() :].partition(_HANDOFF_END) if handoff else ("", "", "")
-    reference = _part(system, records, "Reference")
+    reference = _memory_section(system, records, "Reference")
     memory, numbers = _unnumbered(_memory(system, records))
-    return Prompt(
+    return ParsedRequest(
         turn=tuple(one for one in people if one.at >= start),
         earlier=tuple(one for one in people if one.at < start),
         memory=memory,
         numbers=numbers,
         notes=_notes(system, people[-1].date if people else ""),
-        handoff=_handed_on(handed) if ended else "",
-        completed_calls=_done(messages, start),
+        handoff=_handoff_text(handed) if ended else "",
+        completed_calls=_completed_calls(messages, start),
         first=not answers,
-        tools=_allowed(request),
+        tools=_allowed_tools(request),
         recalled=parse_passages(_NEWER.sub("", records)),
-        shared=_part(system, records, "Shared with everyone"),
+        shared=_memory_section(system, records, "Shared with everyone"),
         values=parse_values(reference),
         beliefs=parse_beliefs(reference),
         problem=parse_problem(records),
