@@ -31,40 +31,40 @@ def term(word: str) -> str:
 
 def content_terms(text: str) -> list[str]:
     """Return the terms of a folded text's content words in order; pairs for unspaced scripts."""
-    found: list[str] = []
+    terms: list[str] = []
     for word in words(text):
         if UNSPACED.search(word):
-            found += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+            terms += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
         elif word not in STOP and not (word in NEGATIONS or "n't" in word):
-            found.append(term(word))
-    return found
+            terms.append(term(word))
+    return terms
 
 
 class TermSet:
     """The terms of a text; membership ignores endings."""
 
-    def __init__(self, found: list[str]) -> None:
-        self._all = set(found)
+    def __init__(self, terms: list[str]) -> None:
+        self._all = set(terms)
         self._begun: dict[str, list[str]] = {}
-        for one in self._all:
-            if len(one) >= 4:
-                self._begun.setdefault(one[:4], []).append(one)
+        for term in self._all:
+            if len(term) >= 4:
+                self._begun.setdefault(term[:4], []).append(term)
 
-    def __contains__(self, one: object) -> bool:
+    def __contains__(self, term: object) -> bool:
         """Return whether the set has the term, or one with the same stem."""
-        if not isinstance(one, str) or one in self._all:
-            return one in self._all
-        if len(one) < 4 or one[0] == "=":
+        if not isinstance(term, str) or term in self._all:
+            return term in self._all
+        if len(term) < 4 or term[0] == "=":
             return False
-        return any(same_stem(one, other) for other in self._begun.get(one[:4], ())[:200])
+        return any(same_stem(term, other) for other in self._begun.get(term[:4], ())[:200])
 
 
-def same_stem(one: str, other: str) -> bool:
+def same_stem(first: str, second: str) -> bool:
     """Return whether two folded words share their first four letters and most of the longer one."""
     shared = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(first, second, strict=False):
         if left != right:
             break
         shared += 1
-    longest = max(len(one), len(other))
+    longest = max(len(first), len(second))
     return shared >= 4 and shared * 5 >= longest * 3

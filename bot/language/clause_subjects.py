@@ -114,35 +114,35 @@ def _is_relative(part: str, rest: list[str]) -> bool:
 
 def _kin_subject(rest: list[str]) -> frozenset[str]:
     """Return the relatives that are the subject of a clause."""
-    found: set[str] = set()
+    subjects: set[str] = set()
     for at, word in enumerate(rest[:7]):
         if (
             is_first_person(word)
-            and not found
+            and not subjects
             and not any(w in KIN for w in rest[at + 1 : at + 3] if "and" in rest)
         ):
             return frozenset()
         if word in _FINITE and at:
             break
-        known = KIN.get(word.removesuffix("'s").removesuffix("s'"))
-        if known is None or (at and rest[at - 1] in PREPOSITIONS):
+        relative = KIN.get(word.removesuffix("'s").removesuffix("s'"))
+        if relative is None or (at and rest[at - 1] in PREPOSITIONS):
             continue
-        near = rest[max(0, at - 3) : at]
-        if any(w in FIRST_PERSON_POSSESSIVES for w in near):
+        before = rest[max(0, at - 3) : at]
+        if any(w in FIRST_PERSON_POSSESSIVES for w in before):
             first = next(i for i, w in enumerate(rest[:at]) if w in FIRST_PERSON_POSSESSIVES)
             if first and rest[first - 1] in PREPOSITIONS:
                 continue
             # "Meine Schwester ist Ärztin" is about the sister.
-            if found and not (
-                near[-1] in FIRST_PERSON_POSSESSIVES
-                or near[-1] in LEADING_WORDS
-                or near[-1].endswith("'s")
+            if subjects and not (
+                before[-1] in FIRST_PERSON_POSSESSIVES
+                or before[-1] in LEADING_WORDS
+                or before[-1].endswith("'s")
             ):
                 break
-            found.add(known)
-        elif at <= 1 and (not at or near[-1] in ARTICLES):
-            found.add(known)
-    return frozenset(found)
+            subjects.add(relative)
+        elif at <= 1 and (not at or before[-1] in ARTICLES):
+            subjects.add(relative)
+    return frozenset(subjects)
 
 
 def _named_subject(part: str, rest: list[str]) -> frozenset[str]:

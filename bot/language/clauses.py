@@ -59,15 +59,15 @@ from bot.language.speech_patterns import (
 @lru_cache(maxsize=512)
 def parse_clauses(said: str) -> tuple[Clause, ...]:
     """Return the classified clauses of a text, in order."""
-    found: list[Clause] = []
-    last: frozenset[str] = frozenset()
+    clauses: list[Clause] = []
+    last_subject: frozenset[str] = frozenset()
     joking = _is_joke(fold_text(said))
-    for one in split_sentences(said):
-        laughing = joking or LAUGHS.search(fold_text(one)) is not None
-        for clause in _clauses_of_sentence(one, last):
-            found.append(_as_joke(clause) if laughing else clause)
-            last = clause.subject or _mentioned(fold_text(clause.text)) or last
-    return tuple(found)
+    for sentence in split_sentences(said):
+        laughing = joking or LAUGHS.search(fold_text(sentence)) is not None
+        for clause in _clauses_of_sentence(sentence, last_subject):
+            clauses.append(_as_joke(clause) if laughing else clause)
+            last_subject = clause.subject or _mentioned(fold_text(clause.text)) or last_subject
+    return tuple(clauses)
 
 
 def _is_joke(low: str) -> bool:

@@ -27,24 +27,24 @@ def has_same_subject(clause: Clause, claim: ParsedClaim) -> bool:
         [*claim.terms, *claim.kin, *(fold_text(n).removesuffix("'s") for n in claim.names)]
     )
     if not claim.subject:
-        return clause.who in ("me", "") or any(one in mentioned for one in clause.subject)
-    if any(one in TermSet(list(clause.subject)) for one in claim.subject):
+        return clause.who in ("me", "") or any(subject in mentioned for subject in clause.subject)
+    if any(subject in TermSet(list(clause.subject)) for subject in claim.subject):
         return True
     low = fold_text(clause.text)
-    whose = re.search(r"\b([A-Z][\w-]{0,80})'s ", clause.text)
+    possessive = re.search(r"\b([A-Z][\w-]{0,80})'s ", clause.text)
     if (
-        whose
-        and whose[1] not in ("It", "That", "He", "She", "There", "What")
-        and (whose[1] not in claim.text and claim.subject & {KIN.get(w) for w in words(low)})
+        possessive
+        and possessive[1] not in ("It", "That", "He", "She", "There", "What")
+        and (possessive[1] not in claim.text and claim.subject & {KIN.get(w) for w in words(low)})
     ):
         return False
-    there = TermSet([term(word) for word in words(low)])
-    known = NameMatcher(clause.text)
+    clause_terms = TermSet([term(word) for word in words(low)])
+    clause_names = NameMatcher(clause.text)
     return any(
-        one in there
-        or (one in KIN.values() and any(KIN[f] == one and f in low for f in KIN_UNSPACED))
-        or one in known
-        for one in claim.subject
+        subject in clause_terms
+        or (subject in KIN.values() and any(KIN[f] == subject and f in low for f in KIN_UNSPACED))
+        or subject in clause_names
+        for subject in claim.subject
     ) or (clause.who == "me" and not clause.subject and _is_relation(claim))
 
 
@@ -69,13 +69,18 @@ def wrong_subject_reason(
         return "it speaks of somebody else"
     if len(right) == len(stated) or UNSPACED.search(claim.folded):
         return None
-    mine = ", ".join(clause.text for clause in right)
+    own_text = ", ".join(clause.text for clause in right)
     # A single word between commas is often a name that only describes the subject.
-    theirs = ", ".join(one.text for one in stated if one not in right and " " in one.text)
-    here, there = TermSet(content_terms(fold_text(mine))), TermSet(content_terms(fold_text(theirs)))
-    known, others = NameMatcher(mine), NameMatcher(theirs)
-    if any(one in there and one not in here for one in claim.terms) or any(
-        name in others and name not in known for name in claim.names
+    other_text = ", ".join(
+        clause.text for clause in stated if clause not in right and " " in clause.text
+    )
+    own_terms, other_terms = (
+        TermSet(content_terms(fold_text(own_text))),
+        TermSet(content_terms(fold_text(other_text))),
+    )
+    own_names, other_names = NameMatcher(own_text), NameMatcher(other_text)
+    if any(term in other_terms and term not in own_terms for term in claim.terms) or any(
+        name in other_names and name not in own_names for name in claim.names
     ):
         return "it speaks of somebody else"
     return None
@@ -83,38 +88,51 @@ def wrong_subject_reason(
 
 def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str | None:
     """Return why the evidence contradicts the claim, or lacks its negation; None if neither."""
-    right = [clause for clause in stated if has_same_subject(clause, claim)]
+    own_clauses = [clause for clause in stated if has_same_subject(clause, claim)]
     denies = any(
         clause.negated
         or clause.ended
         or clause.may_negate
         or IMPLICIT_NEGATION.search(fold_text(clause.text))
-        for clause in right
+        for clause in own_clauses
     )
     if claim.negated and not denies:
         return "it does not deny that"
     past = bool(PAST.search(claim.folded)) or claim.negated
-    denied = " , ".join(fold_text(c.text) if c.ended and not past else c.denied for c in right)
-    held = " , ".join(c.affirmed for c in right if past or not c.ended)
+    denied = " , ".join(
+        fold_text(c.text) if c.ended and not past else c.denied for c in own_clauses
+    )
+    affirmed = " , ".join(c.affirmed for c in own_clauses if past or not c.ended)
     if UNSPACED.search(claim.folded):
-        return _opposite_signs_reason(claim, right, held)
-    no, yes = TermSet(content_terms(denied)), TermSet(content_terms(held))
+        return _opposite_signs_reason(claim, own_clauses, affirmed)
+    denied_terms, affirmed_terms = TermSet(content_terms(denied)), TermSet(content_terms(affirmed))
     implied = IMPLICIT_NEGATION.search(claim.folded)
     if implied and not claim.negated:
-        return _implied_opposite_reason(term(implied.group()), no, yes, denies=denies)
-    if "=like" in claim.terms and not claim.negated and "=hate" in yes and "=like" not in yes:
+        return _implied_opposite_reason(
+            term(implied.group()), denied_terms, affirmed_terms, denies=denies
+        )
+    if (
+        "=like" in claim.terms
+        and not claim.negated
+        and "=hate" in affirmed_terms
+        and "=like" not in affirmed_terms
+    ):
         return "it says the opposite"
-    shared = [one for one in claim.terms if one in no or one in yes]
+    shared = [
+        claimed for claimed in claim.terms if claimed in denied_terms or claimed in affirmed_terms
+    ]
     if (
         not claim.negated
         and not shared
-        and right
-        and all(c.negated for c in right)
-        and not held.strip()
+        and own_clauses
+        and all(c.negated for c in own_clauses)
+        and not affirmed.strip()
     ):
         return "it says the opposite"
-    ended = any(clause.ended or clause.may_negate for clause in right)
-    return _opposite_reason(claim, no, yes, NameMatcher(denied), NameMatcher(held), ended=ended)
+    ended = any(clause.ended or clause.may_negate for clause in own_clauses)
+    return _opposite_reason(
+        claim, denied_terms, affirmed_terms, NameMatcher(denied), NameMatcher(affirmed), ended=ended
+    )
 
 
 def _opposite_reason(
@@ -126,18 +144,24 @@ def _opposite_reason(
     *,
     ended: bool,
 ) -> str | None:
-    denied = TermSet(content_terms(" , ".join(clause.denied for clause in claim.clauses)))
-    held = TermSet(content_terms(" , ".join(clause.affirmed for clause in claim.clauses)))
+    claim_denies = TermSet(content_terms(" , ".join(clause.denied for clause in claim.clauses)))
+    claim_affirms = TermSet(content_terms(" , ".join(clause.affirmed for clause in claim.clauses)))
     ends = any(clause.ended for clause in claim.clauses) or bool(_LOST.search(claim.folded))
-    for one in (*claim.terms, *claim.names):
-        name = one in claim.names
-        low = term(fold_text(one)) if name else one
-        is_no = one in names_no if name else one in no
-        is_yes = one in names_yes if name else one in yes
-        if is_no and not is_yes and not ends and low not in denied:
+    for term_or_name in (*claim.terms, *claim.names):
+        name = term_or_name in claim.names
+        claim_term = term(fold_text(term_or_name)) if name else term_or_name
+        is_no = term_or_name in names_no if name else term_or_name in no
+        is_yes = term_or_name in names_yes if name else term_or_name in yes
+        if is_no and not is_yes and not ends and claim_term not in claim_denies:
             return "it says the opposite"
-        excused = ended and one not in _STATES
-        if is_yes and not is_no and not excused and low in denied and low not in held:
+        excused = ended and term_or_name not in _STATES
+        if (
+            is_yes
+            and not is_no
+            and not excused
+            and claim_term in claim_denies
+            and claim_term not in claim_affirms
+        ):
             return "it says the opposite"
     return None
 
@@ -154,11 +178,15 @@ def _implied_opposite_reason(word: str, no: TermSet, yes: TermSet, *, denies: bo
     return None
 
 
-def _opposite_signs_reason(claim: ParsedClaim, right: list[Clause], held: str) -> str | None:
+def _opposite_signs_reason(claim: ParsedClaim, right: list[Clause], affirmed: str) -> str | None:
     """Return a contradiction in a script without spaces, by pairs of characters."""
     negated = any(clause.negated or clause.ended for clause in right)
     if claim.negated or not negated:
         return None
-    wanted = character_bigrams(USER_REFERENCE.sub("", claim.folded))
-    there = character_bigrams(held)
-    return None if wanted and len(wanted & there) * 2 >= len(wanted) else "it says the opposite"
+    claim_signs = character_bigrams(USER_REFERENCE.sub("", claim.folded))
+    evidence_signs = character_bigrams(affirmed)
+    return (
+        None
+        if claim_signs and len(claim_signs & evidence_signs) * 2 >= len(claim_signs)
+        else "it says the opposite"
+    )

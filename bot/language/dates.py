@@ -136,8 +136,8 @@ def _shift(when: date, unit: str, count: int) -> list[PartialDate]:
     if unit in ("day", "week"):
         start = when + timedelta(days=count * (7 if unit == "week" else 1))
         monday = start - timedelta(days=start.weekday())
-        told = [start] if unit == "day" else [start, monday, monday + timedelta(days=6)]
-        return [_exact_date(day) for day in told]
+        dates = [start] if unit == "day" else [start, monday, monday + timedelta(days=6)]
+        return [_exact_date(day) for day in dates]
     if unit == "weekend":
         saturday = when + timedelta(days=(5 - when.weekday()) % 7 + 7 * count)
         return [_exact_date(saturday + timedelta(days=shift)) for shift in (-7, -6, 0, 1)]
@@ -178,7 +178,9 @@ def relative_dates(text: str, when: date) -> list[PartialDate]:
             )
         elif word in WEEKDAYS:
             days += _weekdays(WEEKDAYS[word], all_words[at - 1] if at else "", when)
-    days += _of_the_month(plain, when, [one for one in days if one.month and one.day is None])
+    days += _of_the_month(
+        plain, when, [partial for partial in days if partial.month and partial.day is None]
+    )
     for name, weekday in WEEKDAYS.items():
         if UNSPACED.search(name) and len(name) > 1 and name in text:
             ahead = (weekday - when.weekday()) % 7
@@ -217,38 +219,41 @@ def _of_the_month(text: str, when: date, months: list[PartialDate]) -> list[Part
 
     A number counts in the named months, or else in the last, present and next month.
     """
-    near = [_months_on(when, shift) for shift in (-1, 0, 1)]
-    places = [(one.year, one.month) for one in months] or near
-    found = []
-    this_month = [near[1]] if _MONTH.search(text) else []
-    for year, month in [*((one.year, one.month) for one in months), *this_month]:
+    nearby_months = [_months_on(when, shift) for shift in (-1, 0, 1)]
+    months_of_year = [(month_date.year, month_date.month) for month_date in months] or nearby_months
+    dates = []
+    this_month = [nearby_months[1]] if _MONTH.search(text) else []
+    for year, month in [
+        *((month_date.year, month_date.month) for month_date in months),
+        *this_month,
+    ]:
         if year and month and _END.search(text):
-            found.append(_exact_date(date(year, month, monthrange(year, month)[1])))
+            dates.append(_exact_date(date(year, month, monthrange(year, month)[1])))
         if year and month and _BEGINNING.search(text):
-            found.append(_exact_date(date(year, month, 1)))
+            dates.append(_exact_date(date(year, month, 1)))
     for hit in _DAY_ALONE.finditer(text):
-        for year, month in places:
+        for year, month in months_of_year:
             if year and month and 0 < int(hit[1]) <= monthrange(year, month)[1]:
-                found.append(_exact_date(date(year, month, int(hit[1]))))
-    return found
+                dates.append(_exact_date(date(year, month, int(hit[1]))))
+    return dates
 
 
 def _counted_from(text: str, days: Sequence[date]) -> list[PartialDate]:
     """Return the days that lie a counted span of time from one of the given days."""
-    found = []
+    dates = []
     for hit, day in product(_COUNTED_FROM_DAY.finditer(text), days):
         count = int(hit[1]) if hit[1].isdecimal() else 1
         unit = _UNITS.get(hit[2], "")
         for signed in (count, -count):
             if unit in ("day", "week") and count < 1_000:
-                found.append(
+                dates.append(
                     _exact_date(day + timedelta(days=signed * (7 if unit == "week" else 1)))
                 )
             elif unit in ("month", "year") and count < 100:
                 year, month = _months_on(day, signed * (12 if unit == "year" else 1))
                 last = monthrange(year, month)[1]
-                found.append(_exact_date(date(year, month, min(day.day, last))))
-    return found
+                dates.append(_exact_date(date(year, month, min(day.day, last))))
+    return dates
 
 
 def _spans_around_unit(
@@ -280,31 +285,31 @@ def default_dates(when: date) -> list[PartialDate]:
     return [_exact_date(when), PartialDate(when.year, when.month)]
 
 
-def matches_any_date(wanted: PartialDate, told: list[PartialDate], when: date | None) -> bool:
+def matches_any_date(claimed: PartialDate, stated: list[PartialDate], when: date | None) -> bool:
     """Return whether a claim's date matches a stated one and is not more exact.
 
     Args:
-        wanted: The date of the claim.
-        told: The stated dates.
+        claimed: The date of the claim.
+        stated: The stated dates.
         when: Day of the message; a claim may add the year if it is within a year of it.
     """
-    return any(_matches(wanted, day, when) for day in told)
+    return any(_matches(claimed, day, when) for day in stated)
 
 
-def _matches(wanted: PartialDate, told: PartialDate, when: date | None) -> bool:
-    if wanted.weekday is not None:
-        return wanted.weekday == told.weekday or wanted.weekday == _weekday(told)
-    if wanted.month is not None and wanted.month != told.month:
+def _matches(claimed: PartialDate, stated: PartialDate, when: date | None) -> bool:
+    if claimed.weekday is not None:
+        return claimed.weekday == stated.weekday or claimed.weekday == _weekday(stated)
+    if claimed.month is not None and claimed.month != stated.month:
         return False
-    if wanted.day is not None and wanted.day != told.day:
+    if claimed.day is not None and claimed.day != stated.day:
         return False
-    if wanted.year is None or wanted.year == told.year:
-        return wanted != PartialDate()
+    if claimed.year is None or claimed.year == stated.year:
+        return claimed != PartialDate()
     return (
-        told.year is None
+        stated.year is None
         and when is not None
-        and abs(wanted.year - when.year) <= 1
-        and (wanted.month is not None)
+        and abs(claimed.year - when.year) <= 1
+        and (claimed.month is not None)
     )
 
 

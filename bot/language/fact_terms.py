@@ -126,23 +126,23 @@ RELATION_TERMS = frozenset(fact_term(fold_text(word)) for word in RELATIONS)
 
 def _pairs(run: str) -> list[str]:
     run = _ASKING.sub(" ", run)
-    found: list[str] = []
+    pairs: list[str] = []
     for part in run.split():
-        found.extend(part[at : at + 2] for at in range(len(part) - 1))
+        pairs.extend(part[at : at + 2] for at in range(len(part) - 1))
         if len(part) == 1:
-            found.append(part)
-    return found
+            pairs.append(part)
+    return pairs
 
 
 def fact_terms(text: str) -> tuple[str, ...]:
     """Return the terms of the content words in order, each once."""
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     for word in fact_words(text):
         if UNSPACED.search(word):
-            found.update(dict.fromkeys(_pairs(word)))
+            terms.update(dict.fromkeys(_pairs(word)))
         elif word not in _STOP:
-            found[fact_term(word)] = None
-    return tuple(found)
+            terms[fact_term(word)] = None
+    return tuple(terms)
 
 
 @lru_cache(maxsize=2048)

@@ -49,8 +49,8 @@ def words(text: str) -> list[str]:
 
 def character_bigrams(text: str) -> set[str]:
     """Return the pairs of neighbouring characters of the unspaced parts of a folded text."""
-    found: set[str] = set()
+    bigrams: set[str] = set()
     for word in words(text):
         if UNSPACED.search(word):
-            found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
-    return found
+            bigrams.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
+    return bigrams

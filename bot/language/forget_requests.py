@@ -58,11 +58,11 @@ def topic_to_forget(plain: str) -> str:
     if len(plain) > _LONGEST:
         return ""
     text = plain.replace("’", "'")
-    found = next((hit for form in _FORMS if (hit := form.fullmatch(text))), None)
-    if found is None:
+    match = next((hit for form in _FORMS if (hit := form.fullmatch(text))), None)
+    if match is None:
         return ""
-    what = _CLOSING.sub("", found["what"].strip())
-    return EVERYTHING if _EVERYTHING.fullmatch(what) else what
+    topic = _CLOSING.sub("", match["what"].strip())
+    return EVERYTHING if _EVERYTHING.fullmatch(topic) else topic
 
 
 @lru_cache(maxsize=256)

@@ -171,7 +171,7 @@ def to_second(line: str, who: str = USER) -> str:
     """Return a third person sentence about ``who`` in the second person."""
     names = sorted({who, who[0].lower() + who[1:] if who == USER else who})
     pattern = re.compile("(" + "|".join(re.escape(name) for name in names) + r")('s)?(?!\w)")
-    tokens = pattern.sub(lambda found: f"{_YOU}r" if found[2] else _YOU, line).split()
+    tokens = pattern.sub(lambda match: f"{_YOU}r" if match[2] else _YOU, line).split()
     for at, core in enumerate(tokens):
         if core == _YOU and (at == 0 or tokens[at - 1].lower() in _SUBORDINATE):
             verb = verb_at(tokens, at + 1)

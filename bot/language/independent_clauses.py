@@ -63,10 +63,10 @@ def strip_fillers(clause: str) -> str:
     """Return a clause without bullets, fillers and final punctuation."""
     clause = clause.strip(" \t,;:-–—*•")
     for _ in range(4):
-        found = _FILLER.match(clause)
-        if found is None or found.end() >= len(clause):
+        filler = _FILLER.match(clause)
+        if filler is None or filler.end() >= len(clause):
             break
-        clause = clause[found.end() :]
+        clause = clause[filler.end() :]
     return clause.rstrip(" .!。！;,")
 
 
@@ -89,14 +89,14 @@ def independent_clauses(text: str) -> list[str]:
         return [text]
     parts: list[str] = []
     start = 0
-    for found in _JOIN.finditer(text):
-        left, right = text[start : found.start()], text[found.end() :]
-        comma = found.group().strip() == ","
+    for joint in _JOIN.finditer(text):
+        left, right = text[start : joint.start()], text[joint.end() :]
+        comma = joint.group().strip() == ","
         if comma and _SUBORDINATE.match(strip_fillers(left) or "x"):
             continue
         if has_verb(left) and has_verb(right) and not _ENDED.match(right):
             parts.append(left)
-            start = found.end()
+            start = joint.end()
     parts.append(text[start:])
     return [piece for part in parts for piece in _split_shared_subject(part)]
 
@@ -111,10 +111,10 @@ def _split_shared_subject(clause: str) -> list[str]:
     if german:
         return [german["left"], f"ich {german['right']}"]
     subject = re.match(r"(?:i|we)\b", plain, re.IGNORECASE)
-    found = _SHARED_SUBJECT.search(plain)
-    if subject is None or found is None or found[1] not in VERBS:
+    second_verb = _SHARED_SUBJECT.search(plain)
+    if subject is None or second_verb is None or second_verb[1] not in VERBS:
         return [clause]
-    left, right = plain[: found.start()], plain[found.end() :]
+    left, right = plain[: second_verb.start()], plain[second_verb.end() :]
     if len(left.split()) < 3 or " to " in f" {left} " or len(right.split()) < 2 or " when " in left:
         return [clause]
     return [left, f"{subject.group()} {right}"]

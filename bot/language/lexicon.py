@@ -19,12 +19,12 @@ def _set(text: str) -> frozenset[str]:
 
 
 def _rows(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for row in text.strip().splitlines():
         name, _, forms = row.partition(":")
         for form in forms.split():
-            found.setdefault(fold_text(form), f"={name.strip()}")
-    return found
+            names.setdefault(fold_text(form), f"={name.strip()}")
+    return names
 
 
 NEGATIONS = _set(

@@ -99,26 +99,26 @@ def mixed_script_word(text: str) -> str:
 
     Such letters look alike, so the word may imitate another.
     """
-    found = _MIXED.search(text)
-    return found.group() if found else ""
+    match = _MIXED.search(text)
+    return match.group() if match else ""
 
 
 def extract_names(claim: str) -> list[str]:
     """Return the names in a claim as written, each once."""
     text = normalize_typography(claim)
-    found = _ADDRESS.findall(text)
+    names = _ADDRESS.findall(text)
     text = _ADDRESS.sub(" ", text)
     tokens = list(_TOKEN.finditer(text))
     for at, token in enumerate(tokens):
         word = token.group()
         after = tokens[at + 1].group() if at + 1 < len(tokens) else ""
         before = text[max(0, token.start() - 6) : token.start()]
-        shown = before.rstrip()
+        trimmed = before.rstrip()
         titled = at and fold_text(tokens[at - 1].group()) in _TITLES
-        begins = not at or (shown[-1:] in _ENDS and not titled) or "\n" in before[len(shown) :]
+        begins = not at or (trimmed[-1:] in _ENDS and not titled) or "\n" in before[len(trimmed) :]
         if _is_name(word, after, begins=begins):
-            found.append(word)
-    return list(dict.fromkeys(found))
+            names.append(word)
+    return list(dict.fromkeys(names))
 
 
 def _is_name(word: str, after: str, *, begins: bool) -> bool:
@@ -156,17 +156,17 @@ class NameMatcher:
         low = fold_text(text)
         self._text = low
         self._squeezed = re.sub(r"[\W_]+", "", low)
-        known: set[str] = set()
+        forms: set[str] = set()
         for word in words(low):
-            known |= {word, word.removesuffix("'s"), *re.split(r"[-'.]", word)}
+            forms |= {word, word.removesuffix("'s"), *re.split(r"[-'.]", word)}
         # Nothing separates Latin words from a script without spaces.
-        known |= set(_ASCII.findall(low))
-        known |= {transliterate(word) for word in known}
-        known.discard("")
-        self._words = known
-        self._sounds = {_sound(transliterate(word)) for word in known if not word[0].isascii()}
+        forms |= set(_ASCII.findall(low))
+        forms |= {transliterate(word) for word in forms}
+        forms.discard("")
+        self._words = forms
+        self._sounds = {_sound(transliterate(word)) for word in forms if not word[0].isascii()}
         self._begun: dict[str, list[str]] = {}
-        for word in known:
+        for word in forms:
             self._begun.setdefault(word[:3], []).append(word)
 
     def __contains__(self, name: object) -> bool:
@@ -210,12 +210,12 @@ _FROM_THERE = re.compile(
 )
 
 
-def _is_of_place(one: str, other: str) -> bool:
+def _is_of_place(first: str, second: str) -> bool:
     """Return whether two words are a place and its adjective, or two such: Kazan, kazanskiy."""
-    ends = _FROM_THERE.search(one), _FROM_THERE.search(other)
+    ends = _FROM_THERE.search(first), _FROM_THERE.search(second)
     if ends[0] is None or ends[1] is None or not any(end and end["tells"] for end in ends):
         return False
-    return one[: ends[0].start()] == other[: ends[1].start()]
+    return first[: ends[0].start()] == second[: ends[1].start()]
 
 
 _SPELLINGS = (
@@ -233,8 +233,8 @@ _SPELLINGS = (
 @lru_cache(maxsize=8192)
 def _sound(word: str) -> str:
     """Return a rough phonetic form of a word, equal for transliterations of one name."""
-    for written, heard in _SPELLINGS:
-        word = word.replace(written, heard)
+    for written, sound in _SPELLINGS:
+        word = word.replace(written, sound)
     return re.sub(r"(.)\1", r"\1", word)
 
 
@@ -244,18 +244,21 @@ def transliterate(word: str) -> str:
     return word.translate(_CYRILLIC)
 
 
-def is_inflected_form(one: str, other: str) -> bool:
+def is_inflected_form(first: str, second: str) -> bool:
     """Return whether two words are one name in different grammatical cases."""
-    if one == other:
+    if first == second:
         return True
     shared = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(first, second, strict=False):
         if left != right:
             break
         shared += 1
-    ends = one[shared:], other[shared:]
+    ends = first[shared:], second[shared:]
     if not all(not end or end in _INFLECTED for end in ends):
         return False
-    return same_stem(one, other) or (
-        shared >= 3 and max(map(len, ends)) <= 2 and not one[0].isascii() and not other[0].isascii()
+    return same_stem(first, second) or (
+        shared >= 3
+        and max(map(len, ends)) <= 2
+        and not first[0].isascii()
+        and not second[0].isascii()
     )

@@ -25,12 +25,12 @@ def with_digits(text: str) -> str:
     text = CJK_NUMBER.sub(lambda run: cjk_to_digits(run.group()), text)
     out: list[str] = []
     at = 0
-    for found in re.finditer(r"[^\W\d_]+(?:-[^\W\d_]+)*", text):
-        if found.start() < at:
+    for word in re.finditer(r"[^\W\d_]+(?:-[^\W\d_]+)*", text):
+        if word.start() < at:
             continue
-        value, end = _spelled(text, found)
+        value, end = _spelled(text, word)
         if value is not None:
-            out += [text[at : found.start()], str(value)]
+            out += [text[at : word.start()], str(value)]
             at = end
     return "".join([*out, text[at:]])
 
@@ -48,12 +48,12 @@ def cjk_to_digits(run: str) -> str:
     return str(total + digit)
 
 
-def _spelled(text: str, found: re.Match[str]) -> tuple[int | None, int]:
+def _spelled(text: str, first_word: re.Match[str]) -> tuple[int | None, int]:
     """Return the value of the number words that begin here, and where they end."""
-    value = NUMBERS.get(found.group())
-    end = found.end()
+    value = NUMBERS.get(first_word.group())
+    end = first_word.end()
     if value is None:
-        first = _SPELLED.match(text, found.start())
+        first = _SPELLED.match(text, first_word.start())
         value = NUMBERS.get(first.group()) if first else None
         end = first.end() if first else end
     if value is None or value == 1:

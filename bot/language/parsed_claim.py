@@ -80,7 +80,7 @@ def parse_claim(claim: str, when: date | None, names: frozenset[str]) -> ParsedC
         [KIN[w.removesuffix("'s")] for w in words(low) if w.removesuffix("'s") in KIN]
         + [KIN[form] for form in KIN_UNSPACED if form in low]
     )
-    said = re.sub(r"(?i)\b(?:the user|user)\b", "I", text)
+    first_person = re.sub(r"(?i)\b(?:the user|user)\b", "I", text)
     return ParsedClaim(
         text,
         low,
@@ -92,16 +92,16 @@ def parse_claim(claim: str, when: date | None, names: frozenset[str]) -> ParsedC
         tuple(dict.fromkeys(content_terms(without))),
         kin,
         _subject(text, low),
-        parse_clauses(said),
+        parse_clauses(first_person),
     )
 
 
 def _without_user(text: str) -> str:
-    kept = [
+    other_words = [
         word for word in text.split()
         if not re.fullmatch(r"(?:l'|dell')?(?:users?|(?:be)?nutzer(?:in|s)?|utilisat(?:eur|rice)|usuari[oa]|utente|utilizador|uzytkownik)(?:'s)?", fold_text(word).strip(".,;:()"))
     ]  # fmt: skip
-    return " ".join(kept)
+    return " ".join(other_words)
 
 
 _OFUSER = re.compile(
@@ -129,9 +129,13 @@ def _subject(text: str, low: str) -> frozenset[str]:
         return frozenset(KIN[form] for form in KIN_UNSPACED if start.startswith(form))
     first = words(low[of_user.end() :] if of_user else low)[:3]
     for at, word in enumerate(first):
-        known = KIN.get(word.removesuffix("'s"))
-        if known and (of_user or at <= 1) and (at == 0 or of_user or USER_REFERENCE.search(head)):
-            return frozenset({known})
+        relative = KIN.get(word.removesuffix("'s"))
+        if (
+            relative
+            and (of_user or at <= 1)
+            and (at == 0 or of_user or USER_REFERENCE.search(head))
+        ):
+            return frozenset({relative})
     if of_user or not first or (USER_REFERENCE.search(head) and not extract_names(text)[:1]):
         return frozenset()
     named = extract_names(text[:200])

@@ -127,19 +127,19 @@ class ParsedFact:
     @property
     def terms(self) -> frozenset[str]:
         """Terms of the fact, with the attributes that its form implies."""
-        found = set(fact_terms(SAID_ON.sub("", self.text)))
-        found.discard("user")
+        all_terms = set(fact_terms(SAID_ON.sub("", self.text)))
+        all_terms.discard("user")
         if set(self.subject) & RELATION_TERMS and re.search(r"(?<=\w )[A-Z]\w+", self.text):
-            found.add(fact_term("name"))
+            all_terms.add(fact_term("name"))
         if self.slot in ("job", "age", "name"):
-            found.add(fact_term(self.slot))
+            all_terms.add(fact_term(self.slot))
         if _TURNED.search(self.text):
-            found.add(fact_term("age"))
+            all_terms.add(fact_term("age"))
         if _NAMED_RELATION.search(self.text):
-            found.add(fact_term("name"))
+            all_terms.add(fact_term("name"))
         if re.search(r"\b(?:from|based in)\b", self.rest) or self.slot == "home":
-            found |= {"origin", fact_term("live")}
-        return frozenset(found)
+            all_terms |= {"origin", fact_term("live")}
+        return frozenset(all_terms)
 
 
 def strip_bullet(line: str) -> str:
@@ -155,12 +155,12 @@ def append_said_on(text: str, date: str) -> str:
 
 def _owner(text: str) -> tuple[str, list[str], bool]:
     """Return the owner, the remaining words, and whether an attribute of theirs follows."""
-    found = re.match(
+    match = re.match(
         r"(?P<who>the user|\S+(?: \S+)? \([^()\s]+\))(?P<of>'s)? ", text, re.IGNORECASE
     )
-    if found is None:
+    if match is None:
         return "", text.split(), True
-    return found["who"].casefold(), text[found.end() :].split(), bool(found["of"])
+    return match["who"].casefold(), text[match.end() :].split(), bool(match["of"])
 
 
 def _verb_index(tokens: list[str], *, attribute: bool) -> int | None:
@@ -271,20 +271,28 @@ def conflicts(new: ParsedFact, old: ParsedFact) -> bool:
         return False
     if not _same_subject(new.subject, old.subject):
         return False
-    mine, theirs = new.value, old.value
+    new_value, old_value = new.value, old.value
     if new.slot and _same_slot(new.slot, old.slot):
-        return not new.negated or bool(mine & theirs)
+        return not new.negated or bool(new_value & old_value)
     if new.verb in _LIKING and old.verb in _LIKING:
-        return bool(mine) and (mine == theirs or (new.retracts and mine <= theirs))
-    if new.verb != old.verb or not mine:
+        return bool(new_value) and (
+            new_value == old_value or (new.retracts and new_value <= old_value)
+        )
+    if new.verb != old.verb or not new_value:
         return False
     if new.negated != old.negated:
-        return mine == theirs or (new.retracts and mine <= theirs) or _has_again(new, mine, theirs)
-    return mine == theirs and bool(_DATED.search(new.rest)) == bool(_DATED.search(old.rest))
+        return (
+            new_value == old_value
+            or (new.retracts and new_value <= old_value)
+            or _has_again(new, new_value, old_value)
+        )
+    return new_value == old_value and bool(_DATED.search(new.rest)) == bool(_DATED.search(old.rest))
 
 
-def _has_again(new: ParsedFact, mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    return new.verb == "have" and (mine <= theirs if new.negated else theirs <= mine)
+def _has_again(new: ParsedFact, new_value: frozenset[str], old_value: frozenset[str]) -> bool:
+    return new.verb == "have" and (
+        new_value <= old_value if new.negated else old_value <= new_value
+    )
 
 
 def _same_slot(new: str, old: str) -> bool:

@@ -107,24 +107,26 @@ def _canonical(digits: str) -> str:
     return (whole.lstrip("0") or "0") + (f".{part}" if part else "")
 
 
-def _readings(shown: str) -> frozenset[str]:
-    found = (
-        {_canonical(re.sub(r"[ ',\u00a0\u202f]", "", shown))} if shown.count(".") <= 1 else set()
+def _readings(written: str) -> frozenset[str]:
+    readings = (
+        {_canonical(re.sub(r"[ ',\u00a0\u202f]", "", written))}
+        if written.count(".") <= 1
+        else set()
     )
-    if re.fullmatch(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d+)?", shown):
-        head = re.match(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+", shown)
-        joined = re.sub(r"\D", "", head.group() if head else shown)
-        rest = shown[head.end() :] if head else ""
-        found.add(_canonical(joined + rest.replace(",", ".")))
-    if re.fullmatch(r"\d+[.,]\d+", shown):
-        found.add(_canonical(shown.replace(",", ".")))
-        if "," in shown and not re.fullmatch(r"\d{1,3},\d{3}", shown):
-            found.discard(_canonical(shown.replace(",", "")))
-    return frozenset(found or {_canonical(re.sub(r"\D", "", shown))})
+    if re.fullmatch(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d+)?", written):
+        head = re.match(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+", written)
+        joined = re.sub(r"\D", "", head.group() if head else written)
+        rest = written[head.end() :] if head else ""
+        readings.add(_canonical(joined + rest.replace(",", ".")))
+    if re.fullmatch(r"\d+[.,]\d+", written):
+        readings.add(_canonical(written.replace(",", ".")))
+        if "," in written and not re.fullmatch(r"\d{1,3},\d{3}", written):
+            readings.discard(_canonical(written.replace(",", "")))
+    return frozenset(readings or {_canonical(re.sub(r"\D", "", written))})
 
 
 def _clock(text: str) -> list[tuple[str, frozenset[str]]]:
-    found = []
+    times = []
     for hit in _CLOCK.finditer(text):
         half, minutes = (
             hit[3] or hit[6] or "",
@@ -137,8 +139,8 @@ def _clock(text: str) -> list[tuple[str, frozenset[str]]]:
             hour += 12
         elif half.startswith("a") and hour == 12:
             hour = 0
-        found.append((hit.group(), frozenset({f"{hour}:{minutes}"})))
-    return found
+        times.append((hit.group(), frozenset({f"{hour}:{minutes}"})))
+    return times
 
 
 def _year(text: str | None) -> int | None:
@@ -242,14 +244,14 @@ def extract_quantities(original: str, text: str, *, demanded: bool) -> Quantitie
         plain += " 2"
     days, rest = _take_days(plain)
     days += _month_names(original, rest if demanded else plain)
-    found: list[tuple[str, frozenset[str]]] = _clock(rest)
+    numbers: list[tuple[str, frozenset[str]]] = _clock(rest)
     if demanded:
         rest = _CLOCK.sub(" ; ", rest)
     for pattern, scale in _SCALES:
         hits = list(pattern.finditer(rest))
         for hit in hits:
             value = float(hit[1].replace(",", ".")) * scale
-            found.append((hit.group(), frozenset({_canonical(f"{value:.3f}")})))
+            numbers.append((hit.group(), frozenset({_canonical(f"{value:.3f}")})))
         if demanded and hits:
             rest = pattern.sub(" ; ", rest)
     days += [PartialDate(weekday=WEEKDAYS[w], source_text=w) for w in words(plain) if w in WEEKDAYS]
@@ -261,12 +263,14 @@ def extract_quantities(original: str, text: str, *, demanded: bool) -> Quantitie
     for hit in _DIGITS.finditer(rest if demanded else plain):
         if _part_of_a_name(rest if demanded else plain, hit) and demanded:
             continue
-        shown = hit.group()
-        found.append((shown, _readings(shown)))
+        written = hit.group()
+        numbers.append((written, _readings(written)))
         if not demanded:
-            found += [(part, frozenset({_canonical(part)})) for part in re.findall(r"\d+", shown)]
+            numbers += [
+                (part, frozenset({_canonical(part)})) for part in re.findall(r"\d+", written)
+            ]
     joined = tuple(re.sub(r"\D", "", run) for run in _JOINED.findall(plain))
-    return Quantities(tuple(found), tuple(days), joined)
+    return Quantities(tuple(numbers), tuple(days), joined)
 
 
 def _part_of_a_name(text: str, hit: re.Match[str]) -> bool:

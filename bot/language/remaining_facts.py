@@ -46,12 +46,12 @@ def adds_nothing(new: ParsedFact, old: ParsedFact) -> bool:
         return True
     if not conflicts(new, old) or (new.negated, new.retracts) != (old.negated, old.retracts):
         return False
-    mine, theirs = fact_words(new.text), fact_words(old.text)
-    if _MEANING_CHANGING_WORDS & set(mine) != _MEANING_CHANGING_WORDS & set(theirs):
+    new_words, old_words = fact_words(new.text), fact_words(old.text)
+    if _MEANING_CHANGING_WORDS & set(new_words) != _MEANING_CHANGING_WORDS & set(old_words):
         return False
     if new.slot == old.slot == "home":
         return set(fact_terms(new.text)) <= set(fact_terms(old.text))
-    return set(map(fact_term, mine)) - _SMALL_TERMS <= set(map(fact_term, theirs))
+    return set(map(fact_term, new_words)) - _SMALL_TERMS <= set(map(fact_term, old_words))
 
 
 def remaining_text(new: ParsedFact, old: ParsedFact) -> str:
@@ -85,8 +85,10 @@ def _certain_rest(new: ParsedFact, old: ParsedFact) -> str:
     """Return what the older fact says beyond the newer one; all of it if that is uncertain."""
     things = old.rest.split(" and ")
     if old.verb == "have" and len(things) > 1 and all(map(_THING.match, things)):
-        kept = [thing for thing in things if not conflicts(new, parse_fact(_with_rest(old, thing)))]
-        return _with_rest(old, " and ".join(kept)) if kept else ""
+        unchanged = [
+            thing for thing in things if not conflicts(new, parse_fact(_with_rest(old, thing)))
+        ]
+        return _with_rest(old, " and ".join(unchanged)) if unchanged else ""
     affiliation = _AFFILIATION.search(f" {old.rest}") if old.slot == "job" else None
     if affiliation and old.verb == fact_term("work"):
         return _with_rest(old, affiliation["rest"])
@@ -104,8 +106,8 @@ def _has_more_after_value(new: ParsedFact, old: ParsedFact) -> bool:
     if old.slot == "job":
         tails.append(_AFFILIATION)
     for tail in tails:
-        found = tail.search(f" {old.rest}")
-        if found and not set(fact_terms(found.group())) <= new.terms | {"user"}:
+        match = tail.search(f" {old.rest}")
+        if match and not set(fact_terms(match.group())) <= new.terms | {"user"}:
             return True
     return False
 

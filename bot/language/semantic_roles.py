@@ -38,29 +38,31 @@ def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ..
     """Return why a claim reverses or widens its evidence; None if it does not."""
     if UNSPACED.search(claim.folded):
         return None
-    told = fold_text(said)
+    evidence = fold_text(said)
     every = _EVERY.search(claim.folded)
-    if every and not _EVERY.search(told) and (every[1] or _SOME.search(told)):
+    if every and not _EVERY.search(evidence) and (every[1] or _SOME.search(evidence)):
         return "it is not said of all"
     # German nouns look like names.
     names = frozenset() if GERMAN.search(claim.folded) else frozenset(map(fold_text, claim.names))
     first = claim.text.split()[:1]
     # A first word is a name if the evidence has it capitalised inside a sentence.
-    names |= {fold_text(one) for one in first if f" {one}" in said}
-    wanted = _people_in_order(
+    names |= {fold_text(person) for person in first if f" {person}" in said}
+    claim_people = _people_in_order(
         USER_REFERENCE.sub(" i ", _USER_POSSESSIVE.sub(" ", claim.folded)), names
     )
-    if len(wanted) < 2 or not _REVERSING_WORDS.isdisjoint(words(claim.folded)):
+    if len(claim_people) < 2 or not _REVERSING_WORDS.isdisjoint(words(claim.folded)):
         return None
     for clause in stated:
-        low = fold_text(clause.text)
-        there = [one for one in _people_in_order(low, names) if one in wanted]
-        kept = [one for one in wanted if one in there]
+        folded = fold_text(clause.text)
+        clause_people = [
+            person for person in _people_in_order(folded, names) if person in claim_people
+        ]
+        shared = [person for person in claim_people if person in clause_people]
         if (
-            len(kept) > 1
-            and "i" in kept[:2]
-            and there[:2] == kept[1::-1]
-            and _REVERSING_WORDS.isdisjoint(words(low))
+            len(shared) > 1
+            and "i" in shared[:2]
+            and clause_people[:2] == shared[1::-1]
+            and _REVERSING_WORDS.isdisjoint(words(folded))
         ):
             return "it is told the other way round"
     return None
@@ -68,17 +70,17 @@ def swapped_roles_reason(claim: ParsedClaim, said: str, stated: tuple[Clause, ..
 
 def _people_in_order(low: str, names: frozenset[str]) -> list[str]:
     """Return the people named in a folded text in order, each once, the speaker as ``i``."""
-    found: list[str] = []
+    people: list[str] = []
     all_words = words(low)
     for at, word in enumerate(all_words):
         bare = word.removesuffix("'s")
         if bare != word and at + 1 < len(all_words):
             continue  # A possessive names an owner, not an actor.
-        who = (
+        person = (
             "i"
             if word in _FIRST_PERSON or word.startswith(("j'", "m'"))
             else KIN.get(word, word if word in names else "")
         )
-        if who and who not in found:
-            found.append(who)
-    return found
+        if person and person not in people:
+            people.append(person)
+    return people

@@ -166,27 +166,27 @@ def _is_name(name: str) -> bool:
     return first.casefold() in _FORENAMES or not _NATION.fullmatch(first)
 
 
-def _with_subject_of_previous(clause: str, before: str) -> str:
+def _with_subject_of_previous(clause: str, previous_line: str) -> str:
     """Return the clause with its pronoun replaced by the relative that the fact before is about."""
-    found = _PRONOUN.match(clause)
-    about = parse_fact(before) if before else None
-    if found is None or about is None or not about.subject:
+    pronoun = _PRONOUN.match(clause)
+    previous = parse_fact(previous_line) if previous_line else None
+    if pronoun is None or previous is None or not previous.subject:
         return ""
-    whose = re.match(
-        r"(.+?'s (?:\w+ ){0,2}?(?:" + "|".join(RELATIONS) + r"))\b", before, re.IGNORECASE
+    relation = re.match(
+        r"(.+?'s (?:\w+ ){0,2}?(?:" + "|".join(RELATIONS) + r"))\b", previous_line, re.IGNORECASE
     )
-    if whose is None:
+    if relation is None:
         return ""
-    rest = clause[found.end() :]
-    if found[1].lower() == "they":
+    rest = clause[pronoun.end() :]
+    if pronoun[1].lower() == "they":
         verb, _, tail = rest.partition(" ")
         rest = f"{third_person_verb(verb)} {tail}"
-    return as_sentence(f"{whose[1]} {rest}")
+    return as_sentence(f"{relation[1]} {rest}")
 
 
 def _is_daily(line: str) -> bool:
-    about = parse_fact(line)
-    if about.subject or re.search(r"\b(?:tomorrow|born|will|appointment|meeting)\b", line):
+    fact = parse_fact(line)
+    if fact.subject or re.search(r"\b(?:tomorrow|born|will|appointment|meeting)\b", line):
         return False
     if _MOOD.search(line) and re.match(r"\S+ (?:\S+ )?(?:feel|is )", line):
         return True
@@ -205,26 +205,33 @@ def extract_facts(
         date: ISO day of the message, added to facts with "tomorrow" and the like.
         name: The person's name, for statements that are only quoted.
     """
-    found: list[StatedFact] = []
-    for spoken in chat_sentences(without_code(text)):
-        if is_code(spoken) or is_question(spoken) or begins_as_question(strip_fillers(spoken)):
+    facts: list[StatedFact] = []
+    for sentence in chat_sentences(without_code(text)):
+        if (
+            is_code(sentence)
+            or is_question(sentence)
+            or begins_as_question(strip_fillers(sentence))
+        ):
             continue
         lines: dict[str, str] = {}
-        for clause in independent_clauses(spoken) if len(spoken) <= 1200 else []:
+        for clause in independent_clauses(sentence) if len(sentence) <= 1200 else []:
             plain = strip_fillers(expand(strip_fillers(clause)))
             plain = _ALSO.sub(r"\1 ", _CLOSING.sub("", plain))
             line = translation.translate_statement(strip_fillers(clause), who) or _fact_in_clause(
                 plain, who
             )
-            before = "" if line or not found else found[-1].words
-            line = line or (_with_subject_of_previous(plain, found[-1].line) if found else "")
+            before = "" if line or not facts else facts[-1].words
+            line = line or (_with_subject_of_previous(plain, facts[-1].line) if facts else "")
             if line:
                 lines[append_said_on(line, date) if _RELATIVE.search(line) else line] = before
-        if not lines and _is_worth_quoting(spoken):
-            said = spoken.replace("\n", " ").replace('"', "”")
-            lines = {f'{name or who} said: "{said}"': ""}
-        found.extend(StatedFact(line, spoken, _is_daily(line), of) for line, of in lines.items())
-    return tuple({fact.line: fact for fact in found}.values())
+        if not lines and _is_worth_quoting(sentence):
+            quotation = sentence.replace("\n", " ").replace('"', "”")
+            lines = {f'{name or who} said: "{quotation}"': ""}
+        facts.extend(
+            StatedFact(line, sentence, _is_daily(line), previous)
+            for line, previous in lines.items()
+        )
+    return tuple({fact.line: fact for fact in facts}.values())
 
 
 def _is_worth_quoting(spoken: str) -> bool:

@@ -72,24 +72,28 @@ _BY_WORDS = (
 )
 
 
-def topic_of(line: ParsedFact) -> str:
+def topic_of(fact: ParsedFact) -> str:
     """Return the topic of a fact; ``other`` if no rule matches."""
-    if line.slot in _SLOTS and not line.subject:
-        return _SLOTS[line.slot]
-    if line.slot == "name" and set(line.subject) <= {fact_term("name")}:
+    if fact.slot in _SLOTS and not fact.subject:
+        return _SLOTS[fact.slot]
+    if fact.slot == "name" and set(fact.subject) <= {fact_term("name")}:
         return "name"
-    of = set(line.subject)
-    verb = {line.verb}
-    said = set(line.terms | set(fact_terms(line.rest)))
-    for subjects, about in ((_BY_OWNER, of), (_BY_VERB, verb), (_BY_WORDS, said)):
-        found = next((name for name, signs in subjects if signs & about), "")
-        if found:
-            return found
+    owner_terms = set(fact.subject)
+    verb = {fact.verb}
+    all_terms = set(fact.terms | set(fact_terms(fact.rest)))
+    for subjects, about in (
+        (_BY_OWNER, owner_terms),
+        (_BY_VERB, verb),
+        (_BY_WORDS, all_terms),
+    ):
+        topic = next((name for name, signs in subjects if signs & about), "")
+        if topic:
+            return topic
     return OTHER
 
 
-def slot_of(line: ParsedFact) -> str:
+def slot_of(fact: ParsedFact) -> str:
     """Return the person's attribute with one current value; empty if several values can hold."""
-    if line.subject or not line.owner or line.negated or line.former:
+    if fact.subject or not fact.owner or fact.negated or fact.former:
         return ""
-    return f"user: {line.slot}" if line.slot in ("home", "job", "employer", "age", "name") else ""
+    return f"user: {fact.slot}" if fact.slot in ("home", "job", "employer", "age", "name") else ""

@@ -116,9 +116,9 @@ def translate_statement(clause: str, who: str) -> str:
     if len(plain) > 300:
         return ""
     for pattern, template in _COMPILED_STATEMENTS:
-        found = pattern.fullmatch(plain)
-        if found:
-            return _fill(template, found.groups(), who) + "."
+        match = pattern.fullmatch(plain)
+        if match:
+            return _fill(template, match.groups(), who) + "."
     return ""
 
 
@@ -128,9 +128,9 @@ def translate_question(text: str) -> str:
     if len(plain) > 300:
         return ""
     for pattern, template in _COMPILED_QUESTIONS:
-        found = pattern.fullmatch(plain)
-        if found:
-            return _fill(template, found.groups(), "")
+        match = pattern.fullmatch(plain)
+        if match:
+            return _fill(template, match.groups(), "")
     return ""
 
 

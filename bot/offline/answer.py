@@ -81,33 +81,37 @@ def listing(prompt: ParsedRequest, memory: str, asker: UserMessage) -> str:
         memory: All facts as text.
         asker: The message that asks.
     """
-    told = [
+    lines = [
         address_user(parse_fact(text, asker.subject).text, asker) for text in fact_lines(memory)
     ]
-    told += [describe_value(one, group=asker.in_group) for one in prompt.values]
-    told += [f"I concluded: {quote(one)}" for one in prompt.beliefs]
-    if told and prompt.problem is not None:
-        told.append(
+    lines += [describe_value(value, group=asker.in_group) for value in prompt.values]
+    lines += [f"I concluded: {quote(belief)}" for belief in prompt.beliefs]
+    if lines and prompt.problem is not None:
+        lines.append(
             f"We are working on {quote(prompt.problem.name)}; `/problem show` shows what is noted for it."
         )
-    return "\n".join(f"- {text}" for text in told)
+    return "\n".join(f"- {text}" for text in lines)
 
 
-def _quote_candidate(one: Candidate, asker: UserMessage, phrases: Phrases) -> str:
-    said = quote(one.words, phrases)
-    when = one.when or "?"
-    if one.who == "note":
-        return f"Note of {one.when}: {said}" if one.when else f"From my notes: {said}"
-    if one.who == "history":
-        return f"From the record of {when}: {said}"
-    if one.from_file:
-        return f"In {one.who.removeprefix(FILE)}, sent on {when}: {said}"
-    if one.who == ASSISTANT:
-        return f"I said on {when}: {said}"
-    if not asker.in_group or one.who in (asker.who, asker.name):
-        return phrases.you_said.format(when=when, quote=said)
+def _quote_candidate(candidate: Candidate, asker: UserMessage, phrases: Phrases) -> str:
+    quotation = quote(candidate.words, phrases)
+    when = candidate.when or "?"
+    if candidate.who == "note":
+        return (
+            f"Note of {candidate.when}: {quotation}"
+            if candidate.when
+            else f"From my notes: {quotation}"
+        )
+    if candidate.who == "history":
+        return f"From the record of {when}: {quotation}"
+    if candidate.from_file:
+        return f"In {candidate.who.removeprefix(FILE)}, sent on {when}: {quotation}"
+    if candidate.who == ASSISTANT:
+        return f"I said on {when}: {quotation}"
+    if not asker.in_group or candidate.who in (asker.who, asker.name):
+        return phrases.you_said.format(when=when, quote=quotation)
     return phrases.other_said.format(
-        who=one.who.rpartition(" (")[0] or one.who, when=when, quote=said
+        who=candidate.who.rpartition(" (")[0] or candidate.who, when=when, quote=quotation
     )
 
 
@@ -115,24 +119,24 @@ def _describe_finding(
     finding: ResolvedFact, asker: UserMessage, question: ParsedQuestion, phrases: Phrases
 ) -> str:
     """Return one resolved fact as sentences, with its evidence."""
-    head, parts = finding.current, []
-    line = head.line
-    if line.quotation:
-        parts.append("" if finding.evidence else f"You told me: {quote(line.quotation, phrases)}")
-    elif (head.is_parsed and head.who in ("memory", "note")) or (
-        head.is_parsed and head.who not in ("history", ASSISTANT)
+    current, parts = finding.current, []
+    fact = current.line
+    if fact.quotation:
+        parts.append("" if finding.evidence else f"You told me: {quote(fact.quotation, phrases)}")
+    elif (current.is_parsed and current.who in ("memory", "note")) or (
+        current.is_parsed and current.who not in ("history", ASSISTANT)
     ):
         if question.language == "en" or finding.evidence is None:
-            parts.append(address_user(line.text, asker))
-    elif head.who == "memory":
-        parts.append(f"My memory says: {quote(line.text)}")
+            parts.append(address_user(fact.text, asker))
+    elif current.who == "memory":
+        parts.append(f"My memory says: {quote(fact.text)}")
     if finding.evidence:
         parts.append(_quote_candidate(finding.evidence, asker, phrases))
-    elif head.words and (head.who != "note" or not parts):
-        parts.append(_quote_candidate(head, asker, phrases))
-    elif head.who == "note" and head.when:
-        parts.append(f"That is in my notes of {head.when}.")
-    elif question.language == "en" and not line.quotation and head.is_parsed:
+    elif current.words and (current.who != "note" or not parts):
+        parts.append(_quote_candidate(current, asker, phrases))
+    elif current.who == "note" and current.when:
+        parts.append(f"That is in my notes of {current.when}.")
+    elif question.language == "en" and not fact.quotation and current.is_parsed:
         parts.append("That is in my long-term memory.")
     if finding.previous:
         before = finding.previous
@@ -148,16 +152,16 @@ def _yes_or_no(question: ParsedQuestion, findings: Sequence[ResolvedFact]) -> st
     finding = findings[0]
     if not finding.current.is_parsed or "not" in fact_words(question.text):
         return ""
-    asked, line = set(fact_words(question.text)), finding.current.line
+    asked, fact = set(fact_words(question.text)), finding.current.line
     if "or" in asked:
         return ""
     if finding.previous:
         return "Not any more. "
-    if " used to " in line.text and not line.retracts:
+    if " used to " in fact.text and not fact.retracts:
         return ""
-    if _is_opposite_liking(question, line):
-        return "" if line.negated else "No. "
-    if line.negated:
+    if _is_opposite_liking(question, fact):
+        return "" if fact.negated else "No. "
+    if fact.negated:
         return "No. "
     return "" if is_over(finding.source.words) else "Yes. "
 
@@ -195,12 +199,14 @@ def _answer_from_notes(
     kinds = requested_note_kinds(question.text)
     if kinds is not None and (told_notes := describe_problem(prompt.problem, kinds)):
         return told_notes
-    found = matching_values(prompt.values, question.required, question.optional)
-    return "\n".join(describe_value(one, group=asker.in_group) for one in found[:_MAX_FINDINGS])
+    values = matching_values(prompt.values, question.required, question.optional)
+    return "\n".join(
+        describe_value(value, group=asker.in_group) for value in values[:_MAX_FINDINGS]
+    )
 
 
-def _as_list(told: Sequence[str]) -> str:
-    return told[0] if len(told) == 1 else "\n".join(f"- {text}" for text in told)
+def _as_list(lines: Sequence[str]) -> str:
+    return lines[0] if len(lines) == 1 else "\n".join(f"- {text}" for text in lines)
 
 
 def _describe_changes(
@@ -210,15 +216,15 @@ def _describe_changes(
     phrases: Phrases,
 ) -> str:
     """Return the changes with their dates, each followed by the facts that it changes."""
-    told = []
+    lines = []
     for change, findings in ordered:
-        former = [_describe_finding(one, asker, question, phrases) for one in findings]
+        former = [_describe_finding(finding, asker, question, phrases) for finding in findings]
         if change is None:
-            told += former
+            lines += former
         else:
             first = _quote_candidate(change, asker, phrases)
-            told.append(f"{first} Before that: {' '.join(former)}")
-    return _as_list(told)
+            lines.append(f"{first} Before that: {' '.join(former)}")
+    return _as_list(lines)
 
 
 def _calculated_answer(
@@ -229,16 +235,20 @@ def _calculated_answer(
         return ""
     # For "how many days until my exam", a fact with the exam's date need not mention days.
     named = [group for group in question.required if not group & _COUNTED]
-    line = findings[0].current.line
-    own = not named and not line.subject and line.owner == USER.lower()
-    if not (own or named) or not all(group & line.terms for group in named):
+    fact = findings[0].current.line
+    own = not named and not fact.subject and fact.owner == USER.lower()
+    if not (own or named) or not all(group & fact.terms for group in named):
         return ""
-    told = findings[0].source
-    said = date.fromisoformat(told.when[:10]) if told.when else None
-    found = calculate_answer(
-        question.text, SAID_ON.sub("", line.text), date.fromisoformat(asker.date), said
+    source = findings[0].source
+    said_on = date.fromisoformat(source.when[:10]) if source.when else None
+    calculated = calculate_answer(
+        question.text, SAID_ON.sub("", fact.text), date.fromisoformat(asker.date), said_on
     )
-    return f"{found} {_describe_finding(findings[0], asker, question, phrases)}" if found else ""
+    return (
+        f"{calculated} {_describe_finding(findings[0], asker, question, phrases)}"
+        if calculated
+        else ""
+    )
 
 
 def _summed_answer(
@@ -249,50 +259,62 @@ def _summed_answer(
         return ""
     named = [group for group in question.required if not group & QUESTION_TERMS]
     named = [group for group in named if not group & LIGHT_VERBS] or named
-    found = {
-        comparison_key(one.line.text): one
-        for one in everything
-        if one.first_hand
-        and any(group & one.line.terms for group in named)
-        and not (one.line.negated or is_hypothetical(one.line.text))
-        and (not asker.in_group or one.who in (asker.who, asker.name))
-        and not of_somebody_else(one, question, asker, question.optional.union(*named))
+    matching = {
+        comparison_key(candidate.line.text): candidate
+        for candidate in everything
+        if candidate.first_hand
+        and any(group & candidate.line.terms for group in named)
+        and not (candidate.line.negated or is_hypothetical(candidate.line.text))
+        and (not asker.in_group or candidate.who in (asker.who, asker.name))
+        and not of_somebody_else(candidate, question, asker, question.optional.union(*named))
     }
-    covered = all(any(group & one.line.terms for one in found.values()) for group in named)
-    summed = sum_amounts([one.line.text for one in found.values()]) if covered else ""
-    told = [
-        _describe_finding(ResolvedFact(one), asker, question, phrases) for one in found.values()
+    covered = all(
+        any(group & candidate.line.terms for candidate in matching.values()) for group in named
+    )
+    summed = (
+        sum_amounts([candidate.line.text for candidate in matching.values()]) if covered else ""
+    )
+    parts = [
+        _describe_finding(ResolvedFact(candidate), asker, question, phrases)
+        for candidate in matching.values()
     ]
-    return f"{summed}\n{_as_list(told)}" if summed else ""
+    return f"{summed}\n{_as_list(parts)}" if summed else ""
 
 
 def _best_candidates(
     everything: Sequence[Candidate], question: ParsedQuestion, asker: UserMessage
 ) -> tuple[int, list[Candidate]]:
     """Return the best level, as ``match_level`` defines it, and the candidates that reach it."""
-    levels = [(match_level(one, question, asker), one) for one in everything]
+    levels = [(match_level(candidate, question, asker), candidate) for candidate in everything]
     levels = [
-        (1 if found > 1 and lacks_answer(one, question) else found, one) for found, one in levels
+        (1 if level > 1 and lacks_answer(candidate, question) else level, candidate)
+        for level, candidate in levels
     ]
-    top = max((found for found, _ in levels), default=0)
-    fitting = [one for found, one in levels if found and answers_question(one, question, asker)]
+    top = max((level for level, _ in levels), default=0)
+    fitting = [
+        candidate
+        for level, candidate in levels
+        if level and answers_question(candidate, question, asker)
+    ]
     if top < 3 and fitting:
         return 3, fitting
     least = max(top, 1)
     if question.form == "topic" and top >= 2:
-        least = min(found for found, _ in levels if found >= 2)
-    return top, [one for found, one in levels if found >= least]
+        least = min(level for level, _ in levels if level >= 2)
+    return top, [candidate for level, candidate in levels if level >= least]
 
 
 def _resolve_best(
     best: Sequence[Candidate], everything: Sequence[Candidate], question: ParsedQuestion
 ) -> list[ResolvedFact]:
     """Resolve the best candidates; for "how many", put facts with a number first."""
-    first_hand = [one for one in best if one.first_hand]
-    understood = [one for one in first_hand if one.is_parsed or one.line.quotation]
+    first_hand = [candidate for candidate in best if candidate.first_hand]
+    understood = [
+        candidate for candidate in first_hand if candidate.is_parsed or candidate.line.quotation
+    ]
     findings = resolve_candidates(understood or first_hand or best, everything, _MAX_FINDINGS)
     if question.text.lower().startswith("how many"):
-        findings.sort(key=lambda one: not _NUMBER.search(one.current.line.text))
+        findings.sort(key=lambda candidate: not _NUMBER.search(candidate.current.line.text))
     return findings
 
 
@@ -319,10 +341,10 @@ def _answer_with_changes(
     changes = [change for change, _ in ordered if change]
     if not changes:
         return ""
-    told = _describe_changes(ordered, asker, question, phrases)
-    fitting = any(answers_question(one, question, asker) for one in changes)
+    changed_answer = _describe_changes(ordered, asker, question, phrases)
+    fitting = any(answers_question(statement, question, asker) for statement in changes)
     sure = top >= 2 or fitting or _STILL.search(question.text)
-    return told if sure else f"{phrases.unknown} {phrases.closest}\n{told}"
+    return changed_answer if sure else f"{phrases.unknown} {phrases.closest}\n{changed_answer}"
 
 
 def answer(
@@ -344,28 +366,30 @@ def answer(
     phrases = PHRASES[question.language]
     if noted := _answer_from_notes(prompt, asker, question, phrases):
         return noted
-    wanted = " ".join(sorted(set().union(*question.required, question.optional)))
-    everything = gather_candidates(prompt, memory, recalled, asker, wanted)
+    question_terms = " ".join(sorted(set().union(*question.required, question.optional)))
+    candidates = gather_candidates(prompt, memory, recalled, asker, question_terms)
     day = _day_asked_about(question, asker)
     if day:
-        dated = [one for one in everything if one.when.startswith(day)]
-        everything = dated or (everything if question.required else [])
-    question = with_names(question, everything)
-    if summed := _summed_answer(everything, question, asker, phrases):
+        dated = [one for one in candidates if one.when.startswith(day)]
+        candidates = dated or (candidates if question.required else [])
+    question = with_names(question, candidates)
+    if summed := _summed_answer(candidates, question, asker, phrases):
         return summed
-    top, best = _best_candidates(everything, question, asker)
-    findings = _resolve_best(best, everything, question)
+    top, best = _best_candidates(candidates, question, asker)
+    findings = _resolve_best(best, candidates, question)
     if not findings:
         return _unknown_answer(question, phrases)
     former = [one.previous for one in findings if one.previous]
     if former and _BEFORE.search(question.text) and question.form == "value":
         return " ".join(_quote_candidate(one, asker, phrases) for one in former)
     if question.form != "topic" and question.language == "en":
-        said = [
+        statements = [
             one for one in gather_candidates(prompt, memory, recalled, asker, "") if one.from_person
         ]
-        if told := _answer_with_changes(findings, said, asker, question, phrases, top=top):
-            return told
+        if changed_answer := _answer_with_changes(
+            findings, statements, asker, question, phrases, top=top
+        ):
+            return changed_answer
         if sum_of := _calculated_answer(findings, asker, question, phrases):
             return sum_of
     return _answer_from_findings(findings, top, asker, question, phrases)
@@ -379,14 +403,14 @@ def _answer_from_findings(
     phrases: Phrases,
 ) -> str:
     """Return the found facts as sentences, and say so if they may not answer the question."""
-    told = [_describe_finding(finding, asker, question, phrases) for finding in findings]
-    body = _as_list(told)
+    lines = [_describe_finding(finding, asker, question, phrases) for finding in findings]
+    body = _as_list(lines)
     if top == 3 or question.form == "topic" or (top == 2 and question.form == "yesno"):
         sure = top == 3 or any(_is_opposite_liking(question, one.current.line) for one in findings)
         return (_yes_or_no(question, findings) if sure else "") + body
     if _STILL.search(question.text) and all(is_over(one.source.words) for one in findings):
         return body
-    separator = "\n" if len(told) > 1 else " "
+    separator = "\n" if len(lines) > 1 else " "
     if all(finding.current.from_file for finding in findings):
         return f"{_FOUND_IN_FILES}{separator}{body}"
     if _OTHER_SCRIPT.search(question.text):

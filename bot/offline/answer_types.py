@@ -130,29 +130,31 @@ _OCCASIONS = frozenset(
 
 def answers_question(candidate: Candidate, question: ParsedQuestion, asker: UserMessage) -> bool:
     """Return whether a statement answers a question for a value, as far as its words show."""
-    said = candidate.words or candidate.line.text
+    statement = candidate.words or candidate.line.text
     if question.form != "value" or not candidate.first_hand or question.language != "en":
         return False
     if asks_sum(question.text) or candidate.line.former:
         return False
-    held = set(fact_terms(said)) | candidate.line.terms
+    statement_terms = set(fact_terms(statement)) | candidate.line.terms
     groups = [group for group in question.required if not group & QUESTION_TERMS]
-    hit = [group for group in groups if _has_any_term(held, group)]
-    kind = _answer_type(question)
-    if question.optional & held:
+    matched = [group for group in groups if _has_any_term(statement_terms, group)]
+    answer_type = _answer_type(question)
+    if question.optional & statement_terms:
         groups = [group for group in groups if not group & _USE_VERBS] or groups
-        hit = [group for group in groups if _has_any_term(held, group)] or [question.optional]
-    if kind is not None and not _has_answer_type(kind, said, question):
+        matched = [group for group in groups if _has_any_term(statement_terms, group)] or [
+            question.optional
+        ]
+    if answer_type is not None and not _has_answer_type(answer_type, statement, question):
         return False
-    lacking = [group for group in groups if group not in hit]
+    lacking = [group for group in groups if group not in matched]
     named = set(map(fact_term, _names(question.text)))
-    if any(not _may_lack(group, named, held, kind) for group in lacking):
+    if any(not _may_lack(group, named, statement_terms, answer_type) for group in lacking):
         return False
-    mine = frozenset().union(*groups, question.optional)
-    if of_somebody_else(candidate, question, asker, mine):
+    asked_terms = frozenset().union(*groups, question.optional)
+    if of_somebody_else(candidate, question, asker, asked_terms):
         return False
-    return bool([group for group in hit if not group & LIGHT_VERBS]) and bool(
-        set(fact_terms(said)) - mine
+    return bool([group for group in matched if not group & LIGHT_VERBS]) and bool(
+        set(fact_terms(statement)) - asked_terms
     )
 
 
@@ -172,44 +174,52 @@ def gives_newer_value(
         question: A question for a time, a number or a place; for any other the result is False.
         asker: The message that asks.
     """
-    kind = _answer_type(question)
-    if kind not in _TIMES | _AMOUNTS and not has_one_value(question):
+    answer_type = _answer_type(question)
+    if answer_type not in _TIMES | _AMOUNTS and not has_one_value(question):
         return False
-    idle = QUESTION_TERMS | LIGHT_VERBS | (_OCCASIONS if kind in _TIMES else frozenset())
+    idle = QUESTION_TERMS | LIGHT_VERBS | (_OCCASIONS if answer_type in _TIMES else frozenset())
     groups = [group for group in question.required if not group & idle]
-    held = set(fact_terms(candidate.words))
-    if candidate.line.former or kind is None or not groups:
+    statement_terms = set(fact_terms(candidate.words))
+    if candidate.line.former or answer_type is None or not groups:
         return False
-    if not all(_has_any_term(held, group) for group in groups):
+    if not all(_has_any_term(statement_terms, group) for group in groups):
         return False
-    wanted = question.optional.union(*question.required)
-    if of_somebody_else(candidate, question, asker, wanted):
+    asked_terms = question.optional.union(*question.required)
+    if of_somebody_else(candidate, question, asker, asked_terms):
         return False
-    new = _words_beyond_question(candidate.words, question)
-    if kind is AnswerType.PLACE:
-        return bool(_IN_PLACE.search(new)) and _is_one_thing(candidate.line, older.line)
+    new_words = _words_beyond_question(candidate.words, question)
+    if answer_type is AnswerType.PLACE:
+        return bool(_IN_PLACE.search(new_words)) and _is_one_thing(candidate.line, older.line)
     return bool(
-        _values(kind, new)
-        - _values(kind, _words_beyond_question(older.words or older.line.text, question))
+        _values(answer_type, new_words)
+        - _values(answer_type, _words_beyond_question(older.words or older.line.text, question))
     )
 
 
-def _is_one_thing(one: ParsedFact, other: ParsedFact) -> bool:
+def _is_one_thing(first: ParsedFact, second: ParsedFact) -> bool:
     """Return whether two statements may be about one thing, as "the key" and "the spare key" are.
 
     "The car key" and "the spare key" are two things.
     """
-    mine, theirs = set(one.subject), set(other.subject)
-    return not mine or not theirs or mine <= theirs or theirs <= mine
+    first_subject, second_subject = set(first.subject), set(second.subject)
+    return (
+        not first_subject
+        or not second_subject
+        or first_subject <= second_subject
+        or second_subject <= first_subject
+    )
 
 
 def _has_any_term(held: Collection[str], group: Iterable[str]) -> bool:
     """Return whether a term occurs, or a longer word that begins with it."""
-    return any(one in held or any(_one_begins_other(one, other) for other in held) for one in group)
+    return any(
+        term in held or any(_one_begins_other(term, held_term) for held_term in held)
+        for term in group
+    )
 
 
-def _one_begins_other(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
+def _one_begins_other(first: str, second: str) -> bool:
+    short, long = sorted((first, second), key=len)
     return len(short) >= _SHORTEST_PREFIX and long.startswith(short)
 
 
@@ -219,23 +229,26 @@ def lacks_answer(candidate: Candidate, question: ParsedQuestion) -> bool:
         return False
     if asks_sum(question.text):
         return True
-    said = candidate.words or candidate.line.text
-    kind = _answer_type(question)
-    if kind is not None and kind is not AnswerType.PLACE:
-        return not _has_answer_type(kind, said, question)
-    if question.optional & set(fact_terms(said)) and not _tells_which(said, question):
+    statement = candidate.words or candidate.line.text
+    answer_type = _answer_type(question)
+    if answer_type is not None and answer_type is not AnswerType.PLACE:
+        return not _has_answer_type(answer_type, statement, question)
+    if question.optional & set(fact_terms(statement)) and not _tells_which(statement, question):
         return True
-    return not set(fact_terms(said)) - frozenset().union(*question.required, question.optional)
+    return not set(fact_terms(statement)) - frozenset().union(*question.required, question.optional)
 
 
-def _tells_which(said: str, question: ParsedQuestion) -> bool:
+def _tells_which(statement: str, question: ParsedQuestion) -> bool:
     """Return whether a neighbouring word specifies the thing asked for: "my left hand"."""
-    found = fact_words(said)
-    known = set(fact_words(question.text))
-    for at, word in enumerate(found):
+    statement_words = fact_words(statement)
+    question_words = set(fact_words(question.text))
+    for at, word in enumerate(statement_words):
         if fact_term(word) in question.optional:
-            beside = found[max(0, at - 1) : at] + found[at + 1 : at + 2]
-            if any(one not in known and (fact_terms(one) or one in _IS) for one in beside):
+            beside = statement_words[max(0, at - 1) : at] + statement_words[at + 1 : at + 2]
+            if any(
+                neighbour not in question_words and (fact_terms(neighbour) or neighbour in _IS)
+                for neighbour in beside
+            ):
                 return True
     return False
 
@@ -249,17 +262,19 @@ def _answer_type(question: ParsedQuestion) -> AnswerType | None:
     return kind or (AnswerType.NUMBER if measured else None)
 
 
-def _has_answer_type(kind: AnswerType, said: str, question: ParsedQuestion) -> bool:
+def _has_answer_type(answer_type: AnswerType, statement: str, question: ParsedQuestion) -> bool:
     """Return whether a statement has a value of a type beyond the words of the question."""
-    if kind not in _NAMES:
-        return bool(_VALUE_PATTERNS[kind].search(_words_beyond_question(said, question)))
-    if said == said.lower():
+    if answer_type not in _NAMES:
+        return bool(
+            _VALUE_PATTERNS[answer_type].search(_words_beyond_question(statement, question))
+        )
+    if statement == statement.lower():
         # Without capitals, names cannot be told from other words.
         return True
-    kin = kind is AnswerType.PERSON and not RELATION_TERMS.isdisjoint(
-        fact_terms(_words_beyond_question(said, question))
+    kin = answer_type is AnswerType.PERSON and not RELATION_TERMS.isdisjoint(
+        fact_terms(_words_beyond_question(statement, question))
     )
-    return kin or bool(_names(said) - set(fact_words(question.text)))
+    return kin or bool(_names(statement) - set(fact_words(question.text)))
 
 
 def _values(kind: AnswerType, text: str) -> set[str]:
@@ -267,17 +282,17 @@ def _values(kind: AnswerType, text: str) -> set[str]:
     return {hit.group().lower() for hit in _VALUE_PATTERNS[kind].finditer(text)}
 
 
-def _names(said: str) -> set[str]:
+def _names(statement: str) -> set[str]:
     """Return the capitalised words in lower case, without dates and plain first words."""
-    found, begins = set(), True
-    for token in said.split():
+    names, begins = set(), True
+    for token in statement.split():
         word = token.strip(".,!?:;\"'’()").removesuffix("'s").removesuffix("’s")
         plain = begins and (not fact_terms(word) or is_past(word.lower()) or not word.isalpha())
         capital = word[:1].isupper() and word != "I"
         if capital and not plain and not _VALUE_PATTERNS[AnswerType.TIME].search(word):
-            found.add(word.lower())
+            names.add(word.lower())
         begins = token.endswith((".", "!", "?"))
-    return found
+    return names
 
 
 def _may_lack(
@@ -291,9 +306,11 @@ def _may_lack(
     return bool(group & LIGHT_VERBS) or (kind is not None and bool(group & _MEASURES))
 
 
-def _words_beyond_question(said: str, question: ParsedQuestion) -> str:
+def _words_beyond_question(statement: str, question: ParsedQuestion) -> str:
     """Return the words of a statement that the question does not have, in order."""
-    known = set(fact_words(question.text))
+    question_words = set(fact_words(question.text))
     return " ".join(
-        one for one in said.split() if not set(fact_words(one)) or not set(fact_words(one)) <= known
+        token
+        for token in statement.split()
+        if not set(fact_words(token)) or not set(fact_words(token)) <= question_words
     )

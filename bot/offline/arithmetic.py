@@ -74,20 +74,20 @@ def calculate_answer(question: str, known: str, today: date, said: date | None =
     dates = _dates(known)
     if len(dates) != 1:
         return ""
-    [told] = dates
+    [known_date] = dates
     if _HOW_OLD.search(question):
         turned, born = _TURNED.search(known), _BORN.search(known)
         if bool(turned) == bool(born):
             return ""
-        return _years(told, today, int(turned[1] or turned[2]) if turned else 0)
+        return _years(known_date, today, int(turned[1] or turned[2]) if turned else 0)
     if _FOR_HOW_LONG.search(question):
         began = _BEGAN.search(known) and not _ENDS.search(known)
-        return _years(told, today, 0) if began else ""
+        return _years(known_date, today, 0) if began else ""
     if _YEARS_AGO.search(question):
-        return _years(told, today, 0)
+        return _years(known_date, today, 0)
     until, ago = _UNTIL.search(question), _AGO.search(question)
     asked = until or ago
-    day = _next(told, said or today) if until else _last(told, said or today)
+    day = _next(known_date, said or today) if until else _last(known_date, said or today)
     if asked is None or day is None or (day < today if until else day > today):
         return ""
     days, way = abs((day - today).days), "until" if until else "since"
@@ -111,28 +111,35 @@ def sum_amounts(known: Sequence[str]) -> str:
 
     Empty unless the facts share exactly one unit and each has one amount of it.
     """
-    found = [
-        [(hit["n"] or hit["sum"], hit["unit"] or hit["sign"]) for hit in _AMOUNT.finditer(one)]
-        for one in known
+    amounts_by_fact = [
+        [(hit["n"] or hit["sum"], hit["unit"] or hit["sign"]) for hit in _AMOUNT.finditer(part)]
+        for part in known
     ]
     units = (
-        set.intersection(*({fact_term(unit.lower()) for _, unit in one} for one in found))
-        if found
+        set.intersection(
+            *({fact_term(unit.lower()) for _, unit in part} for part in amounts_by_fact)
+        )
+        if amounts_by_fact
         else set()
     )
-    if len(found) < 2 or len(units) != 1:
+    if len(amounts_by_fact) < 2 or len(units) != 1:
         return ""
     [unit] = units
-    amounts = [[(n, name) for n, name in one if fact_term(name.lower()) == unit] for one in found]
-    if any(len(one) != 1 for one in amounts):
+    amounts = [
+        [(n, name) for n, name in part if fact_term(name.lower()) == unit]
+        for part in amounts_by_fact
+    ]
+    if any(len(part) != 1 for part in amounts):
         return ""
-    parts = [Decimal(one[0][0].replace(",", ".")) for one in amounts]
-    return f"{sum(parts):f} {amounts[0][0][1]}, which is {' + '.join(f'{one:f}' for one in parts)}."
+    parts = [Decimal(part[0][0].replace(",", ".")) for part in amounts]
+    return (
+        f"{sum(parts):f} {amounts[0][0][1]}, which is {' + '.join(f'{part:f}' for part in parts)}."
+    )
 
 
-def _years(told: _Found, today: date, before: int) -> str:
+def _years(since: _Found, today: date, before: int) -> str:
     """Return the years since a date plus ``before``; empty without a year or for a future date."""
-    year, month, day = told
+    year, month, day = since
     if not year or (year, month, day) > (today.year, today.month, today.day):
         return ""
     years = before + today.year - year
@@ -143,24 +150,26 @@ def _years(told: _Found, today: date, before: int) -> str:
 
 def _dates(text: str) -> set[_Found]:
     """Return the dates in a text, without those that are part of another."""
-    found = {
+    dates = {
         (_number(hit, year), _number(hit, month), _number(hit, day))
         for pattern, (year, month, day) in _DATES
         for hit in pattern.finditer(text)
     }
     # "3 May 2017" also matches as "May 2017".
     return {
-        one for one in found if not any(one != other and _within(one, other) for other in found)
+        shorter
+        for shorter in dates
+        if not any(shorter != longer and _within(shorter, longer) for longer in dates)
     }
 
 
-def _within(one: _Found, other: _Found) -> bool:
-    return all(mine in (0, theirs) for mine, theirs in zip(one, other, strict=True))
+def _within(shorter: _Found, longer: _Found) -> bool:
+    return all(part in (0, whole) for part, whole in zip(shorter, longer, strict=True))
 
 
-def _next(told: _Found, since: date) -> date | None:
+def _next(known_date: _Found, since: date) -> date | None:
     """Return a date; without a year, the next such day; None if it is invalid."""
-    year, month, day = told
+    year, month, day = known_date
     try:
         if year:
             return date(year, month, day)
@@ -170,9 +179,9 @@ def _next(told: _Found, since: date) -> date | None:
         return None
 
 
-def _last(told: _Found, until: date) -> date | None:
+def _last(known_date: _Found, until: date) -> date | None:
     """Return a date; without a year, the last such day; None if it is invalid."""
-    year, month, day = told
+    year, month, day = known_date
     try:
         if year:
             return date(year, month, day)
@@ -184,9 +193,9 @@ def _last(told: _Found, until: date) -> date | None:
 
 def _number(hit: re.Match[str], group: int) -> int:
     """Return a year, month or day as a number; 0 if the pattern has none."""
-    told = hit[group] if group else None
-    if not told:
+    written = hit[group] if group else None
+    if not written:
         return 0
-    if told.isdecimal():
-        return int(told)
-    return next((at for at, name in enumerate(_MONTHS, 1) if name[:3] == told[:3].lower()), 0)
+    if written.isdecimal():
+        return int(written)
+    return next((at for at, name in enumerate(_MONTHS, 1) if name[:3] == written[:3].lower()), 0)

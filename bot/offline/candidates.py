@@ -91,8 +91,8 @@ class Candidate:
 
     def newer(self, other: Candidate) -> bool:
         """Return whether this is more current than the other: memory first, then by date."""
-        mine, theirs = self.who == "memory", other.who == "memory"
-        return (mine, self.when) > (theirs, other.when)
+        is_memory, other_is_memory = self.who == "memory", other.who == "memory"
+        return (is_memory, self.when) > (other_is_memory, other.when)
 
 
 def owner_name(who: str, asker: UserMessage) -> str:
@@ -105,11 +105,15 @@ def owner_name(who: str, asker: UserMessage) -> str:
 _ForgetRequest = tuple[str, str, frozenset[str]]
 
 
-def _was_forgotten(one: Candidate, forgotten: _ForgetRequest, asker: UserMessage) -> bool:
+def _was_forgotten(candidate: Candidate, forgotten: _ForgetRequest, asker: UserMessage) -> bool:
     """Return whether the person who said a statement later asked to forget it."""
     when, who, topic = forgotten
-    mine = one.who == who or not asker.in_group
-    return mine and one.when <= when and topic <= one.line.terms | set(fact_terms(one.words))
+    may_forget = candidate.who == who or not asker.in_group
+    return (
+        may_forget
+        and candidate.when <= when
+        and topic <= candidate.line.terms | set(fact_terms(candidate.words))
+    )
 
 
 def _stated_candidates(
@@ -121,53 +125,58 @@ def _stated_candidates(
     for fact in stated:
         yield Candidate(parse_fact(fact.line, subject), fact.words, passage.who, passage.when)
     covered = {fact.words for fact in stated}
-    for spoken in chat_sentences(without_code(passage.text)):
-        if spoken in covered or is_code(spoken):
+    for sentence in chat_sentences(without_code(passage.text)):
+        if sentence in covered or is_code(sentence):
             continue
-        wanted = sentence_intents(asker, spoken)
+        intents = sentence_intents(asker, sentence)
         forgotten.extend(
-            (passage.when, passage.who, frozenset(fact_terms(act.topic)))
-            for act in wanted
-            if act.kind == "forget" and fact_terms(act.topic)
+            (passage.when, passage.who, frozenset(fact_terms(intent.topic)))
+            for intent in intents
+            if intent.kind == "forget" and fact_terms(intent.topic)
         )
-        if not wanted:
-            yield Candidate(ParsedFact(spoken), spoken, passage.who, passage.when)
+        if not intents:
+            yield Candidate(ParsedFact(sentence), sentence, passage.who, passage.when)
 
 
-def _messages_in_view(prompt: ParsedRequest, wanted: set[str]) -> list[Passage]:
+def _messages_in_view(prompt: ParsedRequest, topic_terms: set[str]) -> list[Passage]:
     """Return people's messages in view: the newest, and older ones that share a wanted term."""
     seen = [
-        Passage(one.words, one.who or USER, one.when) for one in (*prompt.earlier, *prompt.turn)
+        Passage(message.words, message.who or USER, message.when)
+        for message in (*prompt.earlier, *prompt.turn)
     ]
-    older = [one for one in seen[:-_MAX_PASSAGES] if wanted & set(fact_terms(one.text[:2000]))]
+    older = [
+        message
+        for message in seen[:-_MAX_PASSAGES]
+        if topic_terms & set(fact_terms(message.text[:2000]))
+    ]
     return older[-_MAX_PASSAGES:] + seen[-_MAX_PASSAGES:]
 
 
-def _file_passages(prompt: ParsedRequest, wanted: set[str]) -> list[Passage]:
+def _file_passages(prompt: ParsedRequest, topic_terms: set[str]) -> list[Passage]:
     """Return passages of files in view that share a term with the question."""
-    found = [
-        Passage(text, f"{FILE}{file.name}", one.when)
-        for one in (*prompt.earlier, *prompt.turn)
-        for file in one.files
+    passages = [
+        Passage(text, f"{FILE}{file.name}", message.when)
+        for message in (*prompt.earlier, *prompt.turn)
+        for file in message.files
         for text in passages_of(file)
-        if wanted & set(fact_terms(text))
+        if topic_terms & set(fact_terms(text))
     ]
-    return found[-_MAX_PASSAGES:]
+    return passages[-_MAX_PASSAGES:]
 
 
 def _all_passages(
-    prompt: ParsedRequest, recalled: Sequence[Passage], wanted: set[str]
+    prompt: ParsedRequest, recalled: Sequence[Passage], topic_terms: set[str]
 ) -> list[Passage]:
     """Return recalled passages, notes, files, then messages in view, each once."""
-    found: dict[tuple[str, str], Passage] = {}
-    written = (*recalled, *prompt.recalled, *prompt.notes, *_file_passages(prompt, wanted))
-    for passage in (*written, *_messages_in_view(prompt, wanted)):
+    passages: dict[tuple[str, str], Passage] = {}
+    sources = (*recalled, *prompt.recalled, *prompt.notes, *_file_passages(prompt, topic_terms))
+    for passage in (*sources, *_messages_in_view(prompt, topic_terms)):
         if passage.who != "memory" and passage.text:
             # Keep the order of the view; recall may return the same passages in another.
             name = passage.when, comparison_key(passage.text) or passage.text
-            found.pop(name, None)
-            found[name] = passage
-    return list(found.values())
+            passages.pop(name, None)
+            passages[name] = passage
+    return list(passages.values())
 
 
 def gather_candidates(
@@ -182,27 +191,32 @@ def gather_candidates(
         asker: The message that asks.
         topic: Terms of the question; an empty text takes everything.
     """
-    wanted = set(topic.split())
-    found = [
+    topic_terms = set(topic.split())
+    from_memory = [
         Candidate(parse_fact(text, asker.subject), "", "memory") for text in fact_lines(memory)
     ]
     forgotten: list[_ForgetRequest] = []
-    heard: list[Candidate] = []
-    for passage in _all_passages(prompt, recalled, wanted)[: 4 * _MAX_PASSAGES]:
+    from_passages: list[Candidate] = []
+    for passage in _all_passages(prompt, recalled, topic_terms)[: 4 * _MAX_PASSAGES]:
         if passage.from_person:
-            heard.extend(_stated_candidates(passage, asker, forgotten))
+            from_passages.extend(_stated_candidates(passage, asker, forgotten))
         elif passage.from_file:
-            heard.append(
+            from_passages.append(
                 Candidate(ParsedFact(passage.text), passage.text, passage.who, passage.when)
             )
         elif passage.who != ASSISTANT or not _OWN_PHRASES.search(passage.text):
-            line = parse_fact(passage.text, asker.subject)
-            heard.append(Candidate(line, passage.text, passage.who, passage.when))
-    heard = [
-        one for one in heard if not any(_was_forgotten(one, gone, asker) for gone in forgotten)
+            fact = parse_fact(passage.text, asker.subject)
+            from_passages.append(Candidate(fact, passage.text, passage.who, passage.when))
+    from_passages = [
+        candidate
+        for candidate in from_passages
+        if not any(_was_forgotten(candidate, request, asker) for request in forgotten)
     ]
-    return found + [
-        one for one in heard if not wanted or wanted & (one.line.terms | set(fact_terms(one.words)))
+    return from_memory + [
+        candidate
+        for candidate in from_passages
+        if not topic_terms
+        or topic_terms & (candidate.line.terms | set(fact_terms(candidate.words)))
     ]
 
 
@@ -210,14 +224,16 @@ def with_names(question: ParsedQuestion, known: Sequence[Candidate]) -> ParsedQu
     """Return a question that also matches known names: "my wife" also finds Ingrid."""
     groups = list(question.required)
     for at, group in enumerate(groups):
-        for one in known:
-            named = _CALLED.fullmatch(one.line.rest) if one.line.verb in _NAMING else None
-            mine = set(one.line.subject) - _OF_NAMES
-            if named and mine and mine <= group and not one.line.negated:
+        for candidate in known:
+            named = (
+                _CALLED.fullmatch(candidate.line.rest) if candidate.line.verb in _NAMING else None
+            )
+            subject_terms = set(candidate.line.subject) - _OF_NAMES
+            if named and subject_terms and subject_terms <= group and not candidate.line.negated:
                 groups[at] = groups[at] | {
                     fact_term(word) for word in fact_words(named["name"])[-1:]
                 }
-            who = _WHO_IS.match(one.words) if group & RELATION_TERMS else None
+            who = _WHO_IS.match(candidate.words) if group & RELATION_TERMS else None
             if who and fact_term(who["kin"].lower()) in group:
                 groups[at] = groups[at] | {fact_term(who["name"].lower())}
     return replace(question, required=tuple(groups))
@@ -225,46 +241,50 @@ def with_names(question: ParsedQuestion, known: Sequence[Candidate]) -> ParsedQu
 
 def match_level(candidate: Candidate, question: ParsedQuestion, asker: UserMessage) -> int:
     """Return how well a candidate matches: 3 all terms, 2 the specific ones, 1 some, 0 none."""
-    line = candidate.line
-    owner = line.owner if asker.in_group else ""
-    held = (
-        line.terms
+    fact = candidate.line
+    owner = fact.owner if asker.in_group else ""
+    statement_terms = (
+        fact.terms
         | set(fact_terms(candidate.words if not candidate.is_parsed else ""))
         | set(fact_terms(owner))
     )
     if not question.required:
-        return 3 if question.relative_day or question.optional & held else 0
-    if line.former and not _PAST_ASKED & set(fact_words(question.text)):
+        return 3 if question.relative_day or question.optional & statement_terms else 0
+    if fact.former and not _PAST_ASKED & set(fact_words(question.text)):
         return 0
-    hit = [group for group in question.required if group & held]
-    wanted = frozenset().union(*question.required) | question.optional
-    if of_somebody_else(candidate, question, asker, wanted):
-        return 1 if set(line.subject) & wanted and not (asker.in_group and question.personal) else 0
-    if len(hit) == len(question.required):
+    matched = [group for group in question.required if group & statement_terms]
+    asked_terms = frozenset().union(*question.required) | question.optional
+    if of_somebody_else(candidate, question, asker, asked_terms):
+        return (
+            1
+            if set(fact.subject) & asked_terms and not (asker.in_group and question.personal)
+            else 0
+        )
+    if len(matched) == len(question.required):
         return 3
-    named = [group for group in question.required if is_specific(group)]
-    hit_named = sum(1 for group in named if group & held)
-    if named and hit_named == len(named):
+    specific = [group for group in question.required if is_specific(group)]
+    matched_specific = sum(1 for group in specific if group & statement_terms)
+    if specific and matched_specific == len(specific):
         return 2
-    about = bool(line.subject) and set(line.subject) <= wanted
-    return 1 if about or (named and 2 * hit_named >= len(named)) else 0
+    about = bool(fact.subject) and set(fact.subject) <= asked_terms
+    return 1 if about or (specific and 2 * matched_specific >= len(specific)) else 0
 
 
 def of_somebody_else(
-    candidate: Candidate, question: ParsedQuestion, asker: UserMessage, wanted: frozenset[str]
+    candidate: Candidate, question: ParsedQuestion, asker: UserMessage, asked_terms: frozenset[str]
 ) -> bool:
     """Return whether a statement is about somebody whom the question does not ask about."""
-    line = candidate.line
+    fact = candidate.line
     if not candidate.is_parsed or question.form == "topic" or not question.personal:
         return False
-    if asker.in_group and line.owner and line.owner != asker.subject.casefold():
+    if asker.in_group and fact.owner and fact.owner != asker.subject.casefold():
         return question.personal
-    extra = set(line.subject) - wanted
-    shared = set(line.subject) & wanted - ATTRIBUTES
+    extra = set(fact.subject) - asked_terms
+    shared = set(fact.subject) & asked_terms - ATTRIBUTES
     if extra & RELATION_TERMS:
         # "My daughter Mia" matches "Mia"; "my wife's shoe" does not match "my shoe".
         return not any(fact_term(name.lower()) in shared for name in _NAMED.findall(question.text))
-    return not shared and bool(extra and not line.owner)
+    return not shared and bool(extra and not fact.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,50 +307,54 @@ class ResolvedFact:
         return self.evidence or self.current
 
 
-def _newer_conflicting(old: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
-    same = comparison_key(old.line.text)
+def _newer_conflicting(old: Candidate, candidates: Sequence[Candidate]) -> Candidate | None:
+    same_key = comparison_key(old.line.text)
     if not old.is_parsed or any(
-        one.who == "memory" and comparison_key(one.line.text) == same for one in everything
+        candidate.who == "memory" and comparison_key(candidate.line.text) == same_key
+        for candidate in candidates
     ):
         return None
     later = [
-        one for one in everything
-        if one.is_parsed and one.newer(old) and comparison_key(one.line.text) != same
-        and conflicts(one.line, old.line)
+        candidate for candidate in candidates
+        if candidate.is_parsed and candidate.newer(old) and comparison_key(candidate.line.text) != same_key
+        and conflicts(candidate.line, old.line)
     ]  # fmt: skip
-    return max(later, key=lambda one: one.rank, default=None)
+    return max(later, key=lambda candidate: candidate.rank, default=None)
 
 
 def resolve_candidates(
-    best: Sequence[Candidate], everything: Sequence[Candidate], limit: int
+    best: Sequence[Candidate], candidates: Sequence[Candidate], limit: int
 ) -> list[ResolvedFact]:
     """Return the current facts behind the best candidates, each once, the best first."""
-    found: dict[str, ResolvedFact] = {}
-    stated = {comparison_key(one.line.text) for one in best if one.who == "memory"}
-    for one in sorted(best, key=lambda each: each.rank, reverse=True):
-        newer = _newer_conflicting(one, everything)
+    resolved: dict[str, ResolvedFact] = {}
+    stated = {
+        comparison_key(candidate.line.text) for candidate in best if candidate.who == "memory"
+    }
+    for candidate in sorted(best, key=lambda each: each.rank, reverse=True):
+        newer = _newer_conflicting(candidate, candidates)
         if newer is not None and newer not in best:
-            rest = remaining_text(newer.line, one.line)
+            rest = remaining_text(newer.line, candidate.line)
             if rest and comparison_key(rest) in stated:
                 continue
             newer = None if rest else newer
-        head = newer or one
-        name = comparison_key(head.line.text) or head.line.text
-        known = found.get(name)
-        if known is None:
-            known = ResolvedFact(head, evidence=_evidence_for(head, everything))
-        if newer is not None and known.previous is None and one.words:
-            known = ResolvedFact(known.current, known.evidence, one)
-        found[name] = known
-    return list(found.values())[:limit]
+        current = newer or candidate
+        name = comparison_key(current.line.text) or current.line.text
+        fact = resolved.get(name)
+        if fact is None:
+            fact = ResolvedFact(current, evidence=_evidence_for(current, candidates))
+        if newer is not None and fact.previous is None and candidate.words:
+            fact = ResolvedFact(fact.current, fact.evidence, candidate)
+        resolved[name] = fact
+    return list(resolved.values())[:limit]
 
 
-def _evidence_for(head: Candidate, everything: Sequence[Candidate]) -> Candidate | None:
+def _evidence_for(head: Candidate, candidates: Sequence[Candidate]) -> Candidate | None:
     same = [
-        one
-        for one in everything
-        if one.from_person and comparison_key(one.line.text) == comparison_key(head.line.text)
+        candidate
+        for candidate in candidates
+        if candidate.from_person
+        and comparison_key(candidate.line.text) == comparison_key(head.line.text)
     ]
     if same:
-        return max(same, key=lambda one: one.when)
+        return max(same, key=lambda candidate: candidate.when)
     return head if head.from_person else None

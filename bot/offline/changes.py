@@ -67,7 +67,7 @@ _DIET = frozenset(map(fact_term, "vegetarian vegan meat fish".split()))
 
 def _newest_change(
     finding: ResolvedFact,
-    everything: Sequence[Candidate],
+    statements: Sequence[Candidate],
     question: ParsedQuestion,
     asker: UserMessage,
 ) -> Candidate | None:
@@ -75,26 +75,31 @@ def _newest_change(
 
     Args:
         finding: The found fact.
-        everything: All statements, those of one minute in their order.
+        statements: All statements, those of one minute in their order.
         question: The question.
         asker: The message that asks; in a group only a fact's own speaker can change it.
     """
-    head, told = finding.current, finding.source
-    if head.who == "memory" and not told.when:
+    current, source = finding.current, finding.source
+    if current.who == "memory" and not source.when:
         return None
-    wanted = question.optional.union(*question.required)
-    places = {one.words: at for at, one in enumerate(everything)}
-    since = (told.when, places.get(told.words, -1))
+    asked_terms = question.optional.union(*question.required)
+    positions = {statement.words: at for at, statement in enumerate(statements)}
+    since = (source.when, positions.get(source.words, -1))
     later = [
-        one
-        for one in everything
-        if one.from_person
-        and (one.when, places[one.words]) > since
-        and one.words != head.words
-        and (not asker.in_group or one.who == told.who)
-        and (_is_change_of(one, head, wanted) or gives_newer_value(one, told, question, asker))
+        statement
+        for statement in statements
+        if statement.from_person
+        and (statement.when, positions[statement.words]) > since
+        and statement.words != current.words
+        and (not asker.in_group or statement.who == source.who)
+        and (
+            _is_change_of(statement, current, asked_terms)
+            or gives_newer_value(statement, source, question, asker)
+        )
     ]
-    return max(later, key=lambda one: (one.when, places[one.words]), default=None)
+    return max(
+        later, key=lambda statement: (statement.when, positions[statement.words]), default=None
+    )
 
 
 def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -> str:
@@ -105,19 +110,19 @@ def follow_up_query(memory: str, asker: UserMessage, question: ParsedQuestion) -
         asker: The message that asks.
         question: The question.
     """
-    known = [
+    candidates = [
         Candidate(parse_fact(text, asker.subject), "", "memory") for text in fact_lines(memory)
     ]
-    levels = [(match_level(one, question, asker), one.line) for one in known]
-    top = max((found for found, _ in levels), default=0)
-    named = dict.fromkeys(
+    levels = [(match_level(candidate, question, asker), candidate.line) for candidate in candidates]
+    top = max((level for level, _ in levels), default=0)
+    words = dict.fromkeys(
         word
-        for found, line in levels
-        if found == top > 0
-        for word in line.text.split()
+        for level, fact in levels
+        if level == top > 0
+        for word in fact.text.split()
         if set(fact_terms(word)) - _UNSPECIFIC
     )
-    return " ".join(list(named)[:_MOST_NAMES])
+    return " ".join(list(words)[:_MOST_NAMES])
 
 
 def is_hypothetical(words: str) -> bool:
@@ -133,21 +138,24 @@ def is_over(words: str) -> bool:
     )
 
 
-def _is_change_of(new: Candidate, old: Candidate, wanted: Collection[str]) -> bool:
-    words, known = set(fact_terms(new.words)), set(old.line.terms) | set(fact_terms(old.line.rest))
-    named = known - _UNSPECIFIC
-    if (words & RELATION_TERMS) - _ADVISERS - known - set(wanted) and not words & named & set(
-        wanted
-    ):
+def _is_change_of(new: Candidate, old: Candidate, asked_terms: Collection[str]) -> bool:
+    new_terms, old_terms = (
+        set(fact_terms(new.words)),
+        set(old.line.terms) | set(fact_terms(old.line.rest)),
+    )
+    specific = old_terms - _UNSPECIFIC
+    if (new_terms & RELATION_TERMS) - _ADVISERS - old_terms - set(
+        asked_terms
+    ) and not new_terms & specific & set(asked_terms):
         # The statement is about somebody else.
         return False
-    if _DIET & words and _DIET & named and _CHANGES.search(new.words):
+    if _DIET & new_terms and _DIET & specific and _CHANGES.search(new.words):
         return True
     if is_over(new.words):
-        return bool(words & named)
+        return bool(new_terms & specific)
     if not _CHANGES.search(new.words) and not _NOT.search(new.words):
         return False
-    if words & named & (set(wanted) | set(old.line.subject)):
+    if new_terms & specific & (set(asked_terms) | set(old.line.subject)):
         return True
     return bool(_units(_IS_NOW, new.words) & _units(_MEASURED, old.line.text))
 
@@ -158,7 +166,7 @@ def _units(pattern: re.Pattern[str], text: str) -> set[str]:
 
 def group_by_change(
     findings: Sequence[ResolvedFact],
-    everything: Sequence[Candidate],
+    statements: Sequence[Candidate],
     question: ParsedQuestion,
     asker: UserMessage,
 ) -> list[tuple[Candidate | None, list[ResolvedFact]]]:
@@ -166,22 +174,22 @@ def group_by_change(
 
     Args:
         findings: The found facts.
-        everything: All statements.
+        statements: All statements.
         question: The question.
         asker: The message that asks.
     """
     changed: dict[str, tuple[Candidate | None, list[ResolvedFact]]] = {}
-    stay: list[tuple[Candidate | None, list[ResolvedFact]]] = []
-    for one in findings:
-        change = _newest_change(one, everything, question, asker)
+    unchanged: list[tuple[Candidate | None, list[ResolvedFact]]] = []
+    for finding in findings:
+        change = _newest_change(finding, statements, question, asker)
         if change is None:
-            stay.append((None, [one]))
+            unchanged.append((None, [finding]))
         else:
-            changed.setdefault(change.words, (change, []))[1].append(one)
+            changed.setdefault(change.words, (change, []))[1].append(finding)
     # Drop facts that were taken from a change itself: the change is already quoted.
-    stay = [
-        (change, told)
-        for change, told in stay
-        if not told[0].current.words or not any(told[0].current.words in said for said in changed)
+    unchanged = [
+        (change, facts)
+        for change, facts in unchanged
+        if not facts[0].current.words or not any(facts[0].current.words in said for said in changed)
     ]
-    return [*changed.values(), *stay]
+    return [*changed.values(), *unchanged]

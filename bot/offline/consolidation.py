@@ -67,17 +67,19 @@ def _quotations_by_person(pairs: list[tuple[str, str]], verb: str, room: int) ->
     by_person: dict[str, list[str]] = {}
     for who, words in pairs:
         by_person.setdefault(who, []).append(quote(words, limit=160))
-    told: list[str] = []
+    sentences: list[str] = []
     for who, quotes in list(by_person.items())[:3]:
-        kept: list[str] = []
-        for one in quotes:
-            if sum(map(len, [*told, *kept])) + len(one) + len(who) > room - 40:
+        fitting: list[str] = []
+        for quotation in quotes:
+            if sum(map(len, [*sentences, *fitting])) + len(quotation) + len(who) > room - 40:
                 break
-            kept.append(one)
-        more = len(quotes) - len(kept)
-        if kept:
-            told.append(f"{who} {verb}: {'; '.join(kept)}{f' (and {more} more)' if more else ''}.")
-    return " ".join(told)
+            fitting.append(quotation)
+        more = len(quotes) - len(fitting)
+        if fitting:
+            sentences.append(
+                f"{who} {verb}: {'; '.join(fitting)}{f' (and {more} more)' if more else ''}."
+            )
+    return " ".join(sentences)
 
 
 def _history(talk: Sequence[ConversationMessage]) -> str:
@@ -93,10 +95,10 @@ def _message_count(talk: Sequence[ConversationMessage]) -> str:
 
 def _summary(talk: Sequence[ConversationMessage], opening: str) -> str:
     stated, asked = _statements_and_questions(talk)
-    said = _quotations_by_person(stated, "said", 700)
+    statements = _quotations_by_person(stated, "said", 700)
     questions = _quotations_by_person(asked, "asked", 300)
-    rest = said or questions or "Nothing was stated or asked that could be noted."
-    return " ".join(part for part in (opening, rest, questions if said else "") if part)
+    rest = statements or questions or "Nothing was stated or asked that could be noted."
+    return " ".join(part for part in (opening, rest, questions if statements else "") if part)
 
 
 def summarise(request: ModelRequest) -> str:

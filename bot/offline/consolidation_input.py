@@ -112,11 +112,11 @@ def parse_consolidation_input(text: str) -> ConsolidationInput:
     start = facts_at.end() if facts_at else 0
     talk_at = _TALK.search(text, start)
     memory = text[start : talk_at.start() if talk_at else len(text)] if facts_at else ""
-    found = [_KNOWN.fullmatch(line.strip()) for line in memory.split("\n")]
+    matches = [_KNOWN.fullmatch(line.strip()) for line in memory.split("\n")]
     known = tuple(
-        KnownFact(int(one["number"]), one["text"].strip(), one["since"] or "")
-        for one in found
-        if one
+        KnownFact(int(match["number"]), match["text"].strip(), match["since"] or "")
+        for match in matches
+        if match
     )
     return ConsolidationInput(known, _conversation(text[talk_at.end() :] if talk_at else text))
 
@@ -124,11 +124,11 @@ def parse_consolidation_input(text: str) -> ConsolidationInput:
 def _conversation(text: str) -> tuple[ConversationMessage, ...]:
     lines: list[tuple[int, str, str, list[str]]] = []
     for raw in text.split("\n"):
-        found = _LINE.fullmatch(raw)
-        if found:
-            who = (found["who"] or "") if found["role"] == "USER" else ASSISTANT
-            number = int(found["number"] or len(lines) + 1)
-            lines.append((number, found["when"], who, [_HEADER.sub("", found["text"], count=1)]))
+        match = _LINE.fullmatch(raw)
+        if match:
+            who = (match["who"] or "") if match["role"] == "USER" else ASSISTANT
+            number = int(match["number"] or len(lines) + 1)
+            lines.append((number, match["when"], who, [_HEADER.sub("", match["text"], count=1)]))
         elif lines:
             lines[-1][3].append(raw.removeprefix("  "))
     return tuple(
@@ -149,15 +149,15 @@ def _own_words(text: str) -> str:
 
 def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowledgement:
     """Return what the answer to a message says was done with its statements."""
-    reply = next((one.words for one in talk[at + 1 :] if not one.from_person), "")
+    reply = next((text.words for text in talk[at + 1 :] if not text.from_person), "")
     words = talk[at].words
     answered = comparison_key(reply)
-    told = [
+    texts = [
         words[:60],
         foreign_memory_text(words),
         *(fact.words[:200] for fact in extract_facts(words)),
     ]
-    if not any(comparison_key(one) and comparison_key(one) in answered for one in told):
+    if not any(comparison_key(text) and comparison_key(text) in answered for text in texts):
         return "new"
     if _NOTED.search(reply) or (
         foreign_confirmation(words) and comparison_key(foreign_confirmation(words)) in answered
@@ -168,5 +168,5 @@ def acknowledgement_of(talk: Sequence[ConversationMessage], at: int) -> Acknowle
 
 def was_forgotten(talk: Sequence[ConversationMessage], at: int) -> bool:
     """Return whether the answer fulfilled a request to forget, or asked the person about it."""
-    reply = next((one.words for one in talk[at + 1 :] if not one.from_person), "")
+    reply = next((message.words for message in talk[at + 1 :] if not message.from_person), "")
     return bool(_FORGOTTEN.search(reply)) or "?" in reply

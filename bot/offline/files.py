@@ -41,8 +41,8 @@ class FileDescription:
 
 def without_files(text: str) -> str:
     """Return a message's text without the descriptions of its files at the end."""
-    found = _descriptions_at_end(text)
-    return text[: found[0].start()] if found else text
+    descriptions = _descriptions_at_end(text)
+    return text[: descriptions[0].start()] if descriptions else text
 
 
 def files_of(text: str) -> tuple[FileDescription, ...]:
@@ -53,10 +53,10 @@ def files_of(text: str) -> tuple[FileDescription, ...]:
 def _descriptions_at_end(text: str) -> list[re.Match[str]]:
     """Return the uninterrupted run of descriptions at the end of a text."""
     run: list[re.Match[str]] = []
-    for found in _DESCRIPTION.finditer(text):
-        if run and run[-1].end() != found.start():
+    for description in _DESCRIPTION.finditer(text):
+        if run and run[-1].end() != description.start():
             run = []
-        run.append(found)
+        run.append(description)
     return run if run and run[-1].end() == len(text) else []
 
 
@@ -97,9 +97,9 @@ def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
             yield f"I have no words of {file.name}{why}."
 
 
-def _file_description(found: re.Match[str]) -> FileDescription:
-    name, _, note = found["rest"].strip().partition("; ")
-    lines = (found["text"] or "").splitlines()
+def _file_description(match: re.Match[str]) -> FileDescription:
+    name, _, note = match["rest"].strip().partition("; ")
+    lines = (match["text"] or "").splitlines()
     return FileDescription(
-        found["kind"], name.lstrip("; "), note, "\n".join(line[2:] for line in lines)
+        match["kind"], name.lstrip("; "), note, "\n".join(line[2:] for line in lines)
     )

@@ -188,25 +188,25 @@ def _alternatives(body: str, asked: list[str]) -> tuple[frozenset[str], ...]:
     """Return the required terms with hyponyms; "tea or coffee" gives one group with both."""
     groups = [frozenset({term}) | HYPONYMS_BY_STEM.get(term, frozenset()) for term in asked]
     either = _EITHER.search(body)
-    one, other = (
+    first, second = (
         (fact_term(either[1].lower()), fact_term(either[2].lower())) if either else ("", "")
     )
-    if one in asked and other in asked:
-        groups[asked.index(one)] |= groups[asked.index(other)]
-        del groups[asked.index(other)]
+    if first in asked and second in asked:
+        groups[asked.index(first)] |= groups[asked.index(second)]
+        del groups[asked.index(second)]
     return tuple(groups)
 
 
 def _query(plain: str, body: str, required: tuple[frozenset[str], ...]) -> str:
     """Return the query for recall: the words of the question, then synonyms."""
-    wanted = [
+    query_words = [
         word
         for word in [*fact_words(plain), *fact_words(body)]
         if fact_terms(word) or not word.isascii()
     ]
     for group in required:
-        wanted += [word for word in _ALIKE if fact_term(word) in group]
-    return " ".join(dict.fromkeys(wanted))[:200].strip()
+        query_words += [word for word in _ALIKE if fact_term(word) in group]
+    return " ".join(dict.fromkeys(query_words))[:200].strip()
 
 
 _ALIKE = tuple(
@@ -223,24 +223,24 @@ def is_specific(group: frozenset[str]) -> bool:
 def message_intents(message: UserMessage) -> tuple[Intent, ...]:
     """Return the intents of a message in order; there is always at least one."""
     text = message.words.strip()
-    of = language_of(text)
+    language = language_of(text)
     plain = expand(text).strip().rstrip("?!. ").strip()
     for name in small_talk_kinds(plain):
         if name == "clock" or (not extract_facts(text) and not _asks(text, plain)):
             return (Intent("courtesy", message, small_talk=name),)
     if len(plain) <= 120 and _ALL.fullmatch(plain):
         return (Intent("all", message),)
-    wish = parse_remember_request(message, text)
-    if wish:
-        return (Intent("remember", message, facts=wish.facts, topic=wish.words),)
-    found: list[Intent] = []
-    for spoken in chat_sentences(text):
-        found.extend(sentence_intents(message, spoken, of))
-    stated = extract_facts(text, message.subject, message.date, message.name)
-    if stated:
-        forgets = any(act.kind == "forget" for act in found)
-        found.insert(len(found) if forgets else 0, Intent("state", message, facts=stated))
-    return tuple(found) or (Intent("other", message),)
+    request = parse_remember_request(message, text)
+    if request:
+        return (Intent("remember", message, facts=request.facts, topic=request.words),)
+    intents: list[Intent] = []
+    for sentence in chat_sentences(text):
+        intents.extend(sentence_intents(message, sentence, language))
+    facts = extract_facts(text, message.subject, message.date, message.name)
+    if facts:
+        forgets = any(intent.kind == "forget" for intent in intents)
+        intents.insert(len(intents) if forgets else 0, Intent("state", message, facts=facts))
+    return tuple(intents) or (Intent("other", message),)
 
 
 def _asks(text: str, plain: str) -> bool:
@@ -249,26 +249,28 @@ def _asks(text: str, plain: str) -> bool:
     return is_question(text) and bool(own) and not plain.lower().startswith(("help", "what can"))
 
 
-def sentence_intents(message: UserMessage, spoken: str, of: Language = "en") -> list[Intent]:
+def sentence_intents(
+    message: UserMessage, sentence: str, language: Language = "en"
+) -> list[Intent]:
     """Return the intents of one sentence; empty if it only states something.
 
     Args:
         message: The message that contains the sentence.
-        spoken: The sentence.
-        of: Language of the message.
+        sentence: The sentence.
+        language: Language of the message.
     """
-    plain = expand(spoken).strip().rstrip("?!. ").strip()
+    plain = expand(sentence).strip().rstrip("?!. ").strip()
     if len(plain) <= 120 and _ALL.fullmatch(plain):
         return [Intent("all", message)]
-    unwanted = topic_to_forget(plain.rstrip("。！ "))
-    if unwanted:
-        return [Intent("forget", message, topic=unwanted)]
+    topic = topic_to_forget(plain.rstrip("。！ "))
+    if topic:
+        return [Intent("forget", message, topic=topic)]
     if _REQUEST.match(plain):
         return [Intent("other", message, topic=plain)]
-    opened = _OPENING.match(plain)
-    asks = bool(opened) and bool(_WHAT_ABOUT_ME.match(plain[opened.end() :] if opened else ""))
-    if is_question(spoken) or begins_as_question(plain) or asks:
-        return [Intent("ask", message, question=_parse_question(spoken[:1000], of))]
+    opening = _OPENING.match(plain)
+    asks = bool(opening) and bool(_WHAT_ABOUT_ME.match(plain[opening.end() :] if opening else ""))
+    if is_question(sentence) or begins_as_question(plain) or asks:
+        return [Intent("ask", message, question=_parse_question(sentence[:1000], language))]
     return []
 
 

@@ -83,20 +83,21 @@ class MemoryOperation:
 
     def as_json(self) -> dict[str, Any]:
         """Return the operation in the form of the tool's argument."""
-        shown: dict[str, Any] = {"op": self.op}
+        fields: dict[str, Any] = {"op": self.op}
         if self.fact is not None:
-            shown["fact"] = self.fact
+            fields["fact"] = self.fact
         if self.text:
-            shown["text"] = self.text
+            fields["text"] = self.text
         if self.subject:
-            shown["subject"] = self.subject
+            fields["subject"] = self.subject
         if self.slot:
-            shown["slot"] = self.slot
+            fields["slot"] = self.slot
         if self.evidence:
-            shown["evidence"] = [
-                {"message": one.message, "quote": one.quote} for one in self.evidence
+            fields["evidence"] = [
+                {"message": quotation.message, "quote": quotation.quote}
+                for quotation in self.evidence
             ]
-        return shown
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,25 +159,27 @@ class _ConversationState:
 
 def derive_operations(record: ConsolidationInput) -> tuple[MemoryOperation, ...]:
     """Return the operations that a conversation implies, at most ``MOST``."""
-    heard = _read_conversation(record)
-    kept = [one for one in heard.stated if one.new or one.evidence][-MOST:]
+    state = _read_conversation(record)
+    statements = [statement for statement in state.stated if statement.new or statement.evidence][
+        -MOST:
+    ]
     while True:
-        made = _OperationBuilder(record.known, heard.to_retire).build(kept)
-        if len(made) <= MOST:
-            return made
-        kept = kept[max(1, min(len(made) - MOST, len(kept))) :]
+        operations = _OperationBuilder(record.known, state.to_retire).build(statements)
+        if len(operations) <= MOST:
+            return operations
+        statements = statements[max(1, min(len(operations) - MOST, len(statements))) :]
 
 
 def _read_conversation(record: ConsolidationInput) -> _ConversationState:
-    heard = _ConversationState(record.known)
+    state = _ConversationState(record.known)
     memory = "\n".join(fact.text for fact in record.known)
     for at, message in enumerate(record.messages):
         if not message.from_person:
             continue
-        if any(act.kind == "forget" for act in message_intents(message.said)):
+        if any(intent.kind == "forget" for intent in message_intents(message.said)):
             done = was_forgotten(record.messages, at)
             for topic, words in _forget_requests(message):
-                heard.forget(message, topic, () if done else _quotations_of(message, words, topic))
+                state.forget(message, topic, () if done else _quotations_of(message, words, topic))
         handled = acknowledgement_of(record.messages, at)
         if foreign_memory_text(message.words) and contains_statement(
             memory, foreign_memory_text(message.words)
@@ -186,33 +189,33 @@ def _read_conversation(record: ConsolidationInput) -> _ConversationState:
             evidence = () if handled == "noted" else _evidence(message, fact)
             if evidence or handled == "noted":
                 new = handled == "new"
-                heard.state(_Statement(parse_fact(fact.line), message.day, evidence, new=new))
-    return heard
+                state.state(_Statement(parse_fact(fact.line), message.day, evidence, new=new))
+    return state
 
 
 def _forget_requests(message: ConversationMessage) -> list[tuple[str, str]]:
     """Return the topics that a message asks to forget, each with its sentence."""
     return [
-        (act.topic, spoken)
-        for spoken in chat_sentences(message.words)
-        for act in sentence_intents(message.said, spoken)
-        if act.kind == "forget" and act.topic != EVERYTHING
+        (intent.topic, sentence)
+        for sentence in chat_sentences(message.words)
+        for intent in sentence_intents(message.said, sentence)
+        if intent.kind == "forget" and intent.topic != EVERYTHING
     ]
 
 
 def _facts(message: ConversationMessage) -> list[StatedFact]:
-    asked = foreign_memory_text(message.words)
-    if asked:
-        return [StatedFact(asked, message.words)]
-    said = message.said
-    stated = extract_facts(message.words, said.subject, message.day, said.name)
+    memory_text = foreign_memory_text(message.words)
+    if memory_text:
+        return [StatedFact(memory_text, message.words)]
+    user_message = message.said
+    stated = extract_facts(message.words, user_message.subject, message.day, user_message.name)
     return [fact for fact in stated if not fact.daily]
 
 
 def _quotations_of(
-    message: ConversationMessage, wanted: str, learned: str
+    message: ConversationMessage, passage: str, fact: str
 ) -> tuple[MessageQuote, ...]:
-    quotes = find_quotations(message.words, wanted, learned)
+    quotes = find_quotations(message.words, passage, fact)
     return tuple(MessageQuote(message.number, quote) for quote in quotes)
 
 
@@ -255,8 +258,8 @@ class _OperationBuilder:
 
     def build(self, stated: Sequence[_Statement]) -> tuple[MemoryOperation, ...]:
         """Return the operations for statements, oldest first."""
-        for one in stated:
-            self._add(one)
+        for statement in stated:
+            self._add(statement)
         again = [
             MemoryOperation("strengthen", fact=number, evidence=evidence[-_MOST_EVIDENCE:])
             for number, evidence in self._strengthened.items()
@@ -269,30 +272,41 @@ class _OperationBuilder:
         ]
         return (*again, *self._changes, *rests)
 
-    def _add(self, one: _Statement) -> None:
+    def _add(self, statement: _Statement) -> None:
         for number, rest in self._remainders.items():
-            self._remainders[number] = remaining_fact(one.line, rest) if rest is not None else None
+            self._remainders[number] = (
+                remaining_fact(statement.line, rest) if rest is not None else None
+            )
         standing = [number for number in self._lines if number not in self._remainders]
-        said = [number for number in standing if adds_nothing(one.line, self._lines[number])]
-        if said:
-            if one.evidence:
-                self._strengthened[said[0]] = (*self._strengthened.get(said[0], ()), *one.evidence)
+        repeated = [
+            number for number in standing if adds_nothing(statement.line, self._lines[number])
+        ]
+        if repeated:
+            if statement.evidence:
+                self._strengthened[repeated[0]] = (
+                    *self._strengthened.get(repeated[0], ()),
+                    *statement.evidence,
+                )
             return
-        rivals = [number for number in standing if conflicts(one.line, self._lines[number])]
-        if not one.new or any(_is_newer_than(self._known[number], one.day) for number in rivals):
+        conflicting = [
+            number for number in standing if conflicts(statement.line, self._lines[number])
+        ]
+        if not statement.new or any(
+            _is_newer_than(self._known[number], statement.day) for number in conflicting
+        ):
             return
-        text, subject, slot = one.line.text, topic_of(one.line), slot_of(one.line)
-        evidence = one.evidence[-_MOST_EVIDENCE:]
-        if not rivals:
+        text, subject, slot = statement.line.text, topic_of(statement.line), slot_of(statement.line)
+        evidence = statement.evidence[-_MOST_EVIDENCE:]
+        if not conflicting:
             self._changes.append(MemoryOperation("add", text, None, subject, evidence, slot))
             return
-        newest = rivals.pop()
+        newest = conflicting.pop()
         self._changes.append(MemoryOperation("supersede", text, newest, subject, evidence, slot))
-        self._remainders[newest] = remaining_fact(one.line, self._lines[newest])
-        for number in rivals:
+        self._remainders[newest] = remaining_fact(statement.line, self._lines[newest])
+        for number in conflicting:
             self._end(number, evidence)
             if number in self._remainders:
-                self._remainders[number] = remaining_fact(one.line, self._lines[number])
+                self._remainders[number] = remaining_fact(statement.line, self._lines[number])
 
     def _end(self, number: int, evidence: tuple[MessageQuote, ...]) -> None:
         if self._endings_left > 0:
@@ -305,29 +319,31 @@ _LONGEST_QUOTE = 300
 _WORD = re.compile(r"\S+")
 
 
-def find_quotations(text: str, wanted: str, learned: str) -> tuple[str, ...]:
+def find_quotations(text: str, passage: str, fact: str) -> tuple[str, ...]:
     """Return the quotations of a passage, one for each line that it spans; empty if not found.
 
     Args:
         text: The message's own words.
-        wanted: The passage, in which white space may differ.
-        learned: The fact learned from it, which selects the part of a long line.
+        passage: The passage, in which white space may differ.
+        fact: The fact learned from it, which selects the part of a long line.
     """
-    found = re.search(r"\s+".join(map(re.escape, wanted.split())), text) if wanted.split() else None
-    if found is None:
+    match = (
+        re.search(r"\s+".join(map(re.escape, passage.split())), text) if passage.split() else None
+    )
+    if match is None:
         return ()
-    pieces = (_shorten_to_fact(piece.strip(), learned) for piece in found.group().split("\n"))
-    return tuple(piece for piece in pieces if any(map(str.isalnum, piece)))
+    quotations = (_shorten_to_fact(piece.strip(), fact) for piece in match.group().split("\n"))
+    return tuple(piece for piece in quotations if any(map(str.isalnum, piece)))
 
 
-def _shorten_to_fact(sentence: str, learned: str) -> str:
+def _shorten_to_fact(sentence: str, fact: str) -> str:
     if len(sentence) <= _LONGEST_QUOTE:
         return sentence
-    sought = set(fact_terms(learned))
-    spans = [(found.start(), found.end()) for found in _WORD.finditer(sentence)]
+    learned_terms = set(fact_terms(fact))
+    spans = [(word.start(), word.end()) for word in _WORD.finditer(sentence)]
     # Bounds the work on very long lines.
     parts = [_words_from(sentence, spans, at) for at in range(min(len(spans), 400))]
-    return max(parts, key=lambda part: (len(sought & set(fact_terms(part))), len(part)))
+    return max(parts, key=lambda part: (len(learned_terms & set(fact_terms(part))), len(part)))
 
 
 def _words_from(sentence: str, spans: list[tuple[int, int]], at: int) -> str:

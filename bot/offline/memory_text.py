@@ -48,7 +48,7 @@ def _without_superseded(facts: Iterable[str]) -> list[str]:
     for fact in facts:
         new = parse_fact(fact)
         if new.key:
-            standing = [kept for old in standing if (kept := remaining_fact(new, old)) is not None]
+            standing = [rest for old in standing if (rest := remaining_fact(new, old)) is not None]
             standing.append(new)
     return [line.text for line in standing]
 
@@ -68,14 +68,14 @@ def _insert_fact(
     bullet = f"- {new.text}"
     changed: list[str] = []
     for line, old in zip(lines, parsed, strict=True):
-        kept = remaining_fact(new, old) if old is not None else None
-        if old is None or kept is old:
+        rest = remaining_fact(new, old) if old is not None else None
+        if old is None or rest is old:
             changed.append(line)
             continue
         if bullet not in changed:
             changed.append(bullet)
-        if kept is not None:
-            changed.append(line if kept.text == old.text else f"- {kept.text}")
+        if rest is not None:
+            changed.append(line if rest.text == old.text else f"- {rest.text}")
     return changed if bullet in changed else [*changed, bullet]
 
 
@@ -104,9 +104,9 @@ def merge_facts(current: str, facts: Sequence[str]) -> MergedMemory:
 
 def matching_lines(current: str, topic: str) -> tuple[str, ...]:
     """Return the lines of memory about a topic, exactly as they are."""
-    wanted = _topic_terms(topic)
+    topic_terms = _topic_terms(topic)
     lines = [line for line in current.split("\n") if _is_fact(line)]
-    return tuple(line for line in lines if _is_about(line, wanted))
+    return tuple(line for line in lines if _is_about(line, topic_terms))
 
 
 def mentions_topic(line: str, topic: str) -> bool:
@@ -115,11 +115,15 @@ def mentions_topic(line: str, topic: str) -> bool:
 
 
 def _topic_terms(topic: str) -> list[set[str]]:
-    return [found for reading in topic_readings(topic) if (found := set(fact_terms(reading)))]
+    return [
+        topic_terms
+        for reading in topic_readings(topic)
+        if (topic_terms := set(fact_terms(reading)))
+    ]
 
 
-def _is_about(line: str, wanted: list[set[str]]) -> bool:
-    return any(one <= _line_terms(line) for one in wanted)
+def _is_about(line: str, topics: list[set[str]]) -> bool:
+    return any(topic_terms <= _line_terms(line) for topic_terms in topics)
 
 
 @lru_cache(maxsize=4096)
@@ -129,10 +133,12 @@ def _line_terms(line: str) -> frozenset[str]:
 
 def remove_topic(current: str, topic: str) -> MergedMemory:
     """Return memory without the lines about a topic."""
-    gone = set(matching_lines(current, topic))
-    kept = [line for line in current.split("\n") if line not in gone]
+    removed = set(matching_lines(current, topic))
+    remaining = [line for line in current.split("\n") if line not in removed]
     return MergedMemory(
-        "\n".join(kept).strip("\n"), (), tuple(line for line in current.split("\n") if line in gone)
+        "\n".join(remaining).strip("\n"),
+        (),
+        tuple(line for line in current.split("\n") if line in removed),
     )
 
 
@@ -153,5 +159,5 @@ def contains_statement(current: str, said: str) -> bool:
 
 def user_name(current: str) -> str:
     """Return the user's name from memory, best what they want to be called; empty if unknown."""
-    found = [hit for line in fact_lines(current) if (hit := _NAME.fullmatch(line))]
-    return next((hit["name"] for hit in sorted(found, key=lambda hit: not hit["called"])), "")
+    matches = [hit for line in fact_lines(current) if (hit := _NAME.fullmatch(line))]
+    return next((hit["name"] for hit in sorted(matches, key=lambda hit: not hit["called"])), "")

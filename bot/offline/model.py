@@ -49,22 +49,22 @@ class OfflineModel:
             request: Messages, tools and purpose.
             on_text: Called with the text so far, longer each time.
         """
-        done = await anyio.to_thread.run_sync(_decide, request)
-        if on_text is not None and done.text:
-            _stream(done.text, on_text)
+        step = await anyio.to_thread.run_sync(_decide, request)
+        if on_text is not None and step.text:
+            _stream(step.text, on_text)
         calls = tuple(
             ToolCall(
                 f"offline-{len(request.messages)}-{at}",
                 name,
                 json.dumps(arguments, ensure_ascii=False),
             )
-            for at, (name, arguments) in enumerate(done.calls)
+            for at, (name, arguments) in enumerate(step.calls)
         )
         return ModelReply(
-            content=done.text,
+            content=step.text,
             tool_calls=calls,
             finish_reason="tool_calls" if calls else "stop",
-            usage=_usage(request, done.text, calls),
+            usage=_usage(request, step.text, calls),
             model=self.name,
             cache_reported=False,
         )
@@ -77,10 +77,10 @@ def _decide(request: ModelRequest) -> TurnStep:
     if request.purpose == "summary":
         return TurnStep(text=summarise(request))
     if request.purpose == "consolidation":
-        made = consolidate(request)
+        output = consolidate(request)
         arguments = {
-            "history_entry": made.history_entry,
-            "operations": [one.as_json() for one in made.operations],
+            "history_entry": output.history_entry,
+            "operations": [operation.as_json() for operation in output.operations],
         }
         return TurnStep(calls=(("save_memory", arguments),))
     return next_step(request)

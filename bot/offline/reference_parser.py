@@ -83,14 +83,14 @@ class ProblemNotes:
 
 def parse_values(block: str) -> tuple[ReferenceValue, ...]:
     """Parse the values in a block of shared reference, in order."""
-    found = (_parse_value_line(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
-    return tuple(one for one in found if one is not None)
+    values = (_parse_value_line(line) for line in block.partition(f"\n{_BELIEFS}")[0].split("\n"))
+    return tuple(value for value in values if value is not None)
 
 
 def parse_beliefs(block: str) -> tuple[str, ...]:
     """Parse the texts of the beliefs in a block of shared reference."""
-    told = f"\n{block}".partition(f"\n{_BELIEFS}\n")[2]
-    return tuple(hit["text"] for line in told.split("\n") if (hit := _BELIEF.fullmatch(line)))
+    beliefs = f"\n{block}".partition(f"\n{_BELIEFS}\n")[2]
+    return tuple(hit["text"] for line in beliefs.split("\n") if (hit := _BELIEF.fullmatch(line)))
 
 
 def parse_problem(records: str) -> ProblemNotes | None:
@@ -98,9 +98,10 @@ def parse_problem(records: str) -> ProblemNotes | None:
     hits = list(_WORKING_ON.finditer(records))
     if not hits:
         return None
-    noted = _NOTED_BEFORE.search(records, hits[-1].end())
-    work = ProblemNotes(
-        str(_parse_whole(hits[-1]["name"])), summary=noted["text"].strip() if noted else ""
+    summary_match = _NOTED_BEFORE.search(records, hits[-1].end())
+    problem = ProblemNotes(
+        str(_parse_whole(hits[-1]["name"])),
+        summary=summary_match["text"].strip() if summary_match else "",
     )
     for line in records[hits[-1].end() + 1 :].split("\n"):
         if not line:
@@ -108,28 +109,28 @@ def parse_problem(records: str) -> ProblemNotes | None:
         kind, sep, _ = line.partition(":")
         if sep:
             label, texts = _parse_note(kind, line[len(kind) + 1 :].strip(), line)
-            work.notes.setdefault(label, []).extend(texts)
-    return work
+            problem.notes.setdefault(label, []).extend(texts)
+    return problem
 
 
-def describe_value(one: ReferenceValue, *, group: bool) -> str:
+def describe_value(reference: ReferenceValue, *, group: bool) -> str:
     """Return a value as a sentence that says who set it and when."""
-    name = _quote_unless_plain(_readable_key(one.key))
-    whose = "The" if group or one.for_everyone else "Your"
-    many = isinstance(one.value, list) and len(one.value) > 1
-    text, cut = _value_as_text(one.value), False
+    name = _quote_unless_plain(_readable_key(reference.key))
+    whose = "The" if group or reference.for_everyone else "Your"
+    many = isinstance(reference.value, list) and len(reference.value) > 1
+    text, cut = _value_as_text(reference.value), False
     if len(text) > _LONGEST:
         text, cut = text[:_LONGEST].rstrip() + "…", True
-    told = f"{whose} {name} {'are' if many else 'is'} {text}"
-    if one.day:
-        who = "I noted it" if one.by_assistant else "set" if whose == "The" else "you set it"
-        told += f" ({who} on {one.day})"
-    told += "."
-    if one.stale:
-        told += " What it rests on no longer holds, so it may be out of date."
+    sentence = f"{whose} {name} {'are' if many else 'is'} {text}"
+    if reference.day:
+        who = "I noted it" if reference.by_assistant else "set" if whose == "The" else "you set it"
+        sentence += f" ({who} on {reference.day})"
+    sentence += "."
+    if reference.stale:
+        sentence += " What it rests on no longer holds, so it may be out of date."
     if cut:
-        told += " `/reference` and its name show it whole."
-    return told
+        sentence += " `/reference` and its name show it whole."
+    return sentence
 
 
 def matching_values(
@@ -142,37 +143,39 @@ def matching_values(
         groups: Alternatives of each required term.
         optional: Further terms, all of which are required here.
     """
-    wanted = [one for one in groups if not one & _QUESTION_TERMS]
-    wanted += [frozenset({one}) for one in optional - _QUESTION_TERMS]
-    if not wanted:
+    required = [item for item in groups if not item & _QUESTION_TERMS]
+    required += [frozenset({item}) for item in optional - _QUESTION_TERMS]
+    if not required:
         return []
-    found = []
-    for one in values:
-        named = frozenset(fact_terms(_readable_key(one.key)))
-        if all(group & one.terms for group in wanted) and any(group & named for group in wanted):
-            found.append(one)
-    return found
+    matching = []
+    for item in values:
+        named = frozenset(fact_terms(_readable_key(item.key)))
+        if all(group & item.terms for group in required) and any(
+            group & named for group in required
+        ):
+            matching.append(item)
+    return matching
 
 
-def describe_problem(work: ProblemNotes | None, kinds: Iterable[str] = ()) -> str:
+def describe_problem(problem: ProblemNotes | None, kinds: Iterable[str] = ()) -> str:
     """Return the problem at hand and its notes as text; empty if it has no notes of these kinds.
 
     Args:
-        work: The problem at hand; None if there is none.
+        problem: The problem at hand; None if there is none.
         kinds: Labels of notes as in ``ProblemNotes.notes``; by default all notes and the problem's
             name.
     """
-    if work is None:
+    if problem is None:
         return "" if kinds else _NO_PROBLEM
-    wanted = list(kinds) or list(work.notes)
-    lines = [f"- {kind}: {text}" for kind in wanted for text in work.notes.get(kind, ())]
+    labels = list(kinds) or list(problem.notes)
+    lines = [f"- {kind}: {text}" for kind in labels for text in problem.notes.get(kind, ())]
     if kinds:
-        return "\n".join([f"For {quote(work.name)}:", *lines]) if lines else ""
-    if not lines and work.summary:
-        lines = [f"- Noted before: {quote(work.summary, limit=_LONGEST)}"]
-    if not lines and work.name == _GENERAL:
+        return "\n".join([f"For {quote(problem.name)}:", *lines]) if lines else ""
+    if not lines and problem.summary:
+        lines = [f"- Noted before: {quote(problem.summary, limit=_LONGEST)}"]
+    if not lines and problem.name == _GENERAL:
         return _NO_PROBLEM
-    head = f"We are working on {quote(work.name)}."
+    head = f"We are working on {quote(problem.name)}."
     return "\n".join([head, *lines]) if lines else f"{head} Nothing is noted for it yet."
 
 
@@ -224,23 +227,23 @@ def _is_plain(text: str) -> bool:
 def _value_as_text(value: Any) -> str:
     """Return a value as text; long or unusual texts in quotation marks."""
     if isinstance(value, list):
-        told = [_value_as_text(one) for one in value] or ["nothing"]
-        return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+        texts = [_value_as_text(item) for item in value] or ["nothing"]
+        return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
     if isinstance(value, dict):
         return "; ".join(
-            f"{_value_as_text(name)}: {_value_as_text(held)}" for name, held in value.items()
+            f"{_value_as_text(name)}: {_value_as_text(inner)}" for name, inner in value.items()
         )
     return str(value) if _is_plain(str(value)) else quote(str(value), limit=_LONGEST)
 
 
 def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, list):
-        for one in value:
-            yield from _texts_in(one)
+        for item in value:
+            yield from _texts_in(item)
     elif isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             yield name
-            yield from _texts_in(one)
+            yield from _texts_in(item)
     else:
         yield str(value)
 
@@ -254,21 +257,21 @@ def _parse_value_line(line: str) -> ReferenceValue | None:
         for stops, behind in (("(", _SET), ("|", _SET_BEFORE)):
             value, end = _parse_value(line, at + 2, stops)
             if (hit := behind.fullmatch(line, end)) is not None:
-                told = hit.groupdict()
+                groups = hit.groupdict()
                 return ReferenceValue(
                     key,
                     value,
-                    told.get("day", ""),
-                    bool(told.get("by")),
-                    bool(told.get("all")),
-                    bool(told.get("stale")),
+                    groups.get("day", ""),
+                    bool(groups.get("by")),
+                    bool(groups.get("all")),
+                    bool(groups.get("stale")),
                 )
     except _SyntaxMismatch:
         pass
     return None
 
 
-def _parse_note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
+def _parse_note(kind: str, note_text: str, line: str) -> tuple[str, list[str]]:
     """Return the label and the texts of a line of notes."""
     head, _, more = kind.partition(" ")
     try:
@@ -278,19 +281,19 @@ def _parse_note(kind: str, said: str, line: str) -> tuple[str, list[str]]:
                 f"{quote(name)}: {quote(str(_parse_whole(line[at + 2 :])), limit=_LONGEST)}"
             ]
         if head == "decided":
-            text, at = _parse_value(said, 0, "|")
-            why = line.partition(" | why ")[2] if at < len(said) else ""
+            text, at = _parse_value(note_text, 0, "|")
+            why = line.partition(" | why ")[2] if at < len(note_text) else ""
             return "Decided", [
                 f"{_quote_unless_plain(str(text))}{f', because {_quote_unless_plain(str(_parse_whole(why)))}' * bool(why)}"
             ]
         if head == "assumed":
-            texts = _parse_list(said.partition(" | {")[0], 0, "|;", "")[0]
+            texts = _parse_list(note_text.partition(" | {")[0], 0, "|;", "")[0]
             sure = f" ({float(more):.0%} sure)" if re.fullmatch(r"\d?\.?\d+", more) else ""
             return "Assumed", [f"{_quote_unless_plain(str(text))}{sure}" for text in texts]
         label = {"must": "Must", "must_not": "Must not", "open": "Open question"}.get(kind, "Noted")
-        return label, [_value_as_text(one) for one in _parse_list(said, 0, ";", "")[0]]
+        return label, [_value_as_text(item) for item in _parse_list(note_text, 0, ";", "")[0]]
     except _SyntaxMismatch:
-        return "Noted", [quote(said, limit=_LONGEST)]
+        return "Noted", [quote(note_text, limit=_LONGEST)]
 
 
 class _SyntaxMismatch(ValueError):
@@ -323,7 +326,7 @@ def _parse_text(line: str, at: int, stops: str) -> tuple[str, int]:
         if hit is None:
             raise _SyntaxMismatch
         return _ESCAPE.sub(_unescaped, hit[1]), hit.end()
-    ends = [found for stop in stops if (found := line.find(stop, at)) >= 0]
+    ends = [position for stop in stops if (position := line.find(stop, at)) >= 0]
     bare = line[at : min(ends, default=len(line))].rstrip(" ")
     return bare, at + len(bare)
 
@@ -333,7 +336,7 @@ def _unescaped(hit: re.Match[str]) -> str:
 
 
 def _parse_separated(
-    line: str, at: int, end: str, one: Callable[[int], int], between: str = "; "
+    line: str, at: int, end: str, parse_part: Callable[[int], int], between: str = "; "
 ) -> int:
     """Parse separated parts up to ``end``, if empty to the line's end; return the position."""
     first = True
@@ -343,31 +346,31 @@ def _parse_separated(
                 raise _SyntaxMismatch
             at += len(between)
         before, first = at, False
-        at = one(at)
+        at = parse_part(at)
         if at > len(line) or (at == before and not line.startswith(between, at)):
             raise _SyntaxMismatch
     return at + len(end)
 
 
 def _parse_list(line: str, at: int, stops: str, end: str) -> tuple[list[Any], int]:
-    found: list[Any] = []
+    values: list[Any] = []
 
-    def one(start: int) -> int:
+    def parse_item(start: int) -> int:
         value, past = _parse_value(line, start, stops)
-        found.append(value)
+        values.append(value)
         return past
 
-    return found, _parse_separated(line, at, end, one)
+    return values, _parse_separated(line, at, end, parse_item)
 
 
 def _parse_dict(line: str, at: int) -> tuple[dict[str, Any], int]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
 
-    def one(start: int) -> int:
+    def parse_pair(start: int) -> int:
         name, past = _parse_text(line, start, ":}")
         if not line.startswith(": ", past):
             raise _SyntaxMismatch
-        found[name], past = _parse_value(line, past + 2, ";}")
+        values[name], past = _parse_value(line, past + 2, ";}")
         return past
 
-    return found, _parse_separated(line, at, "}", one)
+    return values, _parse_separated(line, at, "}", parse_pair)

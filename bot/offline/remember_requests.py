@@ -83,30 +83,34 @@ def is_reminder_request(text: str) -> bool:
 
 def _reminder(message: UserMessage, text: str) -> RememberRequest | None:
     plain = text.strip().rstrip("?.! ")
-    found = _REMIND.fullmatch(plain) if len(plain) <= _LONGEST else None
-    if found is None:
+    match = _REMIND.fullmatch(plain) if len(plain) <= _LONGEST else None
+    if match is None:
         return None
-    wanted = f"{found['what']}{found['when']}"
+    reminder = f"{match['what']}{match['when']}"
     stated = extract_facts(
-        f"I want to be reminded {wanted}", message.subject, message.date, message.name
+        f"I want to be reminded {reminder}", message.subject, message.date, message.name
     )
-    kept = tuple(StatedFact(fact.line, text) for fact in stated)
-    return RememberRequest(wanted.removeprefix("to ").removeprefix("that "), kept) if kept else None
+    facts = tuple(StatedFact(fact.line, text) for fact in stated)
+    return (
+        RememberRequest(reminder.removeprefix("to ").removeprefix("that "), facts)
+        if facts
+        else None
+    )
 
 
 def parse_remember_request(message: UserMessage, text: str) -> RememberRequest | None:
     """Parse a request to remember; return None if the message is none."""
-    kept = foreign_memory_text(text)
-    if kept:
-        return RememberRequest(kept, (StatedFact(kept, text),))
+    foreign_text = foreign_memory_text(text)
+    if foreign_text:
+        return RememberRequest(foreign_text, (StatedFact(foreign_text, text),))
     reminder = _reminder(message, text)
     if reminder:
         return reminder
-    found = _REMEMBER.fullmatch(text)
+    match = _REMEMBER.fullmatch(text)
     asked = is_question(text) and not _POLITE.match(text)
-    if found is None or asked or len(text) > 4000 or _ASKS_WITHIN.search(text):
+    if match is None or asked or len(text) > 4000 or _ASKS_WITHIN.search(text):
         return None
-    what = found["what"].rstrip(" ?")
+    what = match["what"].rstrip(" ?")
     if _TO_DO.match(what) and len(what) <= 300:
         line = to_third(f"I want to remember {expand(what)}", message.subject)
         return RememberRequest(what[3:].strip(), (StatedFact(line, what),))
@@ -120,10 +124,10 @@ def foreign_memory_text(text: str) -> str:
     if len(text) > _LONGEST or _QUESTION.search(text):
         return ""
     plain = text.replace("’", "'")
-    found = next((hit for form, _ in _FORMS if (hit := form.fullmatch(plain))), None)
-    if found is None:
+    match = next((hit for form, _ in _FORMS if (hit := form.fullmatch(plain))), None)
+    if match is None:
         return ""
-    line = " ".join(found["what"].split()).lstrip("-*•#> ")
+    line = " ".join(match["what"].split()).lstrip("-*•#> ")
     return line[:1].upper() + line[1:]
 
 

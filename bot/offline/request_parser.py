@@ -208,14 +208,14 @@ def parse_user_message(content: str, at: int = 0) -> UserMessage:
 
 def parse_passages(text: str) -> tuple[Passage, ...]:
     """Parse the passages in a recall result or in records; skip other lines."""
-    found = []
+    passages = []
     for line in text[:200_000].split("\n"):
         match = _PASSAGE.fullmatch(line.rstrip())
         if match:
-            found.append(
+            passages.append(
                 Passage(match["text"].strip(), match["who"] or "memory", match["when"] or "")
             )
-    return tuple(found)
+    return tuple(passages)
 
 
 def _records(content: str) -> str:
@@ -226,21 +226,21 @@ def _records(content: str) -> str:
 
 def _handoff_text(note: str) -> str:
     """Return the summary and the next steps of a handoff."""
-    told: dict[str, list[str]] = {}
-    field = ""
+    fields: dict[str, list[str]] = {}
+    current = ""
     for line in note.split("\n"):
         name, sep, rest = line.partition(": ")
         if sep and name in _HANDOFF_FIELDS:
-            field = name
-            told.setdefault(field, []).append(rest)
-        elif field:
-            told[field].append(line)
-    summary = _WRITTEN_AT.sub("", "\n".join(told.get("summary", ())).strip())
+            current = name
+            fields.setdefault(current, []).append(rest)
+        elif current:
+            fields[current].append(line)
+    summary = _WRITTEN_AT.sub("", "\n".join(fields.get("summary", ())).strip())
     try:
-        steps = json.loads("\n".join(told.get("next_steps", ())))
+        steps = json.loads("\n".join(fields.get("next_steps", ())))
     except ValueError:
         steps = []
-    listed = [str(one) for one in steps] if isinstance(steps, list) else []
+    listed = [str(step) for step in steps] if isinstance(steps, list) else []
     return "\n".join([summary, *([f"Next: {'; '.join(listed)}"] if listed else ())]).strip()
 
 
@@ -276,27 +276,28 @@ def _memory(system: str, records: str) -> str:
     body = _sections(_memory_block(system)).get("## Long-term Memory", "")
     if newer := _NEWER.search(records):
         end = records.find(_NEWER_END, newer.end())
-        told = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
-        body = _with_changes(body, told) if newer["changes"] else told
+        newer_text = records[newer.end() : end if end >= 0 else len(records)].strip("\n")
+        body = _with_changes(body, newer_text) if newer["changes"] else newer_text
     return "" if body.strip() == "(empty)" else body
 
 
 def _with_changes(memory: str, changes: str) -> str:
     """Apply a list of changes to long-term memory."""
     *new, last = changes.split("\n")
-    gone: set[str] = set()
+    removed: set[str] = set()
     if hit := _GONE.fullmatch(last):
-        gone = set(re.findall(r"\d+", hit["numbers"]))
+        removed = set(re.findall(r"\d+", hit["numbers"]))
     else:
         new.append(last)
-    told = [_NUMBERED.fullmatch(line) for line in new]
-    gone |= {hit["number"] for hit in told if hit}
-    stays = [
+    changed_lines = [_NUMBERED.fullmatch(line) for line in new]
+    removed |= {hit["number"] for hit in changed_lines if hit}
+    unchanged = [
         line
         for line in memory.split("\n")
-        if line != "(empty)" and not ((hit := _NUMBERED.fullmatch(line)) and hit["number"] in gone)
+        if line != "(empty)"
+        and not ((hit := _NUMBERED.fullmatch(line)) and hit["number"] in removed)
     ]
-    return "\n".join([*stays, *new])
+    return "\n".join([*unchanged, *new])
 
 
 def _unnumbered(memory: str) -> tuple[str, dict[str, int]]:
@@ -316,7 +317,7 @@ def _newer_section(records: str, name: str) -> str | None:
     # No fact can be a line like the title, and notes, which can, follow the real one.
     start = records.find(_NEWER_END) + 1
     hit = next(
-        (one for one in _NEWER_SECTION.finditer(records, start) if one["name"] == name), None
+        (match for match in _NEWER_SECTION.finditer(records, start) if match["name"] == name), None
     )
     if hit is None:
         return None
@@ -332,15 +333,15 @@ def _memory_section(system: str, records: str, name: str) -> str:
 
 def _notes(system: str, today: str) -> tuple[Passage, ...]:
     sections = _sections(_memory_block(system))
-    found: list[Passage] = []
+    notes: list[Passage] = []
     for name, date in (("## Today's Notes", today), ("## Recent Notes", "")):
         for line in sections.get(name, "").split("\n"):
             heading = re.fullmatch(r"#{1,4} (\d{4}-\d\d-\d\d)", line.strip())
             if heading:
                 date = heading[1]  # noqa: PLW2901 - the notes below a date are of that date
             elif line.strip() and not line.startswith("#"):
-                found.append(Passage(line.strip().lstrip("-* "), "note", date))
-    return tuple(found)
+                notes.append(Passage(line.strip().lstrip("-* "), "note", date))
+    return tuple(notes)
 
 
 def _completed_calls(messages: Sequence[ChatMessage], start: int) -> tuple[CompletedCall, ...]:
@@ -349,18 +350,18 @@ def _completed_calls(messages: Sequence[ChatMessage], start: int) -> tuple[Compl
         for message in messages[start:]
         if message.get("role") == "tool"
     }
-    found = []
+    calls = []
     for at in range(start, len(messages)):
-        for call in messages[at].get("tool_calls") or ():
-            function = call.get("function") or {}
-            if str(call.get("id")) in results:
+        for tool_call in messages[at].get("tool_calls") or ():
+            function = tool_call.get("function") or {}
+            if str(tool_call.get("id")) in results:
                 arguments = arguments_of(str(function.get("arguments", "")))
-                found.append(
+                calls.append(
                     CompletedCall(
-                        str(function.get("name")), arguments, results[str(call["id"])], at
+                        str(function.get("name")), arguments, results[str(tool_call["id"])], at
                     )
                 )
-    return tuple(found)
+    return tuple(calls)
 
 
 def arguments_of(text: str) -> dict[str, Any]:
@@ -397,8 +398,8 @@ def parse_request(request: ModelRequest) -> ParsedRequest:
     reference = _memory_section(system, records, "Reference")
     memory, numbers = _unnumbered(_memory(system, records))
     return ParsedRequest(
-        turn=tuple(one for one in people if one.at >= start),
-        earlier=tuple(one for one in people if one.at < start),
+        turn=tuple(message for message in people if message.at >= start),
+        earlier=tuple(message for message in people if message.at < start),
         memory=memory,
         numbers=numbers,
         notes=_notes(system, people[-1].date if people else ""),

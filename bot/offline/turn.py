@@ -67,14 +67,14 @@ class _Plan:
 
     Attributes:
         prompt: The parsed request.
-        acts: Intents of all messages, in order.
+        intents: Intents of all messages, in order.
         memory: Long-term memory with all changes applied.
         changing: Positions of the messages that change it.
         erases: A tool handles requests to forget, so they do not change ``memory``.
     """
 
     prompt: ParsedRequest
-    acts: tuple[Intent, ...]
+    intents: tuple[Intent, ...]
     memory: str
     changing: frozenset[int] = field(default_factory=frozenset)
     erases: bool = False
@@ -89,44 +89,47 @@ def next_step(request: ModelRequest) -> TurnStep:
 
 def _plan(prompt: ParsedRequest) -> _Plan:
     name = user_name(prompt.memory)
-    turn = [replace(said, who=name) if name and not said.in_group else said for said in prompt.turn]
-    wanted = tuple(act for said in turn for act in message_intents(said))
+    turn = [
+        replace(message, who=name) if name and not message.in_group else message
+        for message in prompt.turn
+    ]
+    intents = tuple(intent for message in turn for intent in message_intents(message))
     called = {done.name for done in prompt.completed_calls}
     erases = "memory_forget" in prompt.tools | called
     memory = prompt.memory
     changing = set()
-    for act in wanted:
-        if act.kind == "forget" and erases:
+    for intent in intents:
+        if intent.kind == "forget" and erases:
             continue
-        changed = _memory_after(memory, act)
+        changed = _memory_after(memory, intent)
         if changed != memory:
-            changing.add(act.message.at)
+            changing.add(intent.message.at)
         memory = changed
-    return _Plan(prompt, wanted, memory, frozenset(changing), erases)
+    return _Plan(prompt, intents, memory, frozenset(changing), erases)
 
 
-def _memory_after(memory: str, act: Intent) -> str:
-    if act.kind == "forget" and act.topic != EVERYTHING:
-        return remove_topic(memory, act.topic).text
-    if act.kind == "remember" and contains_statement(memory, act.topic):
+def _memory_after(memory: str, intent: Intent) -> str:
+    if intent.kind == "forget" and intent.topic != EVERYTHING:
+        return remove_topic(memory, intent.topic).text
+    if intent.kind == "remember" and contains_statement(memory, intent.topic):
         return memory
-    if act.kind in ("state", "remember"):
-        lines = [fact.line for fact in act.facts if not fact.daily or act.kind == "remember"]
-        if act.kind == "remember" and not lines:
-            said = " ".join(act.topic.replace('"', "”").split())
-            lines = [f'{act.message.name or act.message.subject} said: "{said}"']
+    if intent.kind in ("state", "remember"):
+        lines = [fact.line for fact in intent.facts if not fact.daily or intent.kind == "remember"]
+        if intent.kind == "remember" and not lines:
+            quotation = " ".join(intent.topic.replace('"', "”").split())
+            lines = [f'{intent.message.name or intent.message.subject} said: "{quotation}"']
         return merge_facts(memory, lines).text
     return memory
 
 
 def _last_call_after(plan: _Plan, name: str, at: int) -> CompletedCall | None:
     """Return the last completed call of a tool after a message; None if there is none."""
-    found = [done for done in plan.prompt.completed_calls if done.name == name and done.at > at]
-    return found[-1] if found else None
+    calls = [call for call in plan.prompt.completed_calls if call.name == name and call.at > at]
+    return calls[-1] if calls else None
 
 
-def _daily_notes(act: Intent) -> list[str]:
-    return [fact.line for fact in act.facts if fact.daily and act.kind == "state"]
+def _daily_notes(intent: Intent) -> list[str]:
+    return [fact.line for fact in intent.facts if fact.daily and intent.kind == "state"]
 
 
 def _write_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
@@ -137,9 +140,12 @@ def _write_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if changes:
         calls.append(("memory_save", {"changes": changes}))
     notes: dict[str, list[str]] = {}
-    for act in plan.acts:
-        if _daily_notes(act) and _last_call_after(plan, "memory_daily", act.message.at) is None:
-            notes.setdefault(act.message.date, []).extend(_daily_notes(act))
+    for intent in plan.intents:
+        if (
+            _daily_notes(intent)
+            and _last_call_after(plan, "memory_daily", intent.message.at) is None
+        ):
+            notes.setdefault(intent.message.date, []).extend(_daily_notes(intent))
     if "memory_daily" in tools:
         for day, lines in notes.items():
             content = "\n".join(f"- {line}" for line in dict.fromkeys(lines))
@@ -150,30 +156,34 @@ def _write_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
 def _memory_changes(plan: _Plan) -> list[dict[str, Any]]:
     """Return the changes from present to planned memory; new lines change facts in place."""
     old, new = plan.prompt.memory.splitlines(), plan.memory.splitlines()
-    found: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
     for _, begin, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
-        gone = [] if old[begin:end] == new[first:last] else old[begin:end]
-        numbers = [plan.prompt.numbers[line] for line in gone if line in plan.prompt.numbers]
+        removed = [] if old[begin:end] == new[first:last] else old[begin:end]
+        numbers = [plan.prompt.numbers[line] for line in removed if line in plan.prompt.numbers]
         texts = [line.removeprefix("- ") for line in new[first:last] if line not in old]
         for text in filter(None, map(str.strip, texts)):
             change = {"op": "change", "fact": numbers.pop(0)} if numbers else {"op": "add"}
             slot = slot_of(parse_fact(text))
-            found.append({**change, "text": text} | ({"slot": slot} if slot else {}))
-        found += [{"op": "end", "fact": number} for number in numbers]
-    return found
+            changes.append({**change, "text": text} | ({"slot": slot} if slot else {}))
+        changes += [{"op": "end", "fact": number} for number in numbers]
+    return changes
 
 
-def _erasure_call(plan: _Plan, act: Intent) -> CompletedCall | None:
-    found = (done for done in plan.prompt.completed_calls if done.name == "memory_forget")
-    return next((done for done in found if done.arguments == {"what": act.topic}), None)
+def _erasure_call(plan: _Plan, intent: Intent) -> CompletedCall | None:
+    calls = (call for call in plan.prompt.completed_calls if call.name == "memory_forget")
+    return next((call for call in calls if call.arguments == {"what": intent.topic}), None)
 
 
 def _erasure_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if "memory_forget" not in plan.prompt.tools:
         return []
-    wishes = [act for act in plan.acts if act.kind == "forget" and act.topic != EVERYTHING]
-    wanted = dict.fromkeys(act.topic for act in wishes if _erasure_call(plan, act) is None)
-    return [("memory_forget", {"what": what}) for what in wanted]
+    requests = [
+        intent for intent in plan.intents if intent.kind == "forget" and intent.topic != EVERYTHING
+    ]
+    topics = dict.fromkeys(
+        intent.topic for intent in requests if _erasure_call(plan, intent) is None
+    )
+    return [("memory_forget", {"what": what}) for what in topics]
 
 
 def _recall_arguments(question: ParsedQuestion) -> dict[str, Any]:
@@ -182,35 +192,37 @@ def _recall_arguments(question: ParsedQuestion) -> dict[str, Any]:
     return {"query": question.query, "days": RECALL_DAYS}
 
 
-def _recall_arguments_for(plan: _Plan, act: Intent) -> list[dict[str, Any]]:
+def _recall_arguments_for(plan: _Plan, intent: Intent) -> list[dict[str, Any]]:
     """Return arguments of recall calls for a question, and for facts that may have changed."""
-    if act.question is None or not (act.question.query or act.question.relative_day):
+    if intent.question is None or not (intent.question.query or intent.question.relative_day):
         return []
-    wanted = [_recall_arguments(act.question)]
-    if named := follow_up_query(_all_facts(plan), act.message, act.question):
-        wanted.append({"query": named, "days": RECALL_DAYS})
-    return wanted
+    arguments = [_recall_arguments(intent.question)]
+    if named := follow_up_query(_all_facts(plan), intent.message, intent.question):
+        arguments.append({"query": named, "days": RECALL_DAYS})
+    return arguments
 
 
 def _recall_calls(plan: _Plan) -> list[tuple[str, dict[str, Any]]]:
     if "memory_recall" not in plan.prompt.tools:
         return []
-    made = [done.arguments for done in plan.prompt.completed_calls if done.name == "memory_recall"]
+    done_before = [
+        call.arguments for call in plan.prompt.completed_calls if call.name == "memory_recall"
+    ]
     calls: list[tuple[str, dict[str, Any]]] = []
-    for act in plan.acts:
-        for wanted in _recall_arguments_for(plan, act):
-            if wanted not in made:
-                made.append(wanted)
-                calls.append(("memory_recall", wanted))
+    for intent in plan.intents:
+        for arguments in _recall_arguments_for(plan, intent):
+            if arguments not in done_before:
+                done_before.append(arguments)
+                calls.append(("memory_recall", arguments))
     return calls
 
 
 def _reply(plan: _Plan) -> str:
-    parts = [text for act in plan.acts if (text := _reply_to_intent(plan, act))]
+    parts = [text for intent in plan.intents if (text := _reply_to_intent(plan, intent))]
     body = "\n\n".join(dict.fromkeys(parts)) or PHRASES["en"].nothing
-    said_so = not parts or any(act.kind == "other" for act in plan.acts)
-    if plan.prompt.first and not said_so:
-        body += f"\n\n{_phrases(plan.acts[-1]).honest}"
+    model_was_named = not parts or any(intent.kind == "other" for intent in plan.intents)
+    if plan.prompt.first and not model_was_named:
+        body += f"\n\n{_phrases(plan.intents[-1]).honest}"
     return body
 
 
@@ -219,118 +231,130 @@ def _all_facts(plan: _Plan) -> str:
     return "\n".join(filter(None, (plan.memory, plan.prompt.shared)))
 
 
-def _phrases(act: Intent) -> Phrases:
-    return PHRASES[language_of(act.message.words)]
+def _phrases(intent: Intent) -> Phrases:
+    return PHRASES[language_of(intent.message.words)]
 
 
-def _reply_to_intent(plan: _Plan, act: Intent) -> str:
-    phrases = _phrases(act)
-    if act.message.files and (not act.message.words or (act.kind == "other" and not act.topic)):
-        return reply_to_files(act.message.files)
-    if act.kind in ("state", "remember"):
-        sorry = "I'm sorry. " if is_bad_news(act.message.words) else ""
-        return sorry + _confirm_statement(plan, act, phrases)
-    if act.kind == "forget":
-        return _reply_to_forget_request(plan, act, phrases)
-    if act.kind == "ask" and act.question is not None:
-        wanted = _recall_arguments_for(plan, act)
-        found = [
-            parse_passages(done.result)
-            for done in plan.prompt.completed_calls
-            if done.arguments in wanted
+def _reply_to_intent(plan: _Plan, intent: Intent) -> str:
+    phrases = _phrases(intent)
+    if intent.message.files and (
+        not intent.message.words or (intent.kind == "other" and not intent.topic)
+    ):
+        return reply_to_files(intent.message.files)
+    if intent.kind in ("state", "remember"):
+        sorry = "I'm sorry. " if is_bad_news(intent.message.words) else ""
+        return sorry + _confirm_statement(plan, intent, phrases)
+    if intent.kind == "forget":
+        return _reply_to_forget_request(plan, intent, phrases)
+    if intent.kind == "ask" and intent.question is not None:
+        arguments = _recall_arguments_for(plan, intent)
+        results = [
+            parse_passages(call.result)
+            for call in plan.prompt.completed_calls
+            if call.arguments in arguments
         ]
-        recalled = [one for result in found for one in result]
-        return answer(plan.prompt, _all_facts(plan), recalled, act.message, act.question)
-    if act.kind == "all":
-        known = listing(plan.prompt, _all_facts(plan), act.message)
+        recalled = [passage for result in results for passage in result]
+        return answer(plan.prompt, _all_facts(plan), recalled, intent.message, intent.question)
+    if intent.kind == "all":
+        known = listing(plan.prompt, _all_facts(plan), intent.message)
         return (
             f"This is what I know:\n{known}"
             if known
             else f"{phrases.unknown} {phrases.how_to_tell}"
         )
-    if act.kind == "courtesy":
-        return _small_talk_reply(plan, act, phrases)
-    return phrases.needs_model if act.topic else phrases.nothing
+    if intent.kind == "courtesy":
+        return _small_talk_reply(plan, intent, phrases)
+    return phrases.needs_model if intent.topic else phrases.nothing
 
 
-def _confirm_statement(plan: _Plan, act: Intent, phrases: Phrases) -> str:
-    words = act.topic or " ".join(dict.fromkeys(fact.words for fact in act.facts))
-    said = quote(words, phrases)
+def _confirm_statement(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
+    words = intent.topic or " ".join(dict.fromkeys(fact.words for fact in intent.facts))
+    quotation = quote(words, phrases)
     written = [
-        done
+        call
         for name in ("memory_save", "memory_daily")
-        if (done := _last_call_after(plan, name, act.message.at)) and _needs_tool(act, name)
+        if (call := _last_call_after(plan, name, intent.message.at)) and _needs_tool(intent, name)
     ]
-    refused = [done for done in written if not saved(done.result)]
+    refused = [call for call in written if not saved(call.result)]
     if refused:
         return f"I could not save that: {_first_line(refused[0].result)}"
-    unsaved = act.message.at in plan.changing and not any(
-        done.name == "memory_save" for done in written
+    unsaved = intent.message.at in plan.changing and not any(
+        call.name == "memory_save" for call in written
     )
-    unnoted = bool(_daily_notes(act)) and not any(done.name == "memory_daily" for done in written)
+    unnoted = bool(_daily_notes(intent)) and not any(
+        call.name == "memory_daily" for call in written
+    )
     if unsaved or unnoted:
-        return (
-            f"I read that, but I may not write to memory in this step, so it is not saved: {said}"
+        return f"I read that, but I may not write to memory in this step, so it is not saved: {quotation}"
+    if intent.kind == "remember":
+        confirmation = foreign_confirmation(intent.message.words) or phrases.remember.format(
+            quote=quotation
         )
-    if act.kind == "remember":
-        told = foreign_confirmation(act.message.words) or phrases.remember.format(quote=said)
-        return f"{told}. {_NO_REMINDERS}" if is_reminder_request(act.message.words) else told
+        return (
+            f"{confirmation}. {_NO_REMINDERS}"
+            if is_reminder_request(intent.message.words)
+            else confirmation
+        )
     if written:
-        return phrases.noted.format(quote=said)
-    return phrases.known.format(quote=said)
+        return phrases.noted.format(quote=quotation)
+    return phrases.known.format(quote=quotation)
 
 
-def _needs_tool(act: Intent, name: str) -> bool:
-    daily = _daily_notes(act)
+def _needs_tool(intent: Intent, name: str) -> bool:
+    daily = _daily_notes(intent)
     return (
         bool(daily)
         if name == "memory_daily"
-        else len(daily) < len(act.facts) or act.kind == "remember"
+        else len(daily) < len(intent.facts) or intent.kind == "remember"
     )
 
 
-def _reply_to_forget_request(plan: _Plan, act: Intent, phrases: Phrases) -> str:
-    if act.topic == EVERYTHING:
+def _reply_to_forget_request(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
+    if intent.topic == EVERYTHING:
         return (
             "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
         )
     if plan.erases:
-        return _erasure_reply(_erasure_call(plan, act), phrases)
-    done = _last_call_after(plan, "memory_save", act.message.at)
-    if done is None:
-        if matching_lines(plan.prompt.memory, act.topic):
+        return _erasure_reply(_erasure_call(plan, intent), phrases)
+    call = _last_call_after(plan, "memory_save", intent.message.at)
+    if call is None:
+        if matching_lines(plan.prompt.memory, intent.topic):
             return "I may not write to memory in this step, so nothing is forgotten yet."
         return f"{phrases.nothing_to_forget} What was said stays on the tape."
-    if not saved(done.result):
+    if not saved(call.result):
         return (
-            f"I could not forget that: {_first_line(done.result)} `/memory clear` clears all of it."
+            f"I could not forget that: {_first_line(call.result)} `/memory clear` clears all of it."
         )
-    told = phrases.forgotten.format(quote=quote(act.topic, phrases))
-    return f"{told} The words themselves stay on the tape; `/memory undo` brings the line back."
+    confirmation = phrases.forgotten.format(quote=quote(intent.topic, phrases))
+    return f"{confirmation} The words themselves stay on the tape; `/memory undo` brings the line back."
 
 
-def _erasure_reply(done: CompletedCall | None, phrases: Phrases) -> str:
-    if done is None:
+def _erasure_reply(call: CompletedCall | None, phrases: Phrases) -> str:
+    if call is None:
         return "I may not erase anything in this step, so nothing is forgotten yet."
-    if done.result.lstrip().startswith("Nothing"):
+    if call.result.lstrip().startswith("Nothing"):
         return phrases.nothing_to_forget
-    if done.result.lstrip().startswith("Not done"):
-        return _first_line(done.result)
+    if call.result.lstrip().startswith("Not done"):
+        return _first_line(call.result)
     # The tool's findings and question are shown below the reply.
     return phrases.found_to_forget
 
 
-def _small_talk_reply(plan: _Plan, act: Intent, phrases: Phrases) -> str:
-    name = f", {act.message.name}" if act.message.name and comparison_key(act.message.name) else ""
-    if act.small_talk == "about":
+def _small_talk_reply(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
+    name = (
+        f", {intent.message.name}"
+        if intent.message.name and comparison_key(intent.message.name)
+        else ""
+    )
+    if intent.small_talk == "about":
         start = "" if plan.prompt.first else phrases.honest.strip("_") + "\n\n"
         return start + phrases.honest_help
-    if act.small_talk == "hello":
+    if intent.small_talk == "hello":
         return f"{phrases.hello.format(name=name)} {phrases.honest_help}"
-    if act.small_talk == "clock":
-        return describe_time(act.message.date, act.message.time)
-    return _SHORT.get(act.small_talk) or (
-        phrases.thanks if act.small_talk == "thanks" else phrases.bye.format(name=name)
+    if intent.small_talk == "clock":
+        return describe_time(intent.message.date, intent.message.time)
+    return _SHORT.get(intent.small_talk) or (
+        phrases.thanks if intent.small_talk == "thanks" else phrases.bye.format(name=name)
     )
 
 
