@@ -59,12 +59,18 @@ class TermSet:
         return any(same_stem(term, other) for other in self._begun.get(term[:4], ())[:200])
 
 
-def same_stem(first: str, second: str) -> bool:
-    """Return whether two folded words share their first four letters and most of the longer one."""
+def shared_prefix_length(first: str, second: str) -> int:
+    """Return how many letters two words have in common at their start."""
     shared = 0
     for left, right in zip(first, second, strict=False):
         if left != right:
             break
         shared += 1
+    return shared
+
+
+def same_stem(first: str, second: str) -> bool:
+    """Return whether two folded words share their first four letters and most of the longer one."""
+    shared = shared_prefix_length(first, second)
     longest = max(len(first), len(second))
     return shared >= 4 and shared * 5 >= longest * 3

@@ -17,6 +17,8 @@ from bot.language.parsed_claim import USER_REFERENCE, WITH_USER, ParsedClaim
 
 _LOST = re.compile(r"\b(?:lost|verloren|perdu|perdio|perso|perdeu|потерял\w?)\b")
 
+_OPPOSITE = "it says the opposite"
+_REJECTIONS = frozenset("=hate avoid refus lack hasst meidet".split())
 _STATES = frozenset(("=allergic", "vegetarian", "vegan"))
 """States that may support "does not eat ...", but never a denial of the state itself."""
 
@@ -88,105 +90,80 @@ def wrong_subject_reason(
 
 def contradiction_reason(claim: ParsedClaim, stated: tuple[Clause, ...]) -> str | None:
     """Return why the evidence contradicts the claim, or lacks its negation; None if neither."""
-    own_clauses = [clause for clause in stated if has_same_subject(clause, claim)]
-    denies = any(
-        clause.negated
-        or clause.ended
-        or clause.may_negate
-        or IMPLICIT_NEGATION.search(fold_text(clause.text))
-        for clause in own_clauses
-    )
+    own = [clause for clause in stated if has_same_subject(clause, claim)]
+    denies = any(map(_may_deny, own))
     if claim.negated and not denies:
         return "it does not deny that"
     past = bool(PAST.search(claim.folded)) or claim.negated
-    denied = " , ".join(
-        fold_text(c.text) if c.ended and not past else c.denied for c in own_clauses
+    denied_text = " , ".join(
+        fold_text(clause.text) if clause.ended and not past else clause.denied for clause in own
     )
-    affirmed = " , ".join(c.affirmed for c in own_clauses if past or not c.ended)
+    affirmed_text = " , ".join(clause.affirmed for clause in own if past or not clause.ended)
     if UNSPACED.search(claim.folded):
-        return _opposite_signs_reason(claim, own_clauses, affirmed)
-    denied_terms, affirmed_terms = TermSet(content_terms(denied)), TermSet(content_terms(affirmed))
-    implied = IMPLICIT_NEGATION.search(claim.folded)
-    if implied and not claim.negated:
-        return _implied_opposite_reason(
-            term(implied.group()), denied_terms, affirmed_terms, denies=denies
-        )
-    if (
-        "=like" in claim.terms
-        and not claim.negated
-        and "=hate" in affirmed_terms
-        and "=like" not in affirmed_terms
-    ):
-        return "it says the opposite"
-    shared = [
-        claimed for claimed in claim.terms if claimed in denied_terms or claimed in affirmed_terms
-    ]
-    if (
-        not claim.negated
-        and not shared
-        and own_clauses
-        and all(c.negated for c in own_clauses)
-        and not affirmed.strip()
-    ):
-        return "it says the opposite"
-    ended = any(clause.ended or clause.may_negate for clause in own_clauses)
-    return _opposite_reason(
-        claim, denied_terms, affirmed_terms, NameMatcher(denied), NameMatcher(affirmed), ended=ended
-    )
+        return _opposite_signs_reason(claim, own, affirmed_text)
+    denied, affirmed = _Words(denied_text), _Words(affirmed_text)
+    if not claim.negated:
+        if implied := IMPLICIT_NEGATION.search(claim.folded):
+            return _implied_opposite_reason(term(implied.group()), denied, affirmed, denies=denies)
+        hates = "=hate" in affirmed.terms and "=like" not in affirmed.terms
+        if "=like" in claim.terms and hates:
+            return _OPPOSITE
+        shared = any(one in denied.terms or one in affirmed.terms for one in claim.terms)
+        only_denies = all(clause.negated for clause in own) and not affirmed_text.strip()
+        if own and only_denies and not shared:
+            return _OPPOSITE
+    ended = any(clause.ended or clause.may_negate for clause in own)
+    return _opposite_reason(claim, denied, affirmed, ended=ended)
+
+
+class _Words:
+    """The words that clauses deny or affirm."""
+
+    def __init__(self, text: str) -> None:
+        self.terms = TermSet(content_terms(text))
+        self.names = NameMatcher(text)
+
+
+def _may_deny(clause: Clause) -> bool:
+    if clause.negated or clause.ended or clause.may_negate:
+        return True
+    return bool(IMPLICIT_NEGATION.search(fold_text(clause.text)))
 
 
 def _opposite_reason(
-    claim: ParsedClaim,
-    no: TermSet,
-    yes: TermSet,
-    names_no: NameMatcher,
-    names_yes: NameMatcher,
-    *,
-    ended: bool,
+    claim: ParsedClaim, denied: _Words, affirmed: _Words, *, ended: bool
 ) -> str | None:
     claim_denies = TermSet(content_terms(" , ".join(clause.denied for clause in claim.clauses)))
     claim_affirms = TermSet(content_terms(" , ".join(clause.affirmed for clause in claim.clauses)))
     ends = any(clause.ended for clause in claim.clauses) or bool(_LOST.search(claim.folded))
-    for term_or_name in (*claim.terms, *claim.names):
-        name = term_or_name in claim.names
-        claim_term = term(fold_text(term_or_name)) if name else term_or_name
-        is_no = term_or_name in names_no if name else term_or_name in no
-        is_yes = term_or_name in names_yes if name else term_or_name in yes
-        if is_no and not is_yes and not ends and claim_term not in claim_denies:
-            return "it says the opposite"
-        excused = ended and term_or_name not in _STATES
-        if (
-            is_yes
-            and not is_no
-            and not excused
-            and claim_term in claim_denies
-            and claim_term not in claim_affirms
-        ):
-            return "it says the opposite"
+    for word in (*claim.terms, *claim.names):
+        is_name = word in claim.names
+        word_term = term(fold_text(word)) if is_name else word
+        is_denied = word in (denied.names if is_name else denied.terms)
+        is_affirmed = word in (affirmed.names if is_name else affirmed.terms)
+        if is_denied and not is_affirmed and not ends and word_term not in claim_denies:
+            return _OPPOSITE
+        claim_only_denies = word_term in claim_denies and word_term not in claim_affirms
+        excused = ended and word not in _STATES
+        if is_affirmed and not is_denied and claim_only_denies and not excused:
+            return _OPPOSITE
     return None
 
 
-def _implied_opposite_reason(word: str, no: TermSet, yes: TermSet, *, denies: bool) -> str | None:
+def _implied_opposite_reason(
+    word: str, denied: _Words, affirmed: _Words, *, denies: bool
+) -> str | None:
     """Return a contradiction of a claim that denies by its meaning: "dislikes", "is vegetarian"."""
-    if word in no and word not in yes:
-        return "it says the opposite"
-    against = word in ("=hate", "avoid", "refuse", "lack", "hasst", "meidet") or word.startswith(
-        "avoid"
-    )
-    if against and not denies and word not in yes and "=like" in yes:
-        return "it says the opposite"
-    return None
+    if word in affirmed.terms:
+        return None
+    rejects = word in _REJECTIONS and not denies and "=like" in affirmed.terms
+    return _OPPOSITE if rejects or word in denied.terms else None
 
 
-def _opposite_signs_reason(claim: ParsedClaim, right: list[Clause], affirmed: str) -> str | None:
+def _opposite_signs_reason(claim: ParsedClaim, own: list[Clause], affirmed: str) -> str | None:
     """Return a contradiction in a script without spaces, by pairs of characters."""
-    negated = any(clause.negated or clause.ended for clause in right)
-    if claim.negated or not negated:
+    if claim.negated or not any(clause.negated or clause.ended for clause in own):
         return None
     claim_signs = character_bigrams(USER_REFERENCE.sub("", claim.folded))
-    evidence_signs = character_bigrams(affirmed)
-    return (
-        None
-        if claim_signs and len(claim_signs & evidence_signs) * 2 >= len(claim_signs)
-        else "it says the opposite"
-    )
+    covered = len(claim_signs & character_bigrams(affirmed)) * 2 >= len(claim_signs)
+    return None if claim_signs and covered else _OPPOSITE

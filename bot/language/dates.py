@@ -31,44 +31,9 @@ _UNITS = {
 }
 _AGO = frozenset("ago vor hace fa ha назад since for seit depuis desde da уже earlier".split())
 _AHEAD = frozenset("in dans en dentro tra fra em daqui через time".split())
-_NEXT = (
-    "next",
-    "nachst",
-    "prochain",
-    "proxim",
-    "prossim",
-    "следующ",
-    "viene",
-    "vem",
-    "coming",
-    "kommend",
-)
-_LAST = (
-    "last",
-    "letzt",
-    "dernier",
-    "pasad",
-    "scors",
-    "passad",
-    "ultim",
-    "прошл",
-    "vergangen",
-    "past",
-)
-_THIS = (
-    "this",
-    "dies",
-    "cett",
-    "quest",
-    "этот",
-    "этом",
-    "эту",
-    "этой",
-    "esta",
-    "este",
-    "current",
-    "heuer",
-)
+_NEXT = tuple("next nachst prochain proxim prossim следующ viene vem coming kommend".split())
+_LAST = tuple("last letzt dernier pasad scors passad ultim прошл vergangen past".split())
+_THIS = tuple("this dies cett quest этот этом эту этой esta este current heuer".split())
 _NEAR_DAYS = (
     (("today", "tonight", "heute", "aujourd'hui", "ce soir", "hoy", "esta noche", "oggi", "stasera", "hoje",
       "сегодня", "今天", "今日", "今晚", "오늘", "this morning", "this evening", "this afternoon", "ce matin", "cet apres-midi", "just now"), 0),
@@ -94,16 +59,13 @@ _SPANS_UNSPACED = (
     ("明年|来年", "year", 1), ("去年", "year", -1), ("今年", "year", 0), ("前年", "year", -2),
 )  # fmt: skip
 _COUNTED_UNSPACED = re.compile(r"(\d{1,4})(天|日|周|週間|个月|ヶ月|か月|年)(?:以?(前)|之?(后|後))")
-_CJK_UNITS = {
-    "天": "day",
-    "日": "day",
-    "周": "week",
-    "週間": "week",
-    "个月": "month",
-    "ヶ月": "month",
-    "か月": "month",
-    "年": "year",
-}
+_CJK_UNITS = dict(
+    zip(
+        "天 日 周 週間 个月 ヶ月 か月 年".split(),
+        "day day week week month month month year".split(),
+        strict=True,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

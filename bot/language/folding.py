@@ -22,7 +22,7 @@ _PLAIN = str.maketrans(
     }
 )
 _MARK = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0652]+")
-WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 )
@@ -44,7 +44,7 @@ def fold_text(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Return the words of a folded text, in order."""
-    return WORD.findall(text)
+    return _WORD.findall(text)
 
 
 def character_bigrams(text: str) -> set[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from bot.language.claim_terms import STOP, same_stem, term
+from bot.language.claim_terms import STOP, same_stem, shared_prefix_length, term
 from bot.language.folding import UNSPACED, fold_text, normalize_typography, words
 from bot.language.lexicon import KIN, MONTHS, NUMBERS, WEEKDAYS
 
@@ -218,16 +218,7 @@ def _is_of_place(first: str, second: str) -> bool:
     return first[: ends[0].start()] == second[: ends[1].start()]
 
 
-_SPELLINGS = (
-    ("ph", "f"),
-    ("ck", "k"),
-    ("x", "ks"),
-    ("w", "v"),
-    ("c", "k"),
-    ("y", "i"),
-    ("j", "i"),
-    ("h", ""),
-)
+_SPELLINGS = tuple(pair.split(":") for pair in "ph:f ck:k x:ks w:v c:k y:i j:i h:".split())
 
 
 @lru_cache(maxsize=8192)
@@ -248,11 +239,7 @@ def is_inflected_form(first: str, second: str) -> bool:
     """Return whether two words are one name in different grammatical cases."""
     if first == second:
         return True
-    shared = 0
-    for left, right in zip(first, second, strict=False):
-        if left != right:
-            break
-        shared += 1
+    shared = shared_prefix_length(first, second)
     ends = first[shared:], second[shared:]
     if not all(not end or end in _INFLECTED for end in ends):
         return False

@@ -327,16 +327,7 @@ def _answer_with_changes(
     *,
     top: int,
 ) -> str:
-    """Return the answer if a later statement changes a found fact; empty if none does.
-
-    Args:
-        findings: The found facts.
-        said: All statements of people.
-        asker: The message that asks.
-        question: The question.
-        phrases: Phrases in the language of the question.
-        top: Level of the best candidate.
-    """
+    """Return the answer if a later statement changes a found fact; empty if none does."""
     ordered = group_by_change(findings, said, question, asker)
     changes = [change for change, _ in ordered if change]
     if not changes:

@@ -73,11 +73,7 @@ def _newest_change(
 ) -> Candidate | None:
     """Return the newest statement that ends or changes a found fact; None if there is none.
 
-    Args:
-        finding: The found fact.
-        statements: All statements, those of one minute in their order.
-        question: The question.
-        asker: The message that asks; in a group only a fact's own speaker can change it.
+    In a group only a fact's own speaker can change it.
     """
     current, source = finding.current, finding.source
     if current.who == "memory" and not source.when:
