@@ -36,11 +36,11 @@ SAMPLES: dict[tuple[str, str], str] = {
         "[{'folder': type('Folder', (), {'stem': lambda _, tape: tape})(), 'tape': 'fake-1', 'tail': '1-9.jsonl'}]"
     ),
     (
-        "bot/language/person.py",
+        "bot/language/grammatical_person.py",
         "'(' + '|'.join((re.escape(name) for name in names)) + \")('s)?(?!\\w)\"",
     ): ("[{'names': ['The user', 'the user']}, {'names': ['a a', 'aa']}]"),
-    ("bot/offline/memory_operations.py", "'\\s+'.join(map(re.escape, wanted.split()))"): (
-        "[{'wanted': 'one two two'}, {'wanted': 'a a a b'}]"
+    ("bot/offline/memory_operations.py", "'\\s+'.join(map(re.escape, passage.split()))"): (
+        "[{'passage': 'one two two'}, {'passage': 'a a a b'}]"
     ),
     (
         "bot/memory/records/compression/notation.py",
