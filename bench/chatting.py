@@ -23,7 +23,7 @@ from bench.resident import resident
 from bench.workload import reply
 from bot.llm.base import CapabilityProfile, ModelReply, ModelRequest, OnText, Usage
 from bot.runtime.app import open_app
-from bot.runtime.app.channels import build_channels, run_channels
+from bot.runtime.app.channels import configured_channels, run_channels
 from bot.runtime.sessions.supervisor import Supervisor
 from bot.runtime.settings import load_settings
 
@@ -157,7 +157,7 @@ async def _serve() -> None:
     async with open_app(load_settings()) as app, anyio.create_task_group() as tasks:
         agent = replace(app.services.agent, model=SlowModel())
         tasks.start_soon(Supervisor(replace(app.services, agent=agent)).run)
-        await run_channels(app, build_channels(app, _announce), _announce)
+        await run_channels(app, configured_channels(app, _announce), _announce)
         tasks.cancel_scope.cancel()
 
 

@@ -1,13 +1,25 @@
-"""The contract of a channel, the adapter between one platform and the bus, and its context."""
+"""The contract of a channel, the adapter between one platform and the bus: what it gets and gives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from bot.bus import AttachmentReceiver, Authorizer, ChannelPort, SharedSpool
+from bot.bus import (
+    AttachmentReceiver,
+    Authorizer,
+    ChannelPort,
+    ReadPositionStore,
+    SharedSpool,
+)
+
+ReserveSlot = Callable[[str, float], Awaitable[float]]
+"""Reserves a name's next slot, at least the given seconds after the previous one.
+
+Returns the seconds until the slot. May raise ``BusError``; the caller retries later.
+"""
 
 
 class Channel(Protocol):
@@ -29,7 +41,8 @@ class Channel(Protocol):
         While the network is lost, wait and reconnect.
 
         Raises:
-            ChannelRefused: The platform rejects the bot, and only a person can fix that.
+            ChannelRefused: The platform rejects the bot, and only a person can fix that. It may be
+                raised in any task of the channel, and so arrive in an exception group.
         """
         ...
 
@@ -76,8 +89,11 @@ class ChannelContext:
         data_dir: The channel's own directory for persistent state; created if missing.
         announce: Shows the operator one line, such as the bot's name or a connection problem.
         on_connected: Called once the platform has accepted the token.
-        spool: Stores updates that any of several processes receives until the channel handles them;
-            None in a single process, which stores them in ``data_dir``.
+        spool: Stores updates that any of several processes receives until the channel handles them.
+        read_positions: Stores how far the channel has read.
+        reserve_login: Spaces out what all processes do at the platform.
+
+    The last three are shared by all processes, and None if there is only one.
     """
 
     access: Authorizer
@@ -88,3 +104,40 @@ class ChannelContext:
     announce: Callable[[str], None]
     on_connected: Callable[[], None] = lambda: None
     spool: SharedSpool | None = None
+    read_positions: ReadPositionStore | None = None
+    reserve_login: ReserveSlot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCheck:
+    """A request that shows whether a bot's token is valid, for ``tapebot doctor --probe``.
+
+    Attributes:
+        url: The address; it may contain the token.
+        headers: The request's headers.
+    """
+
+    url: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSpec:
+    """One configured channel, not yet created.
+
+    Attributes:
+        name: The channel's name: the platform's, or ``PLATFORM-NAME`` for one of several bots.
+        create: Creates the channel; imports the platform's library only now, in a thread.
+        shard: The shard's number, from 0.
+        shards: How many shards the channel has.
+        receive: With a shared spool, receives updates into it until cancelled, in every process,
+            whichever runs the channel; None if only the channel itself receives.
+        token_check: How to check its token; None if it has none.
+    """
+
+    name: str
+    create: Callable[[ChannelContext], Channel]
+    shard: int = 0
+    shards: int = 1
+    receive: Callable[[ChannelContext], Coroutine[Any, Any, None]] | None = None
+    token_check: TokenCheck | None = None

@@ -1,207 +1,255 @@
-"""Create the configured channels; each one's library is imported only when it is needed."""
+"""Every platform that tapebot knows: its settings, and how its channels are created.
+
+What the rest of the program needs to know of a platform is derived from here: the settings, the
+secrets that logs hide, the ids that settings accept, the checks of ``tapebot doctor``, the channels
+to run. A platform's package is named after it, ``channels.NAME``, and imported only when one of its
+channels is created.
+"""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Annotated
 
-import anyio.to_thread
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    GetCoreSchemaHandler,
+    SecretStr,
+    field_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+from pydantic_settings import NoDecode
 
-from bot.bus import WEB_CHANNEL, Authorizer, ChannelPort, ChannelRefused, SharedSpool, WebBackend
-from channels.base import Channel, ChannelContext
+from bot.bus import host_and_port, web_address, websocket_address
+from channels.base import Channel, ChannelContext, ChannelSpec, TokenCheck
 
-if TYPE_CHECKING:
-    # Imported at run time only if Discord is configured.
-    from channels.discord.read_positions import ReadPositionStore
-    from channels.discord.shards import ReserveIdentify
-
-T = TypeVar("T")
+_TELEGRAM_API = "https://api.telegram.org"
+_DISCORD_API = "https://discord.com/api/v10"
 
 
-def create_console_channel(
-    *,
-    history_file: Path | None,
-    user_name: str,
-    commands: Sequence[tuple[str, str]],
-    banner: str,
+@dataclass(frozen=True, slots=True)
+class TelegramBot:
+    """A Telegram bot's token and its channel.
+
+    Attributes:
+        channel: ``telegram``, or ``telegram-NAME`` for one of several.
+        token: The token.
+    """
+
+    channel: str
+    token: SecretStr
+
+    @classmethod
+    def parse(cls, text: str) -> TelegramBot:
+        """Parse ``TOKEN`` or ``NAME=TOKEN``.
+
+        Raises:
+            ValueError: It has another form.
+        """
+        name, equals, token = text.strip().rpartition("=")
+        if equals and not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
+            raise ValueError("names of bots that are at most 16 lower-case letters and digits")
+        if not re.fullmatch(r"\d+:[\w-]{8,}", token):
+            raise ValueError("a token as @BotFather gives it, 123456789:AA...")
+        return cls(f"telegram-{name}" if name else "telegram", SecretStr(token))
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[TelegramBot], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Validate from text."""
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(str(value))
+        )
+
+
+class TelegramSettings(BaseModel):
+    """Settings of the Telegram channel."""
+
+    telegram_token: Annotated[tuple[TelegramBot, ...], NoDecode] = Field(
+        (), description="Bot token from @BotFather; several as NAME=TOKEN, separated by commas."
+    )
+    telegram_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of a Bot API server of your own; unset: Telegram's."
+    )
+    telegram_webhook_url: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Public address that Telegram sends updates to; unset: they are polled."
+    )
+    telegram_webhook_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
+        "127.0.0.1:8081", description="Where those updates arrive on this machine."
+    )
+
+    @field_validator("telegram_token")
+    @classmethod
+    def _named_apart(cls, tokens: tuple[TelegramBot, ...]) -> tuple[TelegramBot, ...]:
+        names = [token.channel for token in tokens]
+        if len(set(names)) < len(names):
+            raise ValueError("of several bots, each with a name of its own: NAME=TOKEN,NAME=TOKEN")
+        return tokens
+
+
+def _telegram_channels(settings: TelegramSettings) -> Iterator[ChannelSpec]:
+    for bot in settings.telegram_token:
+        base = (settings.telegram_api_base or _TELEGRAM_API).rstrip("/")
+        webhook = settings.telegram_webhook_url is not None
+        yield ChannelSpec(
+            bot.channel,
+            partial(_create_telegram_channel, settings, bot),
+            receive=partial(_receive_telegram_updates, settings, bot) if webhook else None,
+            token_check=TokenCheck(f"{base}/bot{bot.token.get_secret_value()}/getMe"),
+        )
+
+
+def _create_telegram_channel(
+    settings: TelegramSettings, bot: TelegramBot, context: ChannelContext
 ) -> Channel:
-    """Return the console channel, for the person who started the program."""
-    from channels.console import ConsoleChannel
+    from channels.telegram import TelegramChannel, parse_webhook_endpoint
 
-    return ConsoleChannel(
-        history_file=history_file, user_name=user_name, commands=commands, banner=banner
+    url, listen = settings.telegram_webhook_url, settings.telegram_webhook_listen
+    return TelegramChannel(
+        bot.channel,
+        bot.token.get_secret_value(),
+        context,
+        api_base=settings.telegram_api_base,
+        webhook=None if url is None else parse_webhook_endpoint(url, listen),
     )
 
 
-def create_telegram_channel(
-    name: str,
-    token: str,
-    platform: ChannelContext,
-    *,
-    api_base: str | None,
-    webhook_url: str | None,
-    webhook_listen: str,
-) -> Channel:
-    """Return the channel of one Telegram bot."""
-
-    def build() -> Channel:
-        from channels.telegram import TelegramChannel, parse_webhook_endpoint
-
-        webhook = (
-            None if webhook_url is None else parse_webhook_endpoint(webhook_url, webhook_listen)
-        )
-        return TelegramChannel(name, token, platform, api_base=api_base, webhook=webhook)
-
-    return _LazyChannel(name, "telegram", build)
-
-
-async def preload_channel(name: str) -> None:
-    """Import a channel's library ahead of time, so that creating the channel is fast.
-
-    Args:
-        name: The channel's name.
-
-    Raises:
-        ChannelRefused: The library is not installed.
-    """
-    kind = name.partition("-")[0]
-    if kind != "console":
-        await _build_in_thread(partial(import_module, f"channels.{kind}"), kind)
-
-
-async def receive_telegram_updates(
-    name: str,
-    token: str,
-    *,
-    webhook_url: str,
-    webhook_listen: str,
-    spool: SharedSpool,
-    access: Authorizer,
+async def _receive_telegram_updates(
+    settings: TelegramSettings, bot: TelegramBot, context: ChannelContext
 ) -> None:
-    """Receive one Telegram bot's webhook updates into a spool, until cancelled.
+    from channels.telegram import parse_webhook_endpoint, receive_updates
 
-    The channel reads them from the same spool, its ``ChannelContext.spool``, in any process.
-
-    Args:
-        name: The channel's name.
-        token: The bot's token.
-        webhook_url: The public URL that the channel registers with Telegram.
-        webhook_listen: The address to listen on, as ``host:port``; bots may share it.
-        spool: Stores updates for the channel.
-        access: Decides who may use the bot.
-
-    Raises:
-        ChannelRefused: aiogram is not installed, or the port is in use.
-    """
-
-    def build() -> Callable[[], Awaitable[None]]:
-        from channels.telegram import parse_webhook_endpoint, receive_updates
-
-        place = parse_webhook_endpoint(webhook_url, webhook_listen)
-        return partial(receive_updates, name, token, place=place, spool=spool, access=access)
-
-    run = await _build_in_thread(build, "telegram")
-    await run()
+    assert settings.telegram_webhook_url is not None
+    assert context.spool is not None
+    await receive_updates(
+        bot.channel,
+        bot.token.get_secret_value(),
+        endpoint=parse_webhook_endpoint(
+            settings.telegram_webhook_url, settings.telegram_webhook_listen
+        ),
+        spool=context.spool,
+        access=context.access,
+    )
 
 
-def create_discord_channel(
-    token: str,
-    platform: ChannelContext,
-    *,
-    api_base: str | None,
-    gateway_url: str | None,
-    shard: int = 0,
-    shards: int = 1,
-    marks: ReadPositionStore | None = None,
-    reserve: ReserveIdentify | None = None,
-) -> Channel:
-    """Return the Discord bot's channel, or that of one of its shards; see ``DiscordChannel``."""
+class DiscordSettings(BaseModel):
+    """Settings of the Discord channel."""
 
-    def build() -> Channel:
-        from channels.discord import DiscordChannel
+    discord_token: SecretStr | None = Field(
+        None, description="Bot token from Discord's developer portal."
+    )
+    discord_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
+        None, description="Address of another server that speaks Discord's REST API."
+    )
+    discord_gateway_url: Annotated[str, AfterValidator(websocket_address)] | None = Field(
+        None,
+        description="Address of another gateway; unset: Discord's, whatever the API's address is.",
+    )
+    discord_shards: int = Field(
+        1, ge=1, le=16_384, description="Shards that gateways divide Discord's servers by."
+    )
 
-        return DiscordChannel(
+
+def _discord_channels(settings: DiscordSettings) -> Iterator[ChannelSpec]:
+    if settings.discord_token is None:
+        return
+    base = (settings.discord_api_base or _DISCORD_API).rstrip("/")
+    token = settings.discord_token.get_secret_value()
+    # Discord asks for a User-Agent of this form.
+    headers = {"Authorization": f"Bot {token}", "User-Agent": "DiscordBot (tapebot, 0)"}
+    for shard in range(settings.discord_shards):
+        yield ChannelSpec(
             "discord",
-            token,
-            platform,
-            api_base=api_base,
-            gateway_url=gateway_url,
+            partial(_create_discord_channel, settings, token, shard),
             shard=shard,
-            shards=shards,
-            marks=marks,
-            reserve=reserve,
+            shards=settings.discord_shards,
+            token_check=TokenCheck(f"{base}/users/@me", headers),
         )
 
-    return _LazyChannel("discord", "discord", build)
 
-
-def create_web_channel(
-    platform: ChannelContext, site: Callable[[], WebBackend], *, most_bytes: int | None = None
+def _create_discord_channel(
+    settings: DiscordSettings, token: str, shard: int, context: ChannelContext
 ) -> Channel:
-    """Return the web channel, served by the program's own web server.
+    from channels.discord import DiscordChannel
+
+    return DiscordChannel(
+        "discord",
+        token,
+        context,
+        api_base=settings.discord_api_base,
+        gateway_url=settings.discord_gateway_url,
+        shard=shard,
+        shards=settings.discord_shards,
+    )
+
+
+class ChannelSettings(TelegramSettings, DiscordSettings):
+    """The settings of all platforms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A platform that tapebot can be reached on.
+
+    Attributes:
+        name: Its name, in session keys and in settings: ``telegram``.
+        title: Its name for people.
+        setting: Names the setting that turns it on.
+        channels: Returns the configured channels.
+        library: The module that its channels need; None if they need none.
+        example_id: Id of a person, for explanations.
+        person_id: The form of people's ids, as ``TAPEBOT_OWNERS`` takes them: another form would
+            match nobody.
+        chat_id: The form of the ids of people, chats and servers.
+    """
+
+    name: str
+    title: str
+    setting: str
+    channels: Callable[[ChannelSettings], Iterator[ChannelSpec]]
+    library: str | None
+    example_id: str
+    person_id: str = r"[1-9][0-9]{0,19}"
+    chat_id: str = r"[1-9][0-9]{0,19}"
+
+
+PLATFORMS = {
+    platform.name: platform
+    for platform in (
+        Platform(
+            name="telegram",
+            title="Telegram",
+            setting="telegram_token",
+            channels=_telegram_channels,
+            library="aiogram",
+            example_id="42",
+            # Groups have negative ids.
+            chat_id=r"-?[1-9][0-9]{0,19}",
+        ),
+        Platform(
+            name="discord",
+            title="Discord",
+            setting="discord_token",
+            channels=_discord_channels,
+            library="discord",
+            example_id="81384788765712384",
+        ),
+    )
+}
+"""All platforms by their names."""
+
+
+def import_platform(channel: str) -> None:
+    """Import a channel's package, and so the platform's library, which may take seconds.
 
     Args:
-        platform: What the application gives the channel.
-        site: Creates the backend that serves the pages.
-        most_bytes: The most bytes of an uploaded file; None for the channel's default.
+        channel: The channel's name.
     """
-
-    def build() -> Channel:
-        from channels.web import WebChannel
-
-        if most_bytes is None:
-            return WebChannel(platform, site())
-        return WebChannel(platform, site(), most_bytes=most_bytes)
-
-    return _LazyChannel(WEB_CHANNEL, "web", build)
-
-
-class _LazyChannel:
-    """A channel whose library is imported in a thread when it runs, since that takes seconds.
-
-    Args:
-        name: The channel's name.
-        extra: The package extra that installs the library.
-        build: Imports the library and creates the channel.
-    """
-
-    def __init__(self, name: str, extra: str, build: Callable[[], Channel]) -> None:
-        self.name = name
-        self._extra = extra
-        self._build = build
-
-    async def run(self, port: ChannelPort) -> None:
-        """Import the library, create the channel and run it.
-
-        Raises:
-            ChannelRefused: The library is not installed, or the platform rejects the bot.
-        """
-        channel = await _build_in_thread(self._build, self._extra)
-        await channel.run(port)
-
-
-async def _build_in_thread(build: Callable[[], T], extra: str) -> T:
-    """Call ``build`` in a thread, since importing a library would block the event loop.
-
-    Raises:
-        ChannelRefused: The library is not installed.
-    """
-
-    def load() -> T:
-        built = build()
-        # The library's objects live as long as the process. Traversing them at each full
-        # collection would block the bot for a fifth of a second.
-        gc.collect()
-        gc.freeze()
-        return built
-
-    try:
-        return await anyio.to_thread.run_sync(load)
-    except ModuleNotFoundError as error:
-        raise ChannelRefused(
-            f"{error.name} is not installed; get it with: pip install 'tapebot[{extra}]'"
-        ) from error
+    import_module(f"channels.{channel.partition('-')[0]}")

@@ -19,6 +19,7 @@ from bot.bus.messages import (
     Sender,
 )
 from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
+from bot.bus.read_positions import ReadPosition, ReadPositionStore
 from bot.bus.site import (
     WEB_CHANNEL,
     RemoteCommands,
@@ -28,6 +29,7 @@ from bot.bus.site import (
     WebUser,
 )
 from bot.bus.spool import SharedSpool, Spool
+from bot.core.addresses import host_and_port, web_address, websocket_address
 from bot.core.errors import (
     BusClosed,
     BusError,
@@ -64,6 +66,8 @@ __all__ = [
     "OutgoingFile",
     "Partial",
     "PublishResult",
+    "ReadPosition",
+    "ReadPositionStore",
     "ReleaseRequest",
     "RemoteCommands",
     "RemoteFile",
@@ -79,4 +83,7 @@ __all__ = [
     "TranscriptMessage",
     "WebBackend",
     "WebUser",
+    "host_and_port",
+    "web_address",
+    "websocket_address",
 ]

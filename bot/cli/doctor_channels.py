@@ -13,10 +13,10 @@ from bot.bus.access.access_list import AccessList, ConfiguredAccess, has_owner
 from bot.bus.access.file_store import FILE, read_access_list
 from bot.cli.check_result import CheckResult
 from bot.core.errors import SettingsError, TapebotError
-from bot.runtime.settings import Settings
+from bot.runtime.settings import PREFIX, Settings
+from channels.base import TokenCheck
+from channels.registry import PLATFORMS, Platform
 
-_TELEGRAM = "https://api.telegram.org"
-_DISCORD = "https://discord.com/api/v10"
 _SECONDS = 10
 
 
@@ -30,36 +30,34 @@ def check_channels(
         ask: Whether to call the platforms to check the tokens.
         access_list: The access list, or the error from reading it; None to read it from the home.
     """
-    if not settings.telegram_token and settings.discord_token is None:
-        remedy = "Set TAPEBOT_TELEGRAM_TOKEN or TAPEBOT_DISCORD_TOKEN to be reached elsewhere."
+    configured = False
+    for platform in PLATFORMS.values():
+        # The shards of one bot share its name and its token.
+        for name, spec in {one.name: one for one in platform.channels(settings)}.items():
+            configured = True
+            title = platform.title if name == platform.name else f"{platform.title}, as {name}"
+            yield _channel(title, platform, spec.token_check, ask=ask)
+    if not configured:
+        names = " or ".join(PREFIX + one.setting.upper() for one in PLATFORMS.values())
+        remedy = f"Set {names} to be reached elsewhere."
         yield CheckResult("channels", "ok", "the console", remedy)
         return
-    for bot in settings.telegram_token:
-        base = (settings.telegram_api_base or _TELEGRAM).rstrip("/")
-        request = urllib.request.Request(f"{base}/bot{bot.token.get_secret_value()}/getMe")  # noqa: S310 (a checked setting)
-        yield _channel(f"Telegram, as {bot.channel}", "aiogram", "telegram", ask and request)
-    if settings.discord_token is not None:
-        base = (settings.discord_api_base or _DISCORD).rstrip("/")
-        secret = settings.discord_token.get_secret_value()
-        request = urllib.request.Request(  # noqa: S310 (a checked setting)
-            f"{base}/users/@me",
-            headers={"Authorization": f"Bot {secret}", "User-Agent": "DiscordBot (tapebot, 0)"},
-        )
-        yield _channel("Discord", "discord", "discord", ask and request)
     yield _access(settings, access_list)
 
 
-def _channel(
-    name: str, module: str, extra: str, request: urllib.request.Request | bool
-) -> CheckResult:
-    if importlib.util.find_spec(module) is None:
-        remedy = f"Install it: pip install 'tapebot[{extra}]'"
-        return CheckResult("channels", "bad", f"{module} is missing for {name}", remedy)
-    if isinstance(request, bool):
+def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bool) -> CheckResult:
+    library = platform.library
+    if library is not None and importlib.util.find_spec(library) is None:
+        remedy = f"Install it: pip install 'tapebot[{platform.name}]'"
+        return CheckResult("channels", "bad", f"{library} is missing for {name}", remedy)
+    if check is None:
+        return CheckResult("channels", "ok", name)
+    if not ask:
         return CheckResult(
             "channels", "ok", f"{name} (`doctor --probe` asks whether the token is good)"
         )
     # The call's errors are not shown: they may contain the URL, and with it the token.
+    request = urllib.request.Request(check.url, headers=check.headers)  # noqa: S310 (a checked setting)
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 (as above)
             told = json.load(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import aiohttp
@@ -29,12 +30,11 @@ from channels.discord.intake import DiscordIntake, RetryingBusClient
 from channels.discord.interactions import InteractionHandler
 from channels.discord.messenger import DiscordMessenger
 from channels.discord.missed_messages import MissedMessageReader
-from channels.discord.read_positions import FileReadPositions, ReadPositions, ReadPositionStore
+from channels.discord.read_positions import FileReadPositions, ReadPositions
 from channels.discord.shards import (
     IDENTIFY_INTERVAL_SECONDS,
     PROCESS_SCHEDULE,
     IdentifySlot,
-    ReserveIdentify,
     Shard,
 )
 from channels.keyed_executor import KeyedExecutor
@@ -65,37 +65,32 @@ class DiscordChannel:
     Args:
         name: The first part of its session keys, ``discord`` or ``discord-SOMETHING``.
         token: The bot's token.
-        platform: The channel's context.
+        context: What the program gives the channel.
         api_base: Base URL of REST calls, for the whole process; None for Discord's own.
         gateway_url: URL of the gateway, for the whole process; None for Discord's own.
         shard: The index of this shard. Only the first receives direct messages; each shard can send
             to all chats.
         shards: The number of shards.
-        marks: Stores the read positions; None for files in the platform's data directory, which a
-            shard that moves to another machine loses.
-        reserve: Reserves an IDENTIFY call among all processes that use the token; None to reserve
-            among the shards of this process.
     """
 
     def __init__(
         self,
         name: str,
         token: str,
-        platform: ChannelContext,
+        context: ChannelContext,
         *,
         api_base: str | None = None,
         gateway_url: str | None = None,
         shard: int = 0,
         shards: int = 1,
-        marks: ReadPositionStore | None = None,
-        reserve: ReserveIdentify | None = None,
     ) -> None:
         self._name = name
         self._token = token.strip()
-        self._platform = platform
+        self._context = context
         self._shard = Shard(shard, shards)
-        self._store = marks or FileReadPositions(platform.data_dir, self._shard)
-        self._reserve = reserve or PROCESS_SCHEDULE.reserve
+        # Without a database, a shard that moves to another machine loses its read positions.
+        self._store = context.read_positions or FileReadPositions(context.data_dir, self._shard)
+        self._reserve = context.reserve_login or PROCESS_SCHEDULE.reserve
         if api_base is not None:
             Route.BASE = api_base
         if gateway_url is not None:
@@ -114,82 +109,81 @@ class DiscordChannel:
         """
         if not self._token.isascii() or not self._token.isprintable() or " " in self._token:
             raise ChannelRefused(_LOGIN_REFUSED)
-        uplink = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
-        deferred = DeferredResponses(uplink)
-        marks = ReadPositions(self._store, self._shard)
-        await marks.load()
-        gate = RetryingBusClient(self._platform.access, self._platform.media, port)
-        refusal: ChannelRefused | None = None
+        client = CurrentClient(SentMessages(self._token, shared=not self._shard.is_only))
+        deferred = DeferredResponses(client)
+        positions = ReadPositions(self._store, self._shard)
+        await positions.load()
+        bus_client = RetryingBusClient(self._context.access, self._context.media, port)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(marks.save_periodically)
-            tasks.start_soon(OutboundDispatcher(port, DiscordMessenger(uplink, deferred)).run)
-            try:
-                await self._run_connections(KeyedExecutor(tasks), gate, uplink, deferred, marks)
-            except ChannelRefused as refused:
-                refusal = refused
-            tasks.cancel_scope.cancel()
-        if refusal is not None:
-            raise refusal
+            tasks.start_soon(positions.save_periodically)
+            tasks.start_soon(OutboundDispatcher(port, DiscordMessenger(client, deferred)).run)
+            connect = self._connections(
+                KeyedExecutor(tasks), bus_client, client, deferred, positions
+            )
+            await self._reconnect_until_refused(connect)
 
-    async def _run_connections(
+    def _connections(
         self,
-        lanes: KeyedExecutor,
-        gate: RetryingBusClient,
-        uplink: CurrentClient,
+        executor: KeyedExecutor,
+        bus_client: RetryingBusClient,
+        client: CurrentClient,
         deferred: DeferredResponses,
-        marks: ReadPositions,
+        positions: ReadPositions,
+    ) -> Callable[[AnnouncementState], GatewayConnection]:
+        """Return what makes a connection; work begun in one continues beyond it."""
+        intake = DiscordIntake(self._name, self._context, bus_client, client, positions)
+
+        async def handle(message: discord.Message, answerable: bool) -> None:
+            await intake.handle_message(message, client.bot_id, answered=answerable)
+
+        missed = MissedMessageReader(self._name, client, bus_client, positions, handle)
+        interactions = InteractionHandler(
+            self._name,
+            self._context.commands,
+            gate=bus_client,
+            lanes=executor,
+            uplink=client,
+            deferred=deferred,
+        )
+        identify_slot = IdentifySlot(self._shard, self._reserve)
+        return lambda announced: GatewayConnection(
+            self._context,
+            lanes=executor,
+            intake=intake,
+            missed=missed,
+            interactions=interactions,
+            uplink=client,
+            announced=announced,
+            shard=self._shard,
+            turn=identify_slot,
+        )
+
+    async def _reconnect_until_refused(
+        self, connect: Callable[[AnnouncementState], GatewayConnection]
     ) -> None:
-        """Open one connection after the other; work begun in one continues beyond it.
+        """Open one connection after the other.
 
         Raises:
             ChannelRefused: Reconnecting cannot help.
         """
-        intake = DiscordIntake(self._name, self._platform, gate, uplink, marks)
-
-        async def deal(message: discord.Message, answered: bool) -> None:
-            await intake.handle_message(message, uplink.bot_id, answered=answered)
-
-        missed = MissedMessageReader(self._name, uplink, gate, marks, deal)
-        interactions = InteractionHandler(
-            self._name,
-            self._platform.commands,
-            gate=gate,
-            lanes=lanes,
-            uplink=uplink,
-            deferred=deferred,
-        )
-        pauses, announced = ReconnectBackoff(MIN_BACKOFF_SECONDS), AnnouncementState()
-        turn = IdentifySlot(self._shard, self._reserve)
+        backoff, announced = ReconnectBackoff(MIN_BACKOFF_SECONDS), AnnouncementState()
         while True:
-            life = GatewayConnection(
-                self._platform,
-                lanes=lanes,
-                intake=intake,
-                missed=missed,
-                interactions=interactions,
-                uplink=uplink,
-                announced=announced,
-                shard=self._shard,
-                turn=turn,
-            )
-            ended = await life.run(self._token)
-            _refuse_if_hopeless(ended)
-            lasted = (
-                None
-                if life.session_started_at is None
-                else anyio.current_time() - life.session_started_at
-            )
-            wait = pauses.next_delay(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
-            if life.session_started_at is None and isinstance(ended, SessionInvalidated):
+            connection = connect(announced)
+            error = await connection.run(self._token)
+            _refuse_if_hopeless(error)
+            started = connection.session_started_at
+            lasted = None if started is None else anyio.current_time() - started
+            wait = backoff.next_delay(lasted) * random.uniform(0.8, 1.2)  # noqa: S311 - not a secret
+            if started is None and isinstance(error, SessionInvalidated):
                 # Another session has just begun, and Discord spaces them:
                 # https://discord.com/developers/docs/events/gateway#rate-limiting
                 wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
-            elif life.session_started_at is None and not announced.disconnected:
+            elif started is None and not announced.disconnected:
                 announced.disconnected = True
-                self._platform.announce(
+                self._context.announce(
                     f"Discord{self._shard.label}: no connection, I try again until there is one"
                 )
-            _log_end(ended, wait)
+            _log_end(error, wait)
             await anyio.sleep(wait)
 
 

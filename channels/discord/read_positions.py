@@ -12,17 +12,16 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 import anyio.to_thread
 
-from bot.bus import BusError
+from bot.bus import BusError, ReadPosition, ReadPositionStore
 from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS
 from channels.discord.shards import SINGLE_SHARD, Shard
 
 
-class FileReadPositions:
+class FileReadPositions(ReadPositionStore):
     """Implement ``ReadPositionStore`` with files of mode 0600.
 
     Reads all shards' files in the folder, so that the number of shards may change. Shards on
@@ -37,13 +36,13 @@ class FileReadPositions:
         self._folder = folder
         part = "" if shard.is_only else f"-{shard.number}-of-{shard.count}"
         self._path = folder / f"marks{part}.json"
-        self._rows: dict[int, PositionRow] = {}
+        self._rows: dict[int, ReadPosition] = {}
 
-    async def read(self) -> Iterable[PositionRow]:
+    async def read(self) -> Iterable[ReadPosition]:
         """Return the positions in all files; a damaged file is logged and counts as empty."""
         return await anyio.to_thread.run_sync(self._read)
 
-    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
+    async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
         """Write the shard's file.
 
         Raises:
@@ -57,8 +56,8 @@ class FileReadPositions:
         await anyio.to_thread.run_sync(_replace, self._path, _encode(rows.values()))
         self._rows = rows
 
-    def _read(self) -> Iterable[PositionRow]:
-        newest: dict[int, PositionRow] = {}
+    def _read(self) -> Iterable[ReadPosition]:
+        newest: dict[int, ReadPosition] = {}
         for path in sorted(self._folder.glob("marks*.json")):
             rows = _rows_of(path)
             if path == self._path:
@@ -68,7 +67,7 @@ class FileReadPositions:
         return newest.values()
 
 
-def _rows_of(path: Path) -> dict[int, PositionRow]:
+def _rows_of(path: Path) -> dict[int, ReadPosition]:
     try:
         return {row[0]: row for row in _decode(path.read_bytes())}
     except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
@@ -80,7 +79,7 @@ def _rows_of(path: Path) -> dict[int, PositionRow]:
         return {}
 
 
-def _encode(rows: Iterable[PositionRow]) -> bytes:
+def _encode(rows: Iterable[ReadPosition]) -> bytes:
     shape = {
         str(channel): {"last": str(message), "server": None if guild is None else str(guild)}
         for channel, message, guild in rows
@@ -88,7 +87,7 @@ def _encode(rows: Iterable[PositionRow]) -> bytes:
     return json.dumps(shape).encode()
 
 
-def _decode(data: bytes) -> list[PositionRow]:
+def _decode(data: bytes) -> list[ReadPosition]:
     return [
         (int(channel), int(each["last"]), int(each["server"]) if each["server"] else None)
         for channel, each in json.loads(data).items()
@@ -111,30 +110,6 @@ logger = logging.getLogger(__name__)
 _WRITE_SECONDS = 1.0
 _LAST_WORD_SECONDS = 5.0
 _MOST_CHANNELS = 5000
-
-PositionRow = tuple[int, int, int | None]
-"""Channel id, id of the last handled message, and server id (None for direct messages)."""
-
-
-class ReadPositionStore(Protocol):
-    """Persistent storage of read positions, for any process that takes over a shard."""
-
-    async def read(self) -> Iterable[PositionRow]:
-        """Return the positions of all shards, whatever their number was; the newest per channel.
-
-        Raises:
-            BusError: They cannot be read now.
-        """
-        ...
-
-    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
-        """Store changed positions and remove channels; a position never decreases.
-
-        Raises:
-            BusError: They could not be stored now; the caller retries.
-            OSError: Likewise.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

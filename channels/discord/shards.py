@@ -5,10 +5,11 @@ https://discord.com/developers/docs/events/gateway#sharding
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
+
+from channels.base import ReserveSlot
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,6 @@ _SPARE = 1.0
 _EARLY = 1.0
 """Seconds before its slot at which a shard connects, so that network latency matters little."""
 
-ReserveIdentify = Callable[[str, float], Awaitable[float]]
-"""Reserves a name's next slot, at least the given seconds after the previous one.
-
-Returns the seconds until the slot. May raise ``BusError``; the caller retries later.
-"""
-
 
 class IdentifySchedule:
     """The slots within one process."""
@@ -71,7 +66,7 @@ class IdentifySchedule:
         self._free: dict[str, float] = {}
 
     async def reserve(self, name: str, apart: float) -> float:
-        """Reserve the next slot; see ``ReserveIdentify``."""
+        """Reserve the next slot; see ``ReserveSlot``."""
         now = anyio.current_time()
         turn = max(now, self._free.get(name, now))
         self._free[name] = turn + apart
@@ -90,7 +85,7 @@ class IdentifySlot:
         reserve: Reserves slots among all processes.
     """
 
-    def __init__(self, shard: Shard, reserve: ReserveIdentify) -> None:
+    def __init__(self, shard: Shard, reserve: ReserveSlot) -> None:
         self._shard = shard
         self._reserve = reserve
         self._name = ""

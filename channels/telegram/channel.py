@@ -92,7 +92,7 @@ class TelegramChannel:
     Args:
         name: The first part of its session keys: ``telegram``, or ``telegram-NAME``.
         token: The bot's token.
-        platform: The channel's context.
+        context: What the program gives the channel.
         api_base: URL of a Bot API server; None for Telegram's own.
         webhook: Where Telegram sends updates; None for long polling. With a shared spool, separate
             receivers listen there, and the channel reads updates from the spool.
@@ -103,7 +103,7 @@ class TelegramChannel:
         self,
         name: str,
         token: str,
-        platform: ChannelContext,
+        context: ChannelContext,
         *,
         api_base: str | None,
         webhook: WebhookEndpoint | None,
@@ -111,7 +111,7 @@ class TelegramChannel:
     ) -> None:
         self._name = name
         self._token = token
-        self._platform = platform
+        self._context = context
         self._api_base = api_base
         self._webhook = webhook
         self._timing = timing or TelegramTiming()
@@ -129,15 +129,13 @@ class TelegramChannel:
         """
         api = BotApiClient(self._token, self._api_base)
         try:
-            me = await self._enter(api)
+            me = await self._log_in(api)
             await self._serve(api, me, port)
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_CLOSE_SECONDS):
                 await api.aclose()
-        # ``_serve`` returns only if the token was rejected.
-        raise self._unknown_token()
 
-    async def _enter(self, api: BotApiClient) -> BotIdentity:
+    async def _log_in(self, api: BotApiClient) -> BotIdentity:
         """Call ``getMe`` until it succeeds, and return the bot's identity.
 
         Raises:
@@ -154,7 +152,7 @@ class TelegramChannel:
                     told = True
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
                     logger.warning("Telegram cannot be reached at %s: %s", where, error)
-                    self._platform.announce(
+                    self._context.announce(
                         f"Telegram: no connection to {where}, I try again until there is one "
                         f"({error})"
                     )
@@ -162,7 +160,7 @@ class TelegramChannel:
             else:
                 if not user.can_read_all_group_messages:
                     self._tell_of_privacy()
-                commands = frozenset(one.name for one in self._platform.commands)
+                commands = frozenset(one.name for one in self._context.commands)
                 return BotIdentity(user.id, user.username or "", commands | {_START})
 
     def _tell_of_privacy(self) -> None:
@@ -170,45 +168,49 @@ class TelegramChannel:
 
         https://core.telegram.org/bots/features#privacy-mode
         """
-        groups = self._platform.group_policy
+        groups = self._context.group_policy
         kind = self._name.partition("-")[0]
         if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always_answer):
-            self._platform.announce(
+            self._context.announce(
                 "Telegram: in groups the bot gets only what is said to it. For the other messages, "
                 "turn its privacy mode off (/setprivacy at @BotFather) and add it to the group "
                 "anew, or make it an administrator there"
             )
 
     async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
-        """Serve until the token is rejected for good."""
-        recent, announce = RecentMessages(), self._platform.announce
+        """Serve until cancelled.
+
+        Raises:
+            ChannelRefused: The token was rejected for good.
+        """
+        recent, announce = RecentMessages(), self._context.announce
         messenger = TelegramMessenger(api, recent)
         async with AsyncExitStack() as stack:
             listener = None
-            if self._webhook is not None and self._platform.spool is None:
+            if self._webhook is not None and self._context.spool is None:
                 listener = await stack.enter_async_context(open_listener(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             lanes = KeyedExecutor(tasks)
             intake = TelegramIntake(
                 self._name,
-                self._platform,
+                self._context,
                 port,
                 reader=UpdateReader(self._name, me, announce),
-                spool=self._platform.spool or FolderSpool(self._platform.data_dir / "spool"),
+                spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
                 lanes=lanes,
-                composer=InboundComposer(api, self._platform.media, recent, self._timing),
+                composer=InboundComposer(api, self._context.media, recent, self._timing),
                 teller=NoticeSender(api, lanes, self._timing),
                 recent=recent,
                 timing=self._timing,
             )
             await intake.resume()
             tasks.start_soon(OutboundDispatcher(port, messenger).run)
-            tasks.start_soon(partial(sync_command_menu, api, self._platform.commands, self._timing))
+            tasks.start_soon(partial(sync_command_menu, api, self._context.commands, self._timing))
             self._take_updates(api, intake, listener, tasks)
             announce(f"Telegram: @{me.username} is here")
-            self._platform.on_connected()
-            await self._locked_out(api)
-            tasks.cancel_scope.cancel()
+            self._context.on_connected()
+            await self._wait_for_rejection(api)
+            raise self._unknown_token()
 
     def _take_updates(
         self,
@@ -218,10 +220,10 @@ class TelegramChannel:
         tasks: TaskGroup,
     ) -> None:
         """Start to receive updates from the spool, by polling or by webhook."""
-        announce, timing, place = self._platform.announce, self._timing, self._webhook
-        if self._platform.spool is not None:
+        announce, timing, place = self._context.announce, self._timing, self._webhook
+        if self._context.spool is not None:
             # Even when polling: receivers may have spooled updates before.
-            tasks.start_soon(SpoolConsumer(self._platform.spool, intake, timing).run)
+            tasks.start_soon(SpoolConsumer(self._context.spool, intake, timing).run)
         if place is None:
             tasks.start_soon(UpdatePoller(api, intake, announce, timing).run)
             return
@@ -239,7 +241,7 @@ class TelegramChannel:
         await anyio.sleep(_CATCH_UP * self._timing.message_group_wait)
         intake.mark_caught_up()
 
-    async def _locked_out(self, api: BotApiClient) -> None:
+    async def _wait_for_rejection(self, api: BotApiClient) -> None:
         """Return once the token is rejected for good.
 
         While it is out of order, Telegram also rejects valid tokens. So the token is first checked

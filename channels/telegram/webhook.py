@@ -40,7 +40,7 @@ _MOST = 2**63
 
 
 async def receive_updates(
-    channel: str, token: str, *, place: WebhookEndpoint, spool: SharedSpool, access: Authorizer
+    channel: str, token: str, *, endpoint: WebhookEndpoint, spool: SharedSpool, access: Authorizer
 ) -> None:
     """Receive one bot's webhook updates into a spool, until cancelled.
 
@@ -49,7 +49,7 @@ async def receive_updates(
     Args:
         channel: The channel's name.
         token: The bot's token.
-        place: Where to listen; bots may share it.
+        endpoint: Where to listen; bots may share it.
         spool: Stores updates until the channel handles them.
         access: Decides who may use the bot.
 
@@ -58,7 +58,7 @@ async def receive_updates(
     """
     receiver = SpoolReceiver(channel, spool, access)
     bot_id = int(token.partition(":")[0])
-    async with open_listener(place) as listener:
+    async with open_listener(endpoint) as listener:
         await listener.serve(bot_id, webhook_secret(token), receiver.handle_update)
 
 

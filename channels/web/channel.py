@@ -6,7 +6,7 @@ import logging
 
 import anyio
 
-from bot.bus import WEB_CHANNEL, ChannelPort, ChannelRefused, WebBackend
+from bot.bus import WEB_CHANNEL, ChannelPort, WebBackend
 from channels.base import ChannelContext
 from channels.keyed_executor import KeyedExecutor
 from channels.web.conversation import ConversationRegistry
@@ -28,7 +28,7 @@ class WebChannel:
     """A chat for everybody who is logged in on the web server.
 
     Args:
-        platform: The channel's context.
+        context: What the program gives the channel.
         site: The backend that serves the pages and knows who is logged in.
         most_bytes: The most bytes of an uploaded file.
         check_seconds: Seconds between two checks that an open page is still logged in.
@@ -36,13 +36,13 @@ class WebChannel:
 
     def __init__(
         self,
-        platform: ChannelContext,
+        context: ChannelContext,
         site: WebBackend,
         *,
         most_bytes: int = DEFAULT_MAX_FILE_BYTES,
         check_seconds: float = LOGIN_CHECK_SECONDS,
     ) -> None:
-        self._platform = platform
+        self._context = context
         self._site = site
         self._most_bytes = most_bytes
         self._check_seconds = check_seconds
@@ -58,34 +58,27 @@ class WebChannel:
         Raises:
             ChannelRefused: The web server cannot listen on its port.
         """
-        notices = NoticeStore(self._platform.data_dir / "notices")
-        uploads = UploadStore(self._platform.data_dir / "uploads", self._most_bytes)
-        rooms = ConversationRegistry(self._site, notices)
+        notices = NoticeStore(self._context.data_dir / "notices")
+        uploads = UploadStore(self._context.data_dir / "uploads", self._most_bytes)
+        conversations = ConversationRegistry(self._site, notices)
         remote_commands = WebRemoteCommands(port)
-        refused: ChannelRefused | None = None
         async with anyio.create_task_group() as tasks:
-            lanes = KeyedExecutor(tasks)
-            saying = WebIntake(self._platform, port, rooms, uploads, lanes)
-            lobby = ConnectionContext(
+            executor = KeyedExecutor(tasks)
+            intake = WebIntake(self._context, port, conversations, uploads, executor)
+            connections = ConnectionContext(
                 self._site,
-                rooms,
-                saying,
-                self._platform.commands,
+                conversations,
+                intake,
+                self._context.commands,
                 self._most_bytes,
                 self._check_seconds,
             )
-            routes = ChatRoutes(self._site, SocketServer(lobby), uploads, notices).router()
-            tasks.start_soon(WebDispatcher(port, rooms, remote_commands, lanes).run)
+            routes = ChatRoutes(self._site, SocketServer(connections), uploads, notices).router()
+            tasks.start_soon(WebDispatcher(port, conversations, remote_commands, executor).run)
             tasks.start_soon(_sweep, uploads)
-            tasks.start_soon(rooms.watch_erasures)
-            try:
-                await self._site.serve(routes, remote_commands)
-            except ChannelRefused as error:
-                # Raised after the task group, which would wrap it in an exception group.
-                refused = error
+            tasks.start_soon(conversations.watch_erasures)
+            await self._site.serve(routes, remote_commands)
             tasks.cancel_scope.cancel()
-        if refused is not None:
-            raise refused
 
 
 async def _sweep(uploads: UploadStore) -> None:

@@ -21,12 +21,11 @@ from bot.bus import (
     Inbound,
     Outbound,
     PublishResult,
+    ReadPosition,
 )
 from bot.bus.local import LocalBus
-from channels.base import ChannelContext, GroupPolicy
+from channels.base import ChannelContext, GroupPolicy, ReserveSlot
 from channels.discord import DiscordChannel
-from channels.discord.read_positions import PositionRow
-from channels.discord.shards import ReserveIdentify
 from testkit.discord.server import DiscordServer
 
 
@@ -34,16 +33,16 @@ class SharedMarks:
     """A store of marks that all machines reach."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, PositionRow] = {}
+        self.rows: dict[int, ReadPosition] = {}
         self.failures = 0
 
-    async def read(self) -> Iterable[PositionRow]:
+    async def read(self) -> Iterable[ReadPosition]:
         if self.failures:
             self.failures -= 1
             raise BusError("the database cannot be reached.")
         return tuple(self.rows.values())
 
-    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
+    async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
         for row in moved:
             self.rows[row[0]] = max(row, self.rows.get(row[0], row), key=lambda each: each[1])
         for channel in dropped:
@@ -57,10 +56,10 @@ class Machine:
         self._marks = marks
         self.dead = False
 
-    async def read(self) -> Iterable[PositionRow]:
+    async def read(self) -> Iterable[ReadPosition]:
         return await self._marks.read()
 
-    async def write(self, moved: Sequence[PositionRow], dropped: Sequence[int]) -> None:
+    async def write(self, moved: Sequence[ReadPosition], dropped: Sequence[int]) -> None:
         if self.dead:
             raise OSError("the machine is gone")
         await self._marks.write(moved, dropped)
@@ -126,7 +125,7 @@ class Gateway:
     """One shard on one machine."""
 
     def __init__(
-        self, fleet: Fleet, tasks: TaskGroup, shard: int, reserve: ReserveIdentify | None
+        self, fleet: Fleet, tasks: TaskGroup, shard: int, reserve: ReserveSlot | None
     ) -> None:
         self._fleet, self._tasks, self.shard = fleet, tasks, shard
         self._reserve = reserve
@@ -150,17 +149,22 @@ class Gateway:
 
     async def run(self, folder: Path) -> None:
         fleet = self._fleet
-        platform = ChannelContext(
-            fleet.doors, fleet.shelf, COMMANDS, GroupPolicy(), folder, self.announced.append
+        context = ChannelContext(
+            fleet.doors,
+            fleet.shelf,
+            COMMANDS,
+            GroupPolicy(),
+            folder,
+            self.announced.append,
+            read_positions=self._machine,
+            reserve_login=self._reserve,
         )
         channel = DiscordChannel(
             "discord",
             fleet.server.token,
-            platform,
+            context,
             shard=self.shard,
             shards=len(fleet.posts),
-            marks=self._machine,
-            reserve=self._reserve,
         )
         try:
             with self._scope:
@@ -197,7 +201,7 @@ class Fleet:
                 tasks.cancel_scope.cancel()
         await self.bus.aclose()
 
-    def begin(self, shard: int, reserve: ReserveIdentify | None = None) -> Gateway:
+    def begin(self, shard: int, reserve: ReserveSlot | None = None) -> Gateway:
         """Let another machine run a shard; it is given what was not reported on."""
         self.posts[shard].hand_back()
         gateway = Gateway(self, self._tasks, shard, reserve)

@@ -8,8 +8,9 @@ import aiohttp
 import anyio
 import pytest
 from discord_fleet import Fleet, SharedMarks
+from refusals import refused
 
-from bot.bus import Address, Answer, ChannelRefused
+from bot.bus import Address, Answer
 from channels.base import ChannelContext, GroupPolicy
 from channels.discord import DiscordChannel
 from channels.discord import channel as channel_module
@@ -248,7 +249,7 @@ async def test_a_division_that_discord_does_not_take_is_refused_with_its_setting
 ):
     platform = ChannelContext(fleet.doors, fleet.shelf, (), GroupPolicy(), tmp_path / "two", print)
     channel = DiscordChannel("discord", server.token, platform, shard=2, shards=2)
-    with pytest.raises(ChannelRefused, match="TAPEBOT_DISCORD_SHARDS"):
+    with refused("TAPEBOT_DISCORD_SHARDS"):
         await channel.run(fleet.bus.channel("discord"))
 
 

@@ -21,8 +21,7 @@ from bot.bus import BusError
 from bot.bus.postgres_spool import PostgresSpool
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
-from channels.registry import receive_telegram_updates
-from channels.telegram import WebhookEndpoint
+from channels.telegram import WebhookEndpoint, parse_webhook_endpoint, receive_updates
 from channels.telegram.webhook import webhook_secret
 from testkit.ports import kept_port
 from testkit.telegram.media_files import TelegramMedia
@@ -77,11 +76,12 @@ class Fleet:
         async with anyio.create_task_group() as tasks:
 
             async def receive() -> None:
-                await receive_telegram_updates(
+                await receive_updates(
                     "telegram",
                     self.rig.telegram.token,
-                    webhook_url=self.place.url,
-                    webhook_listen=f"127.0.0.1:{self.ports[which]}",
+                    endpoint=parse_webhook_endpoint(
+                        self.place.url, f"127.0.0.1:{self.ports[which]}"
+                    ),
                     spool=self.opened(**most),
                     access=self.rig.access_control,
                 )

@@ -9,9 +9,10 @@ import time
 import aiohttp
 import anyio
 import pytest
+from refusals import refused
 from telegram_rig import rigged
 
-from bot.bus import BusError, ChannelRefused
+from bot.bus import BusError
 from channels.telegram import WebhookEndpoint
 from channels.telegram.webhook import webhook_secret
 
@@ -111,7 +112,7 @@ async def test_a_port_that_is_taken_is_refused_by_the_name_of_its_setting(rig, p
     with socket.socket() as taken:
         taken.bind((place.host, place.port))
         taken.listen()
-        with pytest.raises(ChannelRefused, match="TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"):
+        with refused("TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"):
             with anyio.fail_after(30):
                 await rig.channel(webhook=place).run(rig.port())
     async with rig.running(webhook=place):

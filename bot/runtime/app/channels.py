@@ -1,69 +1,45 @@
-"""Build the configured channels, and run them side by side."""
+"""Create the configured channels, and run them side by side."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TypeVar
 
 import anyio
-from pydantic import SecretStr
+import anyio.to_thread
 
-from bot.bus import WEB_CHANNEL, SharedSpool
+from bot.bus import WEB_CHANNEL
 from bot.core.errors import ChannelRefused, SettingsError
 from bot.core.files import private_directory
 from bot.runtime.app.build import App
+from bot.runtime.app.database_services import DatabaseServices
 from bot.runtime.app.web import build_site
-from bot.runtime.settings.validators import BotToken
-from channels import registry
-from channels.base import Channel, ChannelContext, GroupPolicy, MenuCommand
-
-if TYPE_CHECKING:
-    # Loaded only if a database or a token is set.
-    from bot.core.database.leases import Leases
-    from channels.discord.read_positions import ReadPositionStore
-    from channels.discord.shards import ReserveIdentify
+from bot.runtime.settings import PREFIX
+from channels.base import Channel, ChannelContext, ChannelSpec, GroupPolicy, MenuCommand
+from channels.registry import PLATFORMS, import_platform
 
 logger = logging.getLogger(__name__)
 
 Announce = Callable[[str], None]
 
-CONSOLE_LEASE = "channel/console"
+T = TypeVar("T")
+
+CONSOLE = "console"
+"""The console's name."""
+
+CONSOLE_LEASE = f"channel/{CONSOLE}"
 """The lease of the console: among processes that share a database, its holder shows it."""
 
-_FAREWELL = 10.0
+_DRAIN_SECONDS = 10.0
 """Seconds to deliver pending answers when the program ends by itself."""
 
-_TELL_AFTER = 2.0
+_ANNOUNCE_AFTER_SECONDS = 2.0
 """Seconds of waiting for a channel's lease before the operator is told so."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelSpec:
-    """A channel to run in this process.
-
-    Attributes:
-        name: The channel's name.
-        build: Creates the channel, anew for each run.
-        shard: The shard's number, from 0.
-        shards: How many shards the channel has.
-        receive: Receives webhook updates, whichever process holds the channel's lease; None if the
-            channel receives them itself.
-    """
-
-    name: str
-    build: Callable[[], Channel]
-    shard: int = 0
-    shards: int = 1
-    receive: Callable[[], Coroutine[Any, Any, None]] | None = None
-
-    @property
-    def lease(self) -> str:
-        """The lease that a process must hold to run it, where processes share a database."""
-        return f"channel/{self.name}" + (f"/{self.shard}" if self.shards > 1 else "")
 
 
 def at_terminal() -> bool:
@@ -76,7 +52,7 @@ def at_terminal() -> bool:
     )
 
 
-def build_channels(app: App, announce: Announce, *, console: bool = True) -> list[ChannelSpec]:
+def configured_channels(app: App, announce: Announce, *, console: bool = True) -> list[ChannelSpec]:
     """Return the configured channels; the console at a terminal, or if there is no other.
 
     The website needs no platform beside it, nor does the console.
@@ -89,15 +65,18 @@ def build_channels(app: App, announce: Announce, *, console: bool = True) -> lis
     Raises:
         SettingsError: There would be no channel.
     """
-    channels = [*_telegram(app, announce), *_discord(app, announce)]
+    channels = [spec for platform in PLATFORMS.values() for spec in platform.channels(app.settings)]
     terminal = console and at_terminal()
     if app.web.should_serve(beside=bool(channels) or terminal):
-        channels.append(ChannelSpec(WEB_CHANNEL, partial(_web, app, announce, terminal=terminal)))
+        channels.append(
+            ChannelSpec(WEB_CHANNEL, partial(_create_web_channel, app, announce, terminal))
+        )
     if terminal or (console and not channels):
-        channels.append(ChannelSpec("console", lambda: _console(app)))
+        channels.append(ChannelSpec(CONSOLE, partial(_create_console_channel, app)))
     if not channels:
+        first, *others = [PREFIX + one.setting.upper() for one in PLATFORMS.values()]
         raise SettingsError(
-            "TAPEBOT_TELEGRAM_TOKEN: not set, nor is TAPEBOT_DISCORD_TOKEN or TAPEBOT_WEB_LISTEN; "
+            f"{first}: not set, nor is {' or '.join([*others, 'TAPEBOT_WEB_LISTEN'])}; "
             "a gateway has a channel."
         )
     return channels
@@ -112,80 +91,125 @@ async def run_channels(app: App, channels: Sequence[ChannelSpec], announce: Anno
     Raises:
         ChannelRefused: The last refusal, if all channels were refused; the others were announced.
     """
-    refused: list[ChannelRefused] = []
+    refusals: list[ChannelRefused] = []
     async with anyio.create_task_group() as tasks:
 
-        async def one(channel: ChannelSpec) -> None:
-            try:
-                await _run_one(app, channel, announce)
-            except ChannelRefused as error:
-                logger.info("channel %s has ended: %s", channel.name, error)
-                refused.append(error)
-                if len(refused) < len(channels):
-                    announce(str(error))
+        async def run_one(spec: ChannelSpec) -> None:
+            if (refusal := await _run_until_refused(app, spec, announce)) is not None:
+                logger.info("channel %s has ended: %s", spec.name, refusal)
+                refusals.append(refusal)
+                if len(refusals) < len(channels):
+                    announce(str(refusal))
                     return
             else:
-                with anyio.move_on_after(_FAREWELL):
+                with anyio.move_on_after(_DRAIN_SECONDS):
                     await app.bus.drain()
             tasks.cancel_scope.cancel()
 
-        for channel in channels:
-            tasks.start_soon(one, channel)
-    if len(refused) == len(channels):
-        raise refused[-1]
+        for spec in channels:
+            tasks.start_soon(run_one, spec)
+    if len(refusals) == len(channels):
+        raise refusals[-1]
 
 
-async def _run_one(app: App, running: ChannelSpec, announce: Announce) -> None:
-    """Run a channel to its end; with a database, whenever this process holds its lease.
+async def _run_until_refused(
+    app: App, spec: ChannelSpec, announce: Announce
+) -> ChannelRefused | None:
+    """Run a channel to its end; return why its platform refused the bot, None if it did not."""
+    refusal: BaseException | None = None
+    try:
+        if app.database_services is None:
+            channel = await _create(app, spec, announce)
+            await channel.run(app.bus.channel(spec.name))
+        else:
+            await _run_shared(app, app.database_services, spec, announce)
+    except* ChannelRefused as group:
+        # A channel raises it in any of its tasks, whose groups wrap it.
+        refusal = group
+        while isinstance(refusal, BaseExceptionGroup):
+            refusal = refusal.exceptions[0]
+    assert refusal is None or isinstance(refusal, ChannelRefused)
+    return refusal
+
+
+async def _run_shared(
+    app: App, shared: DatabaseServices, spec: ChannelSpec, announce: Announce
+) -> None:
+    """Run a channel whenever this process holds its lease, until it ends by itself.
 
     Raises:
-        ChannelRefused: The platform does not let the bot in.
+        ChannelRefused: The platform does not let the bot in; perhaps in an exception group.
     """
-    if app.database_services is None:
-        await running.build().run(app.bus.channel(running.name))
-        return
-    # Before the lease is held: loading takes seconds, and people wait once it is.
-    await registry.preload_channel(running.name)
-    mine = anyio.Event()
+    if spec.name != CONSOLE:
+        # Before the lease is held: loading takes seconds, and people wait once it is.
+        await _load_in_thread(partial(import_platform, spec.name), spec)
+    lease = _lease(spec)
+    held = anyio.Event()
 
-    async def job(epoch: int) -> None:
-        mine.set()
-        port = app.bus.channel(
-            running.name, shard=running.shard, shards=running.shards, epoch=epoch
-        )
-        await running.build().run(port)
+    async def run_under_lease(epoch: int) -> None:
+        held.set()
+        port = app.bus.channel(spec.name, shard=spec.shard, shards=spec.shards, epoch=epoch)
+        channel = await _create(app, spec, announce)
+        await channel.run(port)
 
-    async def tell() -> None:
-        with anyio.move_on_after(_TELL_AFTER):
-            await mine.wait()
+    async def announce_waiting() -> None:
+        with anyio.move_on_after(_ANNOUNCE_AFTER_SECONDS):
+            await held.wait()
             return
-        announce(f"{running.lease}: another process has it, this one waits for its turn")
+        announce(f"{lease}: another process has it, this one waits for its turn")
 
-    async def turns(leases: Leases) -> None:
-        while not await leases.hold(running.lease, job):
-            pass
-
-    refused: list[ChannelRefused] = []
     async with anyio.create_task_group() as tasks:
-
-        async def until_refused(part: Callable[[], Coroutine[Any, Any, None]]) -> None:
-            try:
-                await part()
-            except ChannelRefused as error:
-                refused.append(error)
-            tasks.cancel_scope.cancel()
-
-        tasks.start_soon(tell)
-        tasks.start_soon(until_refused, partial(turns, app.database_services.leases))
-        if running.receive is not None:
-            tasks.start_soon(until_refused, running.receive)
-    if refused:
-        raise refused[0]
+        tasks.start_soon(announce_waiting)
+        if spec.receive is not None:
+            tasks.start_soon(spec.receive, _context(app, spec, announce))
+        while not await shared.leases.hold(lease, run_under_lease):
+            pass
+        tasks.cancel_scope.cancel()
 
 
-def _platform(app: App, name: str, announce: Announce) -> ChannelContext:
+def _lease(spec: ChannelSpec) -> str:
+    """Return the lease that a process must hold to run a channel."""
+    return f"channel/{spec.name}" + (f"/{spec.shard}" if spec.shards > 1 else "")
+
+
+async def _create(app: App, spec: ChannelSpec, announce: Announce) -> Channel:
+    """Create a channel.
+
+    Raises:
+        ChannelRefused: Its library is not installed.
+    """
+    create = partial(spec.create, _context(app, spec, announce))
+    # The console needs no library that takes long to import.
+    return create() if spec.name == CONSOLE else await _load_in_thread(create, spec)
+
+
+async def _load_in_thread(load: Callable[[], T], spec: ChannelSpec) -> T:
+    """Call ``load`` in a thread, since importing a library would block the event loop.
+
+    Raises:
+        ChannelRefused: The library is not installed.
+    """
+
+    def load_and_freeze() -> T:
+        loaded = load()
+        # The library's objects live as long as the process. Traversing them at each full
+        # collection would block the bot for a fifth of a second.
+        gc.collect()
+        gc.freeze()
+        return loaded
+
+    try:
+        return await anyio.to_thread.run_sync(load_and_freeze)
+    except ModuleNotFoundError as error:
+        extra = spec.name.partition("-")[0]
+        raise ChannelRefused(
+            f"{error.name} is not installed; get it with: pip install 'tapebot[{extra}]'"
+        ) from error
+
+
+def _context(app: App, spec: ChannelSpec, announce: Announce) -> ChannelContext:
     settings = app.settings
-    return ChannelContext(
+    context = ChannelContext(
         access=app.access_control,
         media=app.attachments,
         commands=tuple(
@@ -193,13 +217,27 @@ def _platform(app: App, name: str, announce: Announce) -> ChannelContext:
             for one in app.services.commands.visible_commands()
         ),
         group_policy=GroupPolicy(frozenset(settings.always_answer), settings.group_context > 0),
-        data_dir=private_directory(settings.home / "channels" / name),
+        # The console makes its folder itself, once there is something to store.
+        data_dir=settings.home / CONSOLE
+        if spec.name == CONSOLE
+        else private_directory(settings.home / "channels" / spec.name),
         announce=announce,
-        on_connected=partial(_tell_of_claim, app, name.partition("-")[0], announce),
+        on_connected=partial(_announce_claim_code, app, spec.name.partition("-")[0], announce),
+    )
+    if (shared := app.database_services) is None:
+        return context
+    from bot.bus.postgres_discord_state import PostgresReadPositions, reserve_slot
+    from bot.bus.postgres_spool import PostgresSpool
+
+    return replace(
+        context,
+        spool=PostgresSpool(shared.database, shared.wakeups, spec.name),
+        read_positions=PostgresReadPositions(shared.database, spec.name),
+        reserve_login=partial(reserve_slot, shared.database),
     )
 
 
-def _tell_of_claim(app: App, platform: str, announce: Announce) -> None:
+def _announce_claim_code(app: App, platform: str, announce: Announce) -> None:
     """Announce how to claim a bot without an owner; only after its token was accepted."""
     if (code := app.access_control.claim_code_for(platform)) is not None:
         announce(
@@ -208,87 +246,21 @@ def _tell_of_claim(app: App, platform: str, announce: Announce) -> None:
         )
 
 
-def _telegram(app: App, announce: Announce) -> list[ChannelSpec]:
-    return [_telegram_bot(app, bot, announce) for bot in app.settings.telegram_token]
-
-
-def _telegram_bot(app: App, bot: BotToken, announce: Announce) -> ChannelSpec:
-    settings, shared = app.settings, app.database_services
-    spool: SharedSpool | None = None
-    if shared is not None:
-        from bot.bus.postgres_spool import PostgresSpool
-
-        spool = PostgresSpool(shared.database, shared.wakeups, bot.channel)
-    receive: Callable[[], Coroutine[Any, Any, None]] | None = None
-    if spool is not None and settings.telegram_webhook_url is not None:
-        receive = partial(
-            registry.receive_telegram_updates,
-            bot.channel,
-            bot.token.get_secret_value(),
-            webhook_url=settings.telegram_webhook_url,
-            webhook_listen=settings.telegram_webhook_listen,
-            spool=spool,
-            access=app.access_control,
-        )
-    build = partial(_telegram_channel, app, bot, announce, spool)
-    return ChannelSpec(bot.channel, build, receive=receive)
-
-
-def _telegram_channel(
-    app: App, bot: BotToken, announce: Announce, spool: SharedSpool | None
+def _create_web_channel(
+    app: App, announce: Announce, terminal: bool, context: ChannelContext
 ) -> Channel:
-    settings = app.settings
-    return registry.create_telegram_channel(
-        bot.channel,
-        bot.token.get_secret_value(),
-        replace(_platform(app, bot.channel, announce), spool=spool),
-        api_base=settings.telegram_api_base,
-        webhook_url=settings.telegram_webhook_url,
-        webhook_listen=settings.telegram_webhook_listen,
-    )
+    from channels.web import WebChannel
 
-
-def _discord(app: App, announce: Announce) -> list[ChannelSpec]:
-    token, shards = app.settings.discord_token, app.settings.discord_shards
-    if token is None:
-        return []
-    return [
-        ChannelSpec("discord", partial(_discord_shard, app, token, announce, shard), shard, shards)
-        for shard in range(shards)
-    ]
-
-
-def _discord_shard(app: App, token: SecretStr, announce: Announce, shard: int) -> Channel:
-    settings, shared = app.settings, app.database_services
-    marks: ReadPositionStore | None = None
-    reserve: ReserveIdentify | None = None
-    if shared is not None:
-        from bot.bus.postgres_read_positions import PostgresReadPositions, reserve_slot
-
-        marks = PostgresReadPositions(shared.database, "discord")
-        reserve = partial(reserve_slot, shared.database)
-    return registry.create_discord_channel(
-        token.get_secret_value(),
-        _platform(app, "discord", announce),
-        api_base=settings.discord_api_base,
-        gateway_url=settings.discord_gateway_url,
-        shard=shard,
-        shards=settings.discord_shards,
-        marks=marks,
-        reserve=reserve,
-    )
-
-
-def _web(app: App, announce: Announce, *, terminal: bool) -> Channel:
-    platform = replace(_platform(app, WEB_CHANNEL, announce), access=app.web)
-    return registry.create_web_channel(
-        platform,
-        partial(build_site, app, announce, terminal=terminal),
+    return WebChannel(
+        replace(context, access=app.web),
+        build_site(app, announce, terminal=terminal),
         most_bytes=app.settings.max_file_mb * 1_000_000,
     )
 
 
-def _console(app: App) -> Channel:
+def _create_console_channel(app: App, context: ChannelContext) -> Channel:
+    from channels.console import ConsoleChannel
+
     name = (
         "offline responder (no language model)" if app.model.name == "offline" else app.model.name
     )
@@ -296,11 +268,9 @@ def _console(app: App) -> Channel:
         f"tapebot, {name}.\nEverything said is kept in {app.settings.home}.\n"
         "Type a message, or /help. Ctrl-D leaves."
     )
-    return registry.create_console_channel(
-        history_file=app.settings.home / "console" / "history",
+    return ConsoleChannel(
+        history_file=context.data_dir / "history",
         user_name=app.settings.console_name,
-        commands=[
-            (f"/{one.name}", one.summary) for one in app.services.commands.visible_commands()
-        ],
+        commands=[(f"/{one.name}", one.summary) for one in context.commands],
         banner=banner,
     )

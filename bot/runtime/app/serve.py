@@ -23,7 +23,7 @@ from bot.runtime.app.channels import (
     CONSOLE_LEASE,
     Announce,
     at_terminal,
-    build_channels,
+    configured_channels,
     run_channels,
 )
 from bot.runtime.app.control_commands import control_handlers
@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 
 CONSOLE = Address("console", "local")
 
-_FINISH = 20.0
+_SHUTDOWN_SECONDS = 20.0
 """Seconds that a worker process's turns have to end when it is asked to stop."""
 
-_FLUSH = 5.0
+_FLUSH_SECONDS = 5.0
 """Seconds to write pending memory files at the end."""
 
 
@@ -67,18 +67,18 @@ async def serve(settings: Settings, role: ProcessRole = "both") -> None:
             export_traces(role),
             open_app(settings) as app,
             watchdog.watch(),
-            open_monitoring(settings, app, role) as operations,
-            _carried(app, operations),
+            open_monitoring(settings, app, role) as monitoring,
+            _background_services(app, monitoring),
         ):
-            await _run(app, role, operations, watchdog)
+            await _run(app, role, monitoring, watchdog)
     except BaseExceptionGroup as group:
-        if (alone := _alone(group)) is None:
+        if (error := _only_error(group)) is None:
             raise
         # Callers show a TapebotError to people: unwrap it from nested task groups.
-        raise alone from alone.__cause__
+        raise error from error.__cause__
 
 
-def _alone(group: BaseExceptionGroup) -> TapebotError | None:
+def _only_error(group: BaseExceptionGroup) -> TapebotError | None:
     """Return the one TapebotError in nested exception groups; None for anything else."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
@@ -87,13 +87,15 @@ def _alone(group: BaseExceptionGroup) -> TapebotError | None:
 
 
 @asynccontextmanager
-async def _carried(app: App, operations: MonitoringServer | None) -> AsyncIterator[None]:
+async def _background_services(
+    app: App, monitoring: MonitoringServer | None
+) -> AsyncIterator[None]:
     """Run the bus and the database services; they end after everything that uses them."""
     async with anyio.create_task_group() as tasks:
         if app.database_services is not None:
-            _watch(tasks, operations, "wake-ups", app.database_services.wakeups.run)
-            _watch(tasks, operations, "leases", app.database_services.leases.run)
-        _watch(tasks, operations, "bus", app.bus.run)
+            _watch(tasks, monitoring, "wake-ups", app.database_services.wakeups.run)
+            _watch(tasks, monitoring, "leases", app.database_services.leases.run)
+        _watch(tasks, monitoring, "bus", app.bus.run)
         try:
             yield
         finally:
@@ -101,26 +103,28 @@ async def _carried(app: App, operations: MonitoringServer | None) -> AsyncIterat
 
 
 async def _run(
-    app: App, role: ProcessRole, operations: MonitoringServer | None, watchdog: Watchdog
+    app: App, role: ProcessRole, monitoring: MonitoringServer | None, watchdog: Watchdog
 ) -> None:
     async with anyio.create_task_group() as tasks:
         announce = _announcer(app, role, tasks)
-        channels = [] if role == "worker" else build_channels(app, announce, console=role == "both")
+        channels = (
+            [] if role == "worker" else configured_channels(app, announce, console=role == "both")
+        )
         if role != "gateway":
-            _start_sessions(app, tasks, operations)
+            _start_sessions(app, tasks, monitoring)
         if app.database_services is None:
             await tasks.start(serve_control, app.settings.home, control_handlers(app))
         with anyio.CancelScope() as stopping:
             # Handle signals before announcing readiness: a supervisor may stop us at once.
-            await tasks.start(_stop_on_signal, stopping, operations, watchdog)
-            if operations is not None and not stopping.cancel_called:
-                operations.set_unready(None)
+            await tasks.start(_stop_on_signal, stopping, monitoring, watchdog)
+            if monitoring is not None and not stopping.cancel_called:
+                monitoring.set_unready(None)
             if role == "worker":
                 announce("worker: ready")
                 await anyio.sleep_forever()
             await run_channels(app, channels, announce)
         if role == "worker":
-            await app.supervisor.drain(_FINISH)
+            await app.supervisor.drain(_SHUTDOWN_SECONDS)
         if role != "gateway":
             await _finish_memory_files(app)
         tasks.cancel_scope.cancel()
@@ -129,16 +133,16 @@ async def _run(
 async def _finish_memory_files(app: App) -> None:
     """Write pending memory files; what is not written in time is written at the next start."""
     if app.memory_files is not None:
-        with anyio.move_on_after(_FLUSH):
+        with anyio.move_on_after(_FLUSH_SECONDS):
             await app.memory_files.flush()
 
 
-def _start_sessions(app: App, tasks: TaskGroup, operations: MonitoringServer | None) -> None:
+def _start_sessions(app: App, tasks: TaskGroup, monitoring: MonitoringServer | None) -> None:
     """Start the supervisor and the background tasks that follow the tapes."""
-    _watch(tasks, operations, "sessions", app.supervisor.run)
+    _watch(tasks, monitoring, "sessions", app.supervisor.run)
     tasks.start_soon(app.store.run)
     if (elsewhere := make_remote_erasures(app)) is not None:
-        _watch(tasks, operations, "erasures", elsewhere.run)
+        _watch(tasks, monitoring, "erasures", elsewhere.run)
     if app.vectors is not None:
         tasks.start_soon(app.vectors.run)
     if app.memory_files is not None:
@@ -162,15 +166,15 @@ def make_remote_erasures(app: App) -> RemoteErasures | None:
 
 def _watch(
     tasks: TaskGroup,
-    operations: MonitoringServer | None,
+    monitoring: MonitoringServer | None,
     name: str,
     job: Callable[[], Coroutine[Any, Any, object]],
 ) -> None:
     """Start a task that the process cannot do without."""
-    if operations is None:
+    if monitoring is None:
         tasks.start_soon(job)
     else:
-        tasks.start_soon(operations.run_critical, name, job)
+        tasks.start_soon(monitoring.run_critical, name, job)
 
 
 def _announcer(app: App, role: ProcessRole, tasks: TaskGroup) -> Announce:
@@ -217,7 +221,7 @@ async def _warm(model: Warmable) -> None:
 
 async def _stop_on_signal(
     scope: anyio.CancelScope,
-    operations: MonitoringServer | None,
+    monitoring: MonitoringServer | None,
     watchdog: Watchdog,
     *,
     task_status: TaskStatus[None],
@@ -228,8 +232,8 @@ async def _stop_on_signal(
         task_status.started()
         async for received in signals:
             logger.info("stopping on %s", received.name)
-            if operations is not None:
-                operations.set_unready("it is stopping")
+            if monitoring is not None:
+                monitoring.set_unready("it is stopping")
             scope.cancel()
 
 
@@ -250,21 +254,21 @@ async def open_monitoring(
     if settings.operate_listen is None:
         yield None
         return
-    operations = MonitoringServer(role)
-    _add(app, operations)
+    monitoring = MonitoringServer(role)
+    _add_checks(app, monitoring)
     async with anyio.create_task_group() as tasks:
-        await tasks.start(operations.run, settings.operate_listen)
+        await tasks.start(monitoring.run, settings.operate_listen)
         try:
-            yield operations
+            yield monitoring
         finally:
             tasks.cancel_scope.cancel()
 
 
-def _add(app: App, operations: MonitoringServer) -> None:
-    operations.sample("bus", app.bus.metric_samples)
-    operations.sample("sessions", app.supervisor.metric_samples)
+def _add_checks(app: App, monitoring: MonitoringServer) -> None:
+    monitoring.sample("bus", app.bus.metric_samples)
+    monitoring.sample("sessions", app.supervisor.metric_samples)
     if app.database_services is not None:
         from bot.core.database.health_checks import database_check, lease_samples
 
-        operations.check("database", database_check(app.database_services.database))
-        operations.sample("leases", lease_samples(app.database_services.leases))
+        monitoring.check("database", database_check(app.database_services.database))
+        monitoring.sample("leases", lease_samples(app.database_services.leases))

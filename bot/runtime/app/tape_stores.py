@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from bot.core.addresses import web_address
 from bot.core.clock import Clock
 from bot.core.errors import SettingsError
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
 from bot.runtime.settings import Settings
-from bot.runtime.settings.validators import web_address
 from bot.tape.store import TapeStore
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.memory import MemoryTapeStore

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
@@ -17,7 +18,7 @@ from pydantic_core import ErrorDetails
 from bot.core.errors import SettingsError
 from bot.core.telemetry.redaction import redact
 from bot.runtime.settings.schema import ENV_FILE, PREFIX, Settings
-from bot.runtime.settings.validators import BotToken, spelling_hint
+from bot.runtime.settings.validators import spelling_hint
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -92,7 +93,7 @@ def _explain(detail: ErrorDetails) -> str:
     if info is None:
         return _unknown(field)
     types = get_args(info.annotation) or (info.annotation,)
-    given = "a secret" if {SecretStr, BotToken} & set(types) else redact(repr(detail["input"]))
+    given = "a secret" if _holds_secret(info.annotation) else redact(repr(detail["input"]))
     own_words = detail["type"] == "value_error"
     allowed = detail["msg"].removeprefix("Value error, ") if own_words else _allowed(info, types)
     return f"{PREFIX}{field.upper()}: given {given}; allowed: {allowed}."
@@ -113,6 +114,13 @@ def _allowed(info: FieldInfo, types: tuple[Any, ...]) -> str:
     above = f" above {bounds['gt']}" if "gt" in bounds else ""
     most = f", at most {bounds['le']}" if "le" in bounds else ""
     return f"{kind}{least}{above}{most}"
+
+
+def _holds_secret(kind: object) -> bool:
+    """Return whether values of a type are, or contain, a secret."""
+    if isinstance(kind, type) and is_dataclass(kind):
+        return any(map(_holds_secret, get_type_hints(kind).values()))
+    return kind is SecretStr or any(map(_holds_secret, get_args(kind)))
 
 
 _KINDS: dict[object, str] = {int: "a whole number", float: "a number", Path: "a path"}

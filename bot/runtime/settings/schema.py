@@ -6,6 +6,8 @@ import getpass
 import os
 import re
 import tomllib
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,23 +20,21 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bot.core.addresses import host_and_port, web_address
 from bot.core.errors import SettingsError
 from bot.runtime.settings.validators import (
-    BotToken,
     ModelName,
-    PlatformPlace,
+    PersonOrChat,
     absolute,
     embedding_name,
-    gateway_address,
-    host_and_port,
     is_loopback,
     local_zone,
     person_name,
     site_address,
     site_listen,
     time_zone,
-    web_address,
 )
+from channels.registry import ChannelSettings
 
 PREFIX = "TAPEBOT_"
 """Prefix of every variable's name."""
@@ -46,8 +46,8 @@ _TOML_FILE = "tapebot.toml"
 _SECRET_NAME = re.compile(r"(?:API_KEY|ACCESS_KEY|TOKEN|SECRET|PASSWORD)$")
 
 
-class Settings(BaseSettings):
-    """All settings of the program.
+class Settings(ChannelSettings, BaseSettings):
+    """All settings of the program, those of platforms included.
 
     Load them with ``load_settings``, whose errors are readable for people.
     """
@@ -155,28 +155,6 @@ class Settings(BaseSettings):
         default_factory=local_zone,
         description="Zone of the times that the model and the person see; unset: the machine's.",
     )
-    telegram_token: Annotated[tuple[BotToken, ...], NoDecode] = Field(
-        (), description="Bot token from @BotFather; several as NAME=TOKEN, separated by commas."
-    )
-    telegram_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of a Bot API server of your own; unset: Telegram's."
-    )
-    telegram_webhook_url: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Public address that Telegram sends updates to; unset: they are polled."
-    )
-    telegram_webhook_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
-        "127.0.0.1:8081", description="Where those updates arrive on this machine."
-    )
-    discord_token: SecretStr | None = Field(
-        None, description="Bot token from Discord's developer portal."
-    )
-    discord_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of another server that speaks Discord's REST API."
-    )
-    discord_gateway_url: Annotated[str, AfterValidator(gateway_address)] | None = Field(
-        None,
-        description="Address of another gateway; unset: Discord's, whatever the API's address is.",
-    )
     web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
         "127.0.0.1:8020", description="Where the site listens on this machine; off: nowhere."
     )
@@ -184,13 +162,13 @@ class Settings(BaseSettings):
         None,
         description="Address of the site as people reach it, with https; unset: that of this machine.",
     )
-    owners: Annotated[tuple[PlatformPlace, ...], NoDecode] = Field(
+    owners: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
         (), description="People who own the bot, such as telegram:42, separated by commas."
     )
-    allow: Annotated[tuple[PlatformPlace, ...], NoDecode] = Field(
+    allow: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
         (), description="People, chats and servers that may use it, separated by commas."
     )
-    always_answer: Annotated[tuple[PlatformPlace, ...], NoDecode] = Field(
+    always_answer: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
         (), description="Group chats where every message is answered, not only those to the bot."
     )
     group_context: int = Field(
@@ -224,9 +202,6 @@ class Settings(BaseSettings):
         ge=1,
         le=600,
         description="Seconds after which what a dead process held goes to another.",
-    )
-    discord_shards: int = Field(
-        1, ge=1, le=16_384, description="Shards that gateways divide Discord's servers by."
     )
     operate_listen: Annotated[str, AfterValidator(host_and_port)] | None = Field(
         None,
@@ -267,12 +242,11 @@ class Settings(BaseSettings):
     def _any_case(cls, value: object) -> object:
         return value.strip().lower() if isinstance(value, str) else value
 
-    @field_validator(
-        "fallback_models", "telegram_token", "owners", "allow", "always_answer", mode="before"
-    )
+    @field_validator("*", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
-        if isinstance(value, str):
+    def _split(cls, value: object, info: ValidationInfo) -> object:
+        lists = isinstance(cls.model_fields[info.field_name or ""].default, tuple)
+        if lists and isinstance(value, str):
             return tuple(part for part in map(str.strip, value.split(",")) if part)
         return value
 
@@ -300,14 +274,6 @@ class Settings(BaseSettings):
                 "127.0.0.1:8020 alone"
             )
         return None
-
-    @field_validator("telegram_token")
-    @classmethod
-    def _named_apart(cls, tokens: tuple[BotToken, ...]) -> tuple[BotToken, ...]:
-        names = [token.channel for token in tokens]
-        if len(set(names)) < len(names):
-            raise ValueError("of several bots, each with a name of its own: NAME=TOKEN,NAME=TOKEN")
-        return tokens
 
     @classmethod
     def settings_customise_sources(
@@ -360,16 +326,21 @@ class Settings(BaseSettings):
 
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be shown, including those in the environment."""
-        set_here = [
-            self.model_api_key,
-            self.discord_token,
-            self.tape_store_token,
-            self.database_url,
-        ]
-        set_here += [one.token for one in self.telegram_token]
-        own = [secret.get_secret_value() for secret in set_here if secret is not None]
+        own = [secret.get_secret_value() for _, value in self for secret in _secrets_in(value)]
         names = (name for name in os.environ if _SECRET_NAME.search(name.upper()))
         return (*own, *(os.environ[name] for name in names if os.environ[name]))
+
+
+def _secrets_in(value: object) -> Iterator[SecretStr]:
+    """Yield the secrets in a setting's value."""
+    if isinstance(value, SecretStr):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _secrets_in(item)
+    elif is_dataclass(value):
+        for attribute in fields(value):
+            yield from _secrets_in(getattr(value, attribute.name))
 
 
 def _toml_path(given: dict[str, Any]) -> Path | None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import AfterValidator, GetCoreSchemaHandler, SecretStr, ValidationInfo
-from pydantic_core import CoreSchema, core_schema
+from pydantic import AfterValidator, ValidationInfo
 from tzlocal import get_localzone_name
+
+from bot.core.addresses import host_and_port, web_address
+from channels.registry import PLATFORMS
 
 ProcessRole = Literal["both", "gateway", "worker"]
 """What a process runs: channels (gateway), sessions (worker), or both."""
@@ -47,36 +48,6 @@ def embedding_name(name: str) -> str:
     if not name or re.search(r"\s", name) or name == "offline" or name.startswith("gguf:"):
         raise ValueError('"local", or a name of litellm\'s such as openai/text-embedding-3-small')
     return name
-
-
-def web_address(url: str) -> str:
-    """Return an http or https address."""
-    return _address(url, "http", "https")
-
-
-def gateway_address(url: str) -> str:
-    """Return a WebSocket address."""
-    return _address(url, "ws", "wss")
-
-
-def _address(url: str, *schemes: str) -> str:
-    url = url.strip()
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"\s", url):
-        raise ValueError(f"an address that starts with {schemes[0]}:// or {schemes[1]}://")
-    return url
-
-
-def host_and_port(text: str) -> str:
-    """Return ``HOST:PORT``."""
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 <= int(port) < 65_536:
-        raise ValueError("HOST:PORT, such as 127.0.0.1:8081")
-    return text.strip()
 
 
 def site_listen(text: str | None) -> str | None:
@@ -120,67 +91,26 @@ def site_address(url: str) -> str:
     return url
 
 
-_PLATFORMS = {name: name for name in ("telegram", "discord")}
-"""Platforms whose people and chats have ids; the console has one person, its owner."""
-
-# The platforms' own form: another form would be accepted and match nobody.
-_ID = re.compile(r"-?[1-9][0-9]{0,19}")
-
-
-def _place(text: str, info: ValidationInfo) -> str:
+def _person_or_chat(text: str, info: ValidationInfo) -> str:
     text = text.strip()
-    platform, _, identifier = text.partition(":")
-    # Only Telegram groups have negative ids, and a group cannot be an owner.
-    people = info.field_name == "owners"
-    signed = platform == "telegram" and not people
-    usable = _ID.fullmatch(identifier) and (signed or not identifier.startswith("-"))
-    if platform in _PLATFORMS and usable:
+    name, _, identifier = text.partition(":")
+    platform = PLATFORMS.get(name)
+    people = info.field_name == "owners"  # a group cannot be an owner
+    if platform is not None and re.fullmatch(
+        platform.person_id if people else platform.chat_id, identifier
+    ):
         return text
-    hint = "" if platform in _PLATFORMS else spelling_hint(platform, _PLATFORMS)
+    hint = "" if platform is not None else spelling_hint(name, {one: one for one in PLATFORMS})
+    prefixes = " or ".join(f"{one}:" for one in PLATFORMS)
+    examples = " or ".join(f"{one.name}:{one.example_id}" for one in PLATFORMS.values())
     raise ValueError(
-        f"{'the ids of people' if people else 'ids'}, each a number behind telegram: or discord:, "
-        f"such as telegram:42 or discord:81384788765712384{hint}"
+        f"{'the ids of people' if people else 'ids'}, each a number behind {prefixes}, "
+        f"such as {examples}{hint}"
     )
 
 
-PlatformPlace = Annotated[str, AfterValidator(_place)]
+PersonOrChat = Annotated[str, AfterValidator(_person_or_chat)]
 """A person, chat or server as ``platform:id``; in ``owners``, a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class BotToken:
-    """A Telegram bot's token and its channel.
-
-    Attributes:
-        channel: ``telegram``, or ``telegram-NAME`` for one of several.
-        token: The token.
-    """
-
-    channel: str
-    token: SecretStr
-
-    @classmethod
-    def parse(cls, text: str) -> BotToken:
-        """Parse ``TOKEN`` or ``NAME=TOKEN``.
-
-        Raises:
-            ValueError: It has another form.
-        """
-        name, equals, token = text.strip().rpartition("=")
-        if equals and not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
-            raise ValueError("names of bots that are at most 16 lower-case letters and digits")
-        if not re.fullmatch(r"\d+:[\w-]{8,}", token):
-            raise ValueError("a token as @BotFather gives it, 123456789:AA...")
-        return cls(f"telegram-{name}" if name else "telegram", SecretStr(token))
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: type[BotToken], handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        """Validate from text."""
-        return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, cls) else cls.parse(str(value))
-        )
 
 
 def time_zone(name: str) -> str:

@@ -237,11 +237,11 @@ async def test_a_platform_is_asked_about_its_token_only_when_probed(tmp_path, mo
             return "ready"
 
         found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
-        assert found["Telegram, as telegram: @tape_bot is known there"] == "ok"
+        assert found["Telegram: @tape_bot is known there"] == "ok"
         wrong = load_settings(**good, telegram_token="123456789:AAwrongwrongwrongwrongwrongwr")
         found = {each.text: each.level for each in await run_checks(wrong, probe=answer)}
-        assert found["Telegram, as telegram does not know the token"] == "bad"
+        assert found["Telegram does not know the token"] == "bad"
         assert "wrongwrong" not in str(found)
     assert any("doctor --probe" in text for text in texts)
     found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
-    assert found["Telegram, as telegram cannot be reached"] == "warn"
+    assert found["Telegram cannot be reached"] == "warn"

@@ -1,6 +1,6 @@
 """Store Discord read positions and space out shard logins in PostgreSQL.
 
-It implements interfaces of ``channels.discord``; channels do not see the database.
+A channel gets them in its ``ChannelContext``; it does not see the database.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bot.bus.read_positions import ReadPosition, ReadPositionStore
 from bot.core.database.connections import Database
 from bot.core.errors import BusError
-
-ReadPosition = tuple[int, int, int | None]
-"""Ids of a channel, of the last message handled in it, and of its server."""
 
 _READ = "select place, last, server from tapebot.discord_mark where bot = %s"
 _WRITE = """
@@ -24,7 +22,7 @@ insert into tapebot.discord_mark as mark (bot, place, last, server)
 """
 
 
-class PostgresReadPositions:
+class PostgresReadPositions(ReadPositionStore):
     """The read positions of all shards of a bot.
 
     Args:
