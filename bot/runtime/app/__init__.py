@@ -1,6 +1,7 @@
 """The composition root: builds the program from the settings and runs it; alone sees channels."""
 
-from bot.runtime.app.build import App, make_judge, make_model, open_app
+from bot.runtime.app.build import App, open_app
+from bot.runtime.app.models import make_judge, make_model
 from bot.runtime.app.serve import run, serve
 
 __all__ = ["App", "make_judge", "make_model", "open_app", "run", "serve"]

@@ -42,16 +42,14 @@ from bot.core.files import PRIVATE_FILE, private_directory
 from bot.core.ids import new_id
 from bot.llm.base import Model
 from bot.llm.embeddings.base import Embedder
-from bot.llm.embeddings.registry import build_embedder
-from bot.llm.transcription import Transcriber
 from bot.memory.gate.policy import GateThresholds, WriteGate
 from bot.memory.session.linking.scope_registry import ScopeRegistry
 from bot.memory.session.vector_index import VectorIndex
 from bot.runtime.app.database_services import DatabaseServices, open_database_services
+from bot.runtime.app.models import Models, make_models
 from bot.runtime.app.residual_files import ResidualFiles
 from bot.runtime.app.tape_stores import open_tape_store
 from bot.runtime.app.web import WebSetup
-from bot.runtime.models import build_model
 from bot.runtime.sessions.poison_messages import PoisonMessages
 from bot.runtime.sessions.services import SessionServices
 from bot.runtime.sessions.supervisor import Supervisor
@@ -109,76 +107,79 @@ async def open_app(settings: Settings, *, clock: Clock | None = None) -> AsyncIt
     clock = clock or SystemClock()
     home = _home(settings)
     async with AsyncExitStack() as stack:
-        shared = await stack.enter_async_context(open_database_services(settings))
-        if shared is not None:
-            stack.enter_context(_alone_in(home))
+        database = await stack.enter_async_context(open_database_services(settings))
+        if database is not None:
+            stack.enter_context(_lock_home(home))
         store = await stack.enter_async_context(
-            open_tape_store(settings, clock=clock, shared=shared)
+            open_tape_store(settings, clock=clock, shared=database)
         )
-        bus = _bus(settings, home, clock, shared)
+        bus = _bus(settings, home, clock, database)
         access_control = await stack.enter_async_context(
-            _open_door(settings, home, clock, bus, shared)
+            _open_access_control(settings, home, clock, bus, database)
         )
-        model = make_model(settings)
-        judge = make_judge(settings, model)
-        blobs = _blobs(home, shared)
-        embedder = _embedder(settings)
-        vectors = _vectors(settings, store, embedder, clock)
-        scopes = ScopeRegistry(store, clock, gate=_gate(settings))
-        memory_files = make_memory_files(settings, store, scopes, clock)
-        web = WebSetup(settings, store, access_control, scopes, clock, shared is not None)
-        services = _services(
+        models = make_models(settings)
+        app = _assemble(
             settings,
-            clock=clock,
-            bus=bus,
+            clock,
+            database=database,
             store=store,
-            model=model,
-            judge=judge,
-            scopes=scopes,
-            commands=[pair_command(access_control), *link_commands(bus.send), *web.commands()],
-            blobs=blobs,
-            vectors=vectors,
-            memory_files=memory_files,
+            bus=bus,
+            access_control=access_control,
+            models=models,
         )
-        logger.info("started with %s in %s", model.name, home)
-        transcriber = _transcriber(settings)
-        media = AttachmentService(
-            blobs,
-            max_bytes=settings.max_file_mb * 1_000_000,
-            transcriber=transcriber,
-            # A document must leave room for the conversation about it.
-            max_characters=min(MAX_CHARACTERS, services.agent.context_tokens),
-        )
-        supervisor = Supervisor(services)
+        logger.info("started with %s in %s", models.main.name, home)
         try:
-            yield App(
-                settings,
-                bus,
-                store,
-                model,
-                services,
-                supervisor,
-                access_control,
-                media,
-                vectors,
-                shared,
-                web,
-                memory_files,
-            )
+            yield app
         finally:
             with anyio.CancelScope(shield=True):
                 await bus.aclose()
-                await model.aclose()
-                if judge is not None and judge is not model:
-                    await judge.aclose()
-                if transcriber is not None:
-                    await transcriber.aclose()
-                if embedder is not None:
-                    await embedder.aclose()
+                await models.aclose()
+
+
+def _assemble(
+    settings: Settings,
+    clock: Clock,
+    *,
+    database: DatabaseServices | None,
+    store: TapeStore,
+    bus: InstrumentedBus,
+    access_control: AccessControl,
+    models: Models,
+) -> App:
+    """Build what needs no closing from what does."""
+    blobs = _blobs(settings.home, database)
+    vectors = _vectors(settings, store, models.embedder, clock)
+    scopes = ScopeRegistry(store, clock, gate=_gate(settings))
+    memory_files = make_memory_files(settings, store, scopes, clock)
+    web = WebSetup(settings, store, access_control, scopes, clock, database is not None)
+    services = _services(
+        settings,
+        bus=bus,
+        store=store,
+        agent=_agent(settings, clock, models, blobs, vectors),
+        scopes=scopes,
+        commands=[pair_command(access_control), *link_commands(bus.send), *web.commands()],
+        blobs=blobs,
+        memory_files=memory_files,
+    )
+    return App(
+        settings=settings,
+        bus=bus,
+        store=store,
+        model=models.main,
+        services=services,
+        supervisor=Supervisor(services),
+        access_control=access_control,
+        attachments=_attachments(settings, blobs, models, services.agent),
+        vectors=vectors,
+        database_services=database,
+        web=web,
+        memory_files=memory_files,
+    )
 
 
 @contextmanager
-def _alone_in(home: Path) -> Iterator[None]:
+def _lock_home(home: Path) -> Iterator[None]:
     """Lock the home folder against other processes that share the database.
 
     Raises:
@@ -198,24 +199,24 @@ def _alone_in(home: Path) -> Iterator[None]:
 
 
 def _bus(
-    settings: Settings, home: Path, clock: Clock, shared: DatabaseServices | None
+    settings: Settings, home: Path, clock: Clock, database: DatabaseServices | None
 ) -> InstrumentedBus:
-    return InstrumentedBus(_plain_bus(settings, home, clock, shared))
+    return InstrumentedBus(_plain_bus(settings, home, clock, database))
 
 
 def _plain_bus(
-    settings: Settings, home: Path, clock: Clock, shared: DatabaseServices | None
+    settings: Settings, home: Path, clock: Clock, database: DatabaseServices | None
 ) -> Bus:
-    if shared is None:
+    if database is None:
         durable = settings.tape_sync == "always"
         limit = settings.session_limit
         return LocalBus(home / "bus", session_limit=limit, sync=durable, clock=clock)
     from bot.bus.postgres import PostgresBus
 
     return PostgresBus(
-        shared.database,
-        shared.wakeups,
-        holder=shared.holder,
+        database.database,
+        database.wakeups,
+        holder=database.holder,
         session_limit=settings.session_limit,
         lease=settings.lease_seconds,
         clock=clock,
@@ -223,12 +224,12 @@ def _plain_bus(
     )
 
 
-def _blobs(home: Path, shared: DatabaseServices | None) -> Blobs:
-    if shared is None:
+def _blobs(home: Path, database: DatabaseServices | None) -> Blobs:
+    if database is None:
         return FolderBlobs(home / "blobs")
     from bot.bus.media.postgres_blobs import PostgresBlobs
 
-    return PostgresBlobs(shared.database)
+    return PostgresBlobs(database.database)
 
 
 def _home(settings: Settings) -> Path:
@@ -240,75 +241,20 @@ def _home(settings: Settings) -> Path:
         ) from error
 
 
-def make_model(settings: Settings) -> Model:
-    """Return the configured model, with its fallbacks, retries and bounds.
-
-    Raises:
-        ModelUnavailable: A package or a file is missing.
-    """
-    key = settings.model_api_key
-    return build_model(
-        settings.model,
-        limiter=anyio.CapacityLimiter(settings.model_concurrency),
-        api_base=settings.model_api_base,
-        api_key=key.get_secret_value() if key is not None else None,
-        fallbacks=settings.fallback_models,
-        timeout=settings.model_timeout,
-    )
-
-
-def make_judge(settings: Settings, model: Model) -> Model | None:
-    """Return the model that judges claims; None if no model can.
-
-    Unless it is set, this is the model itself.
-
-    Raises:
-        ModelUnavailable: A package or a file is missing.
-    """
-    if settings.judge_model is None:
-        return model if model.profile.can_judge else None
-    if settings.judge_model in ("none", "offline"):
-        return None
-    api_base, api_key = _endpoint(settings, settings.judge_model)
-    return build_model(
-        settings.judge_model,
-        limiter=anyio.CapacityLimiter(settings.model_concurrency),
-        api_base=api_base,
-        api_key=api_key,
-        timeout=settings.model_timeout,
-    )
-
-
-def _open_door(
-    settings: Settings, home: Path, clock: Clock, bus: Bus, shared: DatabaseServices | None
+def _open_access_control(
+    settings: Settings, home: Path, clock: Clock, bus: Bus, database: DatabaseServices | None
 ) -> AbstractAsyncContextManager[AccessControl]:
-    async def tell(address: Address, text: str) -> None:
+    async def send_notice(address: Address, text: str) -> None:
         await bus.send(Answer(address, new_id("notice"), text))
 
-    place: Path | AccessStore = home
-    if shared is not None:
+    home_or_store: Path | AccessStore = home
+    if database is not None:
         from bot.bus.access.postgres_store import PostgresAccessStore
 
-        place = PostgresAccessStore(shared.database)
+        home_or_store = PostgresAccessStore(database.database)
     return open_access_control(
-        place, owners=settings.owners, allow=settings.allow, clock=clock, tell=tell
+        home_or_store, owners=settings.owners, allow=settings.allow, clock=clock, tell=send_notice
     )
-
-
-def _transcriber(settings: Settings) -> Transcriber | None:
-    name = settings.transcription_model
-    if name is None:
-        return None
-    api_base, api_key = _endpoint(settings, name)
-    return Transcriber(name, api_base=api_base, api_key=api_key)
-
-
-def _embedder(settings: Settings) -> Embedder | None:
-    name = settings.embedding_model
-    if name is None:
-        return None
-    api_base, api_key = _endpoint(settings, name)
-    return build_embedder(name, api_base=api_base, api_key=api_key)
 
 
 def _vectors(
@@ -336,74 +282,71 @@ def make_memory_files(
     return files
 
 
-def _endpoint(settings: Settings, name: str) -> tuple[str | None, str | None]:
-    """Return the API address and key for a model besides the main one.
+def _attachments(
+    settings: Settings, blobs: Blobs, models: Models, agent: Agent
+) -> AttachmentService:
+    return AttachmentService(
+        blobs,
+        max_bytes=settings.max_file_mb * 1_000_000,
+        transcriber=models.transcriber,
+        # A document must leave room for the conversation about it.
+        max_characters=min(MAX_CHARACTERS, agent.context_tokens),
+    )
 
-    The main model's address and key apply only to models of the same provider.
-    """
-    provider, same = _provider(name), _provider(settings.model or "")
-    if provider != same:
-        return None, None
-    key = settings.model_api_key
-    return settings.model_api_base, key.get_secret_value() if key is not None else None
 
-
-def _provider(name: str) -> str:
-    # litellm has two provider names for Ollama: one per API endpoint.
-    return name.partition("/")[0].replace("ollama_chat", "ollama")
+def _agent(
+    settings: Settings, clock: Clock, models: Models, blobs: Blobs, vectors: VectorIndex | None
+) -> Agent:
+    agent = Agent(
+        model=models.main,
+        tools=ToolRegistry(),
+        workspace=Workspace(settings.workspace_folder, clock),
+        clock=clock,
+        timezone=ZoneInfo(settings.timezone),
+        timezone_name=settings.timezone,
+        max_steps=settings.max_steps,
+        context_tokens=settings.context_tokens or models.main.profile.context_tokens,
+        builder=context_builder(settings.context_builder),
+        images=blobs.get,
+        recall_tokens=settings.recall_tokens,
+        vectors=vectors,
+        judge=models.judge,
+    )
+    return replace(agent, tools=ToolRegistry(builtin_tools(agent)))
 
 
 def _services(
     settings: Settings,
     *,
-    clock: Clock,
     bus: Bus,
     store: TapeStore,
-    model: Model,
-    judge: Model | None,
+    agent: Agent,
     scopes: ScopeRegistry,
     commands: list[Command],
     blobs: Blobs,
-    vectors: VectorIndex | None,
     memory_files: MemoryFolder | None,
 ) -> SessionServices:
-    workspace = Workspace(settings.workspace_folder, clock)
-    window = settings.context_tokens or model.profile.context_tokens
-    builder = context_builder(settings.context_builder)
-    agent = Agent(
-        model=model,
-        tools=ToolRegistry(),
-        workspace=workspace,
-        clock=clock,
-        timezone=ZoneInfo(settings.timezone),
-        timezone_name=settings.timezone,
-        max_steps=settings.max_steps,
-        context_tokens=window,
-        builder=builder,
-        images=blobs.get,
-        recall_tokens=settings.recall_tokens,
-        vectors=vectors,
-        judge=judge,
-    )
+    window, divisor = agent.context_tokens, agent.builder.budget_divisor
     # Messages outside the view must be in a summary, so both bounds shrink together.
-    messages = -(-settings.memory_window // builder.budget_divisor)
+    messages = -(-settings.memory_window // divisor)
+    exports = settings.home / "exports"
     return SessionServices(
         bus=bus,
         store=store,
-        agent=replace(agent, tools=ToolRegistry(builtin_tools(agent))),
+        agent=agent,
         scopes=scopes,
         erase_residual_files=ResidualFiles(settings.home, bus, blobs).erase,
         commands=builtin_commands(commands),
         policy=ConsolidationPolicy(
             window=messages,
-            tokens=(settings.memory_tokens or window // 2) // builder.budget_divisor,
+            tokens=(settings.memory_tokens or window // 2) // divisor,
             prompt_tokens=window * 3 // 5,
         ),
-        exports=settings.home / "exports",
-        archive=MemoryArchives(store, settings.home / "exports", ZoneInfo(settings.timezone)).write,
+        exports=exports,
+        archive=MemoryArchives(store, exports, agent.timezone).write,
         retention_days=settings.retention_days,
         view_messages=messages * 2,
-        view_tokens=(settings.view_tokens or window * 3 // 4) // builder.budget_divisor,
+        view_tokens=(settings.view_tokens or window * 3 // 4) // divisor,
         portion_tokens=window // 3,
         archive_timeout=settings.archive_timeout,
         idle_seconds=settings.idle_seconds,

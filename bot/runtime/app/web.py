@@ -180,12 +180,12 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
 
     async def ready() -> None:
         web.served = True
-        announce(f"Web: {base} {await _entrance(app, terminal=terminal)}")
+        announce(f"Web: {base} {await _login_hint(app, terminal=terminal)}")
 
     return WebSite(context, listen, ready)
 
 
-async def _entrance(app: App, *, terminal: bool) -> str:
+async def _login_hint(app: App, *, terminal: bool) -> str:
     """Return how to log in; a login link is shown only at the terminal, never in a log."""
     if not terminal:
         here = "" if app.database_services is not None else "; `tapebot web link` here, a link"
