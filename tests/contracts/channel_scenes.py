@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from tcp_channel import TcpChannel
 from waiting import until
 from web_chat import EVE as EVE_ON_THE_WEB
 from web_chat import ChatSite, Page
@@ -22,6 +24,7 @@ from bot.tape.stores.file import FileTapeStore
 from channels.base import Channel, ChannelContext, GroupPolicy
 from channels.console.channel import ConsoleChannel
 from testkit.discord.server import DiscordServer
+from testkit.ports import kept_port
 from testkit.telegram.server import TelegramServer
 
 ADA, EVE = 7, 13
@@ -286,5 +289,61 @@ async def web(folder: Path) -> AsyncIterator[Scene]:
     await scene.close()
 
 
-SCENES = {"console": console, "telegram": telegram, "discord": discord, "web": web}
-"""Every channel of the program; a new one is a new line."""
+class TcpScene:
+    """A chat over the channel that is an example."""
+
+    session, sender, strangers, sees_refusals = f"tcp:{ADA}", str(ADA), True, True
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder, self._port, self._output = folder, port, b""
+        self._ada = self._eve = socket.socket()
+
+    def channel(self) -> Channel:
+        return TcpChannel(platform(self._folder, self.sender), f"127.0.0.1:{self._port}")
+
+    async def ready(self) -> None:
+        self.close()
+        self._ada, self._eve = await self._connect("7 Ada"), await self._connect("13 Eve")
+
+    async def _connect(self, hello: str) -> socket.socket:
+        await until(self._listens)
+        connection = socket.create_connection(("127.0.0.1", self._port))
+        connection.sendall(f"{hello}\n".encode())
+        connection.setblocking(False)
+        return connection
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def say(self, text: str) -> None:
+        self._ada.sendall(text.encode() + b"\n")
+
+    def intrude(self, text: str) -> None:
+        self._eve.sendall(text.encode() + b"\n")
+
+    def seen(self) -> str:
+        with suppress(BlockingIOError):
+            while more := self._ada.recv(65_536):
+                self._output += more
+        return self._output.decode()
+
+    def files(self) -> dict[str, bytes]:
+        told = re.findall(r"^The file is `(.*)`\.$", self.seen(), re.MULTILINE)
+        return {Path(one).name: Path(one).read_bytes() for one in told}
+
+    def close(self) -> None:
+        self._ada.close()
+        self._eve.close()
+
+
+@asynccontextmanager
+async def tcp(folder: Path) -> AsyncIterator[Scene]:
+    with kept_port() as port:
+        scene = TcpScene(folder, port)
+        yield scene
+        scene.close()
+
+
+SCENES = {"console": console, "telegram": telegram, "discord": discord, "web": web, "tcp": tcp}
+"""Every channel of the program, and the example; a new one is a new line."""
