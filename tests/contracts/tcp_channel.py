@@ -4,6 +4,8 @@ The first line says who it is, ``7 Ada``; nobody checks that, so let it listen o
 ``CONTRIBUTING.md`` says how to make it a part of the program.
 """
 
+# ruff: noqa: ARG002 (the messenger has parameters that a line cannot show)
+
 from __future__ import annotations
 
 import time
