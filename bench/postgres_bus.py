@@ -13,7 +13,16 @@ import anyio
 from bench.postgres_server import Meter, listening
 from bench.report import Cell, Scale, Table, ms, p50, p95, us
 from bench.workload import question
-from bot.bus import Address, Answer, Bus, ChannelPort, Delivery, Inbound, Sender, SessionInbox
+from bot.bus import (
+    Address,
+    Answer,
+    Bus,
+    ChannelPort,
+    Inbound,
+    ReceivedMessage,
+    Sender,
+    SessionInbox,
+)
 from bot.bus.local import LocalBus
 from bot.bus.messages import DeliveryReport, ReleaseRequest
 from bot.bus.postgres import PostgresBus
@@ -74,18 +83,20 @@ async def _rates(scale: Scale, meter: Meter, pair: dict[str, tuple[Bus, Bus]]) -
     total = scale.pick(300, 40)
     for name, (gateway, worker) in pair.items():
         port = gateway.channel(CHANNEL)
-        taken: list[tuple[SessionInbox, Delivery]] = []
+        taken: list[tuple[SessionInbox, ReceivedMessage]] = []
 
         async def publish(number: int, port: ChannelPort = port) -> None:
             await port.publish(inbound(f"many-{number}"))
 
         async def claim(
-            _: int, worker: Bus = worker, taken: list[tuple[SessionInbox, Delivery]] = taken
+            _: int, worker: Bus = worker, taken: list[tuple[SessionInbox, ReceivedMessage]] = taken
         ) -> None:
             inbox = await worker.claim()
             taken.append((inbox, await _message(inbox)))
 
-        async def ack(number: int, taken: list[tuple[SessionInbox, Delivery]] = taken) -> None:
+        async def ack(
+            number: int, taken: list[tuple[SessionInbox, ReceivedMessage]] = taken
+        ) -> None:
             await taken[number][1].ack()
 
         found = {"publish": await meter.each(publish, total)}
@@ -110,7 +121,7 @@ async def _rates(scale: Scale, meter: Meter, pair: dict[str, tuple[Bus, Bus]]) -
     return Table("The bus: how much", head, rows, notes)
 
 
-async def _message(inbox: SessionInbox) -> Delivery:
+async def _message(inbox: SessionInbox) -> ReceivedMessage:
     """Return the next message of a session; what its channel reported is passed over."""
     while isinstance(one := await inbox.receive(), DeliveryReport | ReleaseRequest):
         pass

@@ -43,12 +43,12 @@ class KeyedExecutor:
     async def _run(self, lane: str) -> None:
         waiting = self._lanes[lane]
         while waiting:
-            await self._contained(waiting[0])
+            await self._run_logged(waiting[0])
             waiting.popleft()
         # A cancelled lane stays registered, so that later jobs do not overtake its waiting ones.
         del self._lanes[lane]
 
-    async def _contained(self, work: Job) -> None:
+    async def _run_logged(self, work: Job) -> None:
         try:
             await work()
         except Exception:  # one job's failure must not stop the other chats

@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
+from wcwidth import grapheme_boundary_before, width
+
 Alignment = Literal["left", "right", "center"]
 
 MIN_MESSAGE_LIMIT = 64
@@ -37,8 +39,6 @@ _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _WEB = re.compile(r"https?://[^\s/?#<>]+[^\s<>]*", re.IGNORECASE)
 _LONGEST_ADDRESS = 2000
-_LONGEST_GRAPHEME = 64
-_JOINER = "\u200d"
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me", "Cn"}
 
 
@@ -161,63 +161,24 @@ def format_table(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment])
     """
     columns = max((len(row) for row in rows), default=0)
     full = [[*row, *[""] * (columns - len(row))] for row in rows]
-    widths = [max(_width(row[column]) for row in full) for column in range(columns)]
+    widths = [max(width(row[column]) for row in full) for column in range(columns)]
     sides = [*alignments, *["left"] * columns]
     lines = [
         " │ ".join(_pad(row[i], widths[i], sides[i]) for i in range(columns)).rstrip()
         for row in full
     ]
     if len(lines) > 1:
-        lines.insert(1, "─┼─".join("─" * width for width in widths))
+        lines.insert(1, "─┼─".join("─" * one for one in widths))
     return "\n".join(lines)
 
 
-def _pad(cell: str, width: int, side: str) -> str:
-    room = width - _width(cell)
-    left = room if side == "right" else room // 2 if side == "center" else 0
-    return " " * left + cell + " " * (room - left)
-
-
-def _width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    return sum(
-        0
-        if unicodedata.category(char) in ("Mn", "Me", "Cf")
-        else 2
-        if unicodedata.east_asian_width(char) in ("W", "F")
-        else 1
-        for char in text
-    )
+def _pad(cell: str, columns: int, side: str) -> str:
+    missing = columns - width(cell)
+    left = missing if side == "right" else missing // 2 if side == "center" else 0
+    return " " * left + cell + " " * (missing - left)
 
 
 def _between_graphemes(text: str, start: int, end: int) -> int:
-    for index in range(end, max(start, end - _LONGEST_GRAPHEME), -1):
-        if not _joined(text, start, index):
-            return index
-    return end
-
-
-def _joined(text: str, start: int, index: int) -> bool:
-    before, after = text[index - 1], text[index]
-    if before == _JOINER or _extends(after):
-        return True
-    if not (_regional(before) and _regional(after)):
-        return False
-    flags = index
-    while flags > start and _regional(text[flags - 1]):
-        flags -= 1
-    return (index - flags) % 2 == 1
-
-
-def _extends(char: str) -> bool:
-    return (
-        char == _JOINER
-        or "\U0001f3fb" <= char <= "\U0001f3ff"  # skin tones
-        or "\U000e0020" <= char <= "\U000e007f"  # flags of regions
-        or unicodedata.category(char) in ("Mn", "Me", "Mc")
-    )
-
-
-def _regional(char: str) -> bool:
-    return "\U0001f1e6" <= char <= "\U0001f1ff"
+    """Return where the grapheme at ``end`` begins; ``end`` itself if it fills the whole piece."""
+    found = start + grapheme_boundary_before(text[start : end + 1], end + 1 - start)
+    return found if found > start else end

@@ -12,13 +12,13 @@ from bot.bus.messages import (
     Inbound,
     Outbound,
     OutgoingFile,
-    Partial,
+    PartialAnswer,
     PublishResult,
     ReleaseRequest,
     Role,
     Sender,
 )
-from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
+from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
 from bot.bus.read_positions import ReadPosition, ReadPositionStore
 from bot.bus.site import (
     WEB_CHANNEL,
@@ -57,17 +57,17 @@ __all__ = [
     "Button",
     "ChannelPort",
     "ChannelRefused",
-    "Delivery",
     "DeliveryReport",
     "FileUnavailable",
     "Inbound",
     "InvalidInbound",
     "Outbound",
     "OutgoingFile",
-    "Partial",
+    "PartialAnswer",
     "PublishResult",
     "ReadPosition",
     "ReadPositionStore",
+    "ReceivedMessage",
     "ReleaseRequest",
     "RemoteCommands",
     "RemoteFile",

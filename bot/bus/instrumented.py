@@ -21,7 +21,7 @@ from bot.bus.messages import (
     PublishResult,
     ReleaseRequest,
 )
-from bot.bus.ports import Bus, ChannelPort, Delivery, SessionInbox
+from bot.bus.ports import Bus, ChannelPort, ReceivedMessage, SessionInbox
 from bot.core.errors import SessionFull
 from bot.core.telemetry import metrics
 from bot.core.telemetry.instruments import MetricSample
@@ -70,9 +70,9 @@ class InstrumentedBus:
         """Wait until every accepted message has been acknowledged."""
         await self._bus.drain()
 
-    async def compact(self) -> None:
+    async def purge(self) -> None:
         """Remove the words of done messages from the disk."""
-        await self._bus.compact()
+        await self._bus.purge()
 
     def lock_session(self, session: str) -> AbstractAsyncContextManager[None]:
         """Keep a session from having a holder in another process meanwhile."""
@@ -106,11 +106,11 @@ class InstrumentedInbox:
         """The session's key."""
         return self._inbox.session
 
-    async def receive(self) -> Delivery | DeliveryReport | ReleaseRequest:
+    async def receive(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest:
         """Return the next item, waiting for it."""
         return _seen(await self._inbox.receive())
 
-    def receive_nowait(self) -> Delivery | DeliveryReport | ReleaseRequest | None:
+    def receive_nowait(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest | None:
         """Return the next item; None if there is none."""
         item = self._inbox.receive_nowait()
         return None if item is None else _seen(item)
@@ -205,8 +205,8 @@ _PLAIN = (
 
 
 def _seen(
-    item: Delivery | DeliveryReport | ReleaseRequest,
-) -> Delivery | DeliveryReport | ReleaseRequest:
+    item: ReceivedMessage | DeliveryReport | ReleaseRequest,
+) -> ReceivedMessage | DeliveryReport | ReleaseRequest:
     if not isinstance(item, DeliveryReport | ReleaseRequest):
         if item.redelivered:
             metrics.REDELIVERED.add(1)

@@ -158,12 +158,12 @@ def _rest(inbound: Inbound) -> dict[str, Any]:
     rest: dict[str, Any] = {}
     if not inbound.expects_answer:
         rest["asks"] = False
-    if inbound.edits is not None:
-        rest["edits"] = inbound.edits
+    if inbound.edited_message_id is not None:
+        rest["edits"] = inbound.edited_message_id
     if inbound.pressed_message_id is not None:
         rest["pressed"] = inbound.pressed_message_id
-    if inbound.via is not None:
-        rest["via"] = inbound.via.session
+    if inbound.answer_to is not None:
+        rest["via"] = inbound.answer_to.session
     if inbound.attachments:
         rest["attachments"] = [asdict(one) for one in inbound.attachments]
     if inbound.trace is not None:
@@ -187,10 +187,10 @@ def _decode(line: dict[str, Any]) -> AcceptedMessage:
         # Lines without a role date from when the console was the only channel.
         role="owner" if line.get("role", "owner") == "owner" else "member",
         expects_answer=bool(line.get("asks", True)),
-        edits=_text(line.get("edits")),
+        edited_message_id=_text(line.get("edits")),
         attachments=tuple(Attachment(**one) for one in line.get("attachments", ())),
         pressed_message_id=_text(line.get("pressed")),
-        via=None if line.get("via") is None else Address.parse(line["via"]),
+        answer_to=None if line.get("via") is None else Address.parse(line["via"]),
         trace=_text(line.get("trace")),
     )
     return AcceptedMessage(int(line["seq"]), datetime.fromisoformat(line["at"]), inbound)

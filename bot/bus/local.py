@@ -212,7 +212,7 @@ class LocalBus:
             self._drained = anyio.Event()
             await self._drained.wait()
 
-    async def compact(self) -> None:
+    async def purge(self) -> None:
         """Remove the words of done messages from the disk; see ``bot.bus.ports.Bus``."""
         if self._closed:
             raise BusClosed("tapebot is stopping")

@@ -110,11 +110,11 @@ class Inbound:
         quote: Text of somebody else that the message quotes or forwards; never the person's own.
         role: The sender's role.
         expects_answer: False for overheard messages, which are kept as context and not answered.
-        edits: The platform's id of the message that this one replaces.
+        edited_message_id: The platform's id of the message that this one replaces.
         attachments: The files that came with it.
         pressed_message_id: The platform's id of the bot's message whose button was pressed, if one
             was.
-        via: The surface that gets the answer to a command, if not the conversation: the command's
+        answer_to: The surface that gets the answer to a command, if not the conversation: the command's
             author views the conversation from there, and takes no part in it.
         trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
@@ -128,10 +128,10 @@ class Inbound:
     quote: str | None = None
     role: Role = "member"
     expects_answer: bool = True
-    edits: str | None = None
+    edited_message_id: str | None = None
     attachments: tuple[Attachment, ...] = ()
     pressed_message_id: str | None = None
-    via: Address | None = None
+    answer_to: Address | None = None
     trace: str | None = field(default=None, compare=False)
 
     @property
@@ -168,7 +168,7 @@ class OutgoingFile:
     path: Path
 
     @property
-    def place(self) -> str:
+    def display_path(self) -> str:
         """The path for people: the name of its folder and its own, without the home folder."""
         return f"{self.path.parent.name}/{self.path.name}"
 
@@ -184,10 +184,10 @@ class Answer:
         reply_to: The platform's id of the message that it answers, if any; of several, the newest.
         stream: The stream of partials that this text completes, if it was streamed.
         buttons: Shown below it if the platform has buttons; the text makes sense without them.
-        shown: Ids of platform messages that already carry parts of it, in order, as reported.
-        replaces: The platform's id of the message that it replaces: that of the pressed button.
+        sent_message_ids: Ids of platform messages that already carry parts of it, in order, as reported.
+        replaced_message_id: The platform's id of the message that it replaces: that of the pressed button.
         files: Sent below it, in order; a file that is gone or too large is mentioned in the text.
-        of: Key of the session that it belongs to, if it is shown in another conversation.
+        report_to: Key of the session that it belongs to, if it is shown in another conversation.
         trace: As in ``Inbound``.
     """
 
@@ -197,20 +197,20 @@ class Answer:
     reply_to: str | None = None
     stream: str | None = None
     buttons: tuple[Button, ...] = ()
-    shown: tuple[str, ...] = ()
-    replaces: str | None = None
+    sent_message_ids: tuple[str, ...] = ()
+    replaced_message_id: str | None = None
     files: tuple[OutgoingFile, ...] = ()
-    of: str | None = None
+    report_to: str | None = None
     trace: str | None = field(default=None, compare=False)
 
     @property
     def session(self) -> str:
         """Key of the session that gets the delivery reports."""
-        return self.of or self.address.session
+        return self.report_to or self.address.session
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class PartialAnswer:
     """The text of an answer so far; only the newest of a stream counts.
 
     Attributes:
@@ -218,14 +218,14 @@ class Partial:
         stream: The stream's name; the id of the answer that completes it.
         text: The whole text so far.
         reply_to: As in ``Answer``.
-        shown: As in ``Answer``.
+        sent_message_ids: As in ``Answer``.
     """
 
     address: Address
     stream: str
     text: str
     reply_to: str | None = None
-    shown: tuple[str, ...] = ()
+    sent_message_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class Activity:
     detail: str = ""
 
 
-Outbound = Answer | Partial | Activity
+Outbound = Answer | PartialAnswer | Activity
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 import anyio
 
-from bot.bus.messages import Activity, Answer, Outbound, Partial
+from bot.bus.messages import Activity, Answer, Outbound, PartialAnswer
 
 
 class Outbox:
@@ -39,7 +39,7 @@ class Outbox:
             waiting[:] = [
                 item
                 for item in waiting
-                if not (isinstance(item, Partial) and item.stream == outbound.stream)
+                if not (isinstance(item, PartialAnswer) and item.stream == outbound.stream)
             ]
         waiting.append(outbound)
         self._filled.set()

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from bot.bus.messages import DeliveryReport, Inbound, Outbound, PublishResult, ReleaseRequest
 
 
-class Delivery(Protocol):
+class ReceivedMessage(Protocol):
     """An accepted message, delivered to the worker that holds its session."""
 
     @property
@@ -46,7 +46,7 @@ class Delivery(Protocol):
     async def ack(self) -> None:
         """Acknowledge it: its outcome is on the tape and was delivered; it never comes back.
 
-        If it was pending when ``Bus.compact`` was called, its words are gone when this returns. If
+        If it was pending when ``Bus.purge`` was called, its words are gone when this returns. If
         the storage refuses, they go with a later message. A database's files may hold its bytes
         until the next vacuum.
 
@@ -65,7 +65,7 @@ class SessionInbox(Protocol):
         """The session's key."""
         ...
 
-    async def receive(self) -> Delivery | DeliveryReport | ReleaseRequest:
+    async def receive(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest:
         """Return the next item, waiting for it.
 
         Raises:
@@ -73,7 +73,7 @@ class SessionInbox(Protocol):
         """
         ...
 
-    def receive_nowait(self) -> Delivery | DeliveryReport | ReleaseRequest | None:
+    def receive_nowait(self) -> ReceivedMessage | DeliveryReport | ReleaseRequest | None:
         """Return the next item; None if there is none."""
         ...
 
@@ -147,7 +147,7 @@ class Bus(Protocol):
         """Wait until every accepted message is acknowledged."""
         ...
 
-    async def compact(self) -> None:
+    async def purge(self) -> None:
         """Remove the words of done messages from the disk.
 
         Pending messages stay until they are acknowledged, then go at once, also in another process

@@ -85,9 +85,9 @@ def _access(settings: Settings, access_list: AccessList | TapebotError | None) -
     if not has_owner(access_list, named):
         remedy = "Start it and send it the claim code that it prints, or set TAPEBOT_OWNERS."
         return CheckResult("access", "warn", "nobody owns the bot yet: it answers nobody", remedy)
-    owners = named.owners | {one.place for one in access_list.people if one.role == "owner"}
-    others = named.allow | {one.place for one in access_list.people}
-    others |= {one.place for one in access_list.chats}
+    owners = named.owners | {one.person for one in access_list.people if one.role == "owner"}
+    others = named.allow | {one.person for one in access_list.people}
+    others |= {one.chat for one in access_list.chats}
     counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
     return CheckResult(
         "access", "ok", f"{counted}; people and chats in all: {len(owners | others)}"

@@ -104,7 +104,7 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
         store, owners, allow = PostgresAccessStore(shared.database), settings.owners, settings.allow
         try:
             async with open_access_control(
-                store, owners=owners, allow=allow, tell=tell
+                store, owners=owners, allow=allow, send_notice=tell
             ) as access_control:
                 return await access_control.handle(request)
         finally:

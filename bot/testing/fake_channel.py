@@ -15,7 +15,7 @@ from bot.bus.messages import (
     Attachment,
     DeliveryReport,
     Inbound,
-    Partial,
+    PartialAnswer,
     Role,
     Sender,
 )
@@ -51,7 +51,7 @@ class FakeChannel:
     ) -> None:
         self.name = name
         self.answers: list[Answer] = []
-        self.partials: list[Partial] = []
+        self.partials: list[PartialAnswer] = []
         self.activity: list[Activity] = []
         self.reports = True
         self._port = port
@@ -63,7 +63,7 @@ class FakeChannel:
         """Receive outbound messages from the bus until cancelled."""
         while True:
             outbound = await self._port.receive()
-            if isinstance(outbound, Partial):
+            if isinstance(outbound, PartialAnswer):
                 self.partials.append(outbound)
             elif isinstance(outbound, Activity):
                 self.activity.append(outbound)
@@ -107,10 +107,10 @@ class FakeChannel:
             quote=quote,
             role=role,
             expects_answer=asks,
-            edits=edits,
+            edited_message_id=edits,
             attachments=attachments,
             pressed_message_id=pressed,
-            via=via,
+            answer_to=via,
         )
         await self._port.publish(inbound)
         return inbound
@@ -152,7 +152,7 @@ class FakeChannel:
                 answer
                 for answer in self.answers
                 if answer.reply_to == inbound.id
-                and answer.address == (inbound.via or inbound.address)
+                and answer.address == (inbound.answer_to or inbound.address)
                 and answer.session == inbound.session
             ),
             None,

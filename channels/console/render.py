@@ -8,9 +8,9 @@ from typing import TextIO
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
 from rich.markdown import Markdown
+from wcwidth import width
 
 from channels.console.terminal_text import strip_controls
 
@@ -56,11 +56,11 @@ def last_rows(text: str, *, columns: int, rows: int) -> list[str]:
 def _wrap(line: str, columns: int) -> Iterable[str]:
     start, used = 0, 0
     for index, char in enumerate(line):
-        width = get_cwidth(char)
-        if used + width > columns:
+        cells = width(char)
+        if used + cells > columns:
             yield line[start:index]
             start, used = index, 0
-        used += width
+        used += cells
     yield line[start:]
 
 

@@ -7,7 +7,7 @@ Rule 2: a partial that arrives after the answer of its stream changes nothing.
 
 from __future__ import annotations
 
-from bot.bus import Activity, Answer, Outbound, Partial
+from bot.bus import Activity, Answer, Outbound, PartialAnswer
 
 
 class TurnState:
@@ -48,7 +48,7 @@ class TurnState:
     def outbound_received(self, outbound: Outbound) -> None:
         """Update the state from an outbound of the bot."""
         match outbound:
-            case Partial(stream=stream, text=text):
+            case PartialAnswer(stream=stream, text=text):
                 if stream != self._ended_stream:
                     self._stream, self.text = stream, text
             case Activity(state="idle"):

@@ -17,7 +17,7 @@ from typing import Generic
 
 import anyio
 
-from bot.bus import Answer, Partial
+from bot.bus import Answer, PartialAnswer
 from channels.delivery.displayed_answer import DisplayedAnswer
 from channels.delivery.messenger import (
     MessengerApi,
@@ -30,13 +30,13 @@ from channels.delivery.messenger import (
 
 logger = logging.getLogger(__name__)
 
-_AGAIN = 1.0
-_SHORTEST = 24
-_ENDED = 16
-_DRAFT_STANDS = 20.0
+_RETRY_SECONDS = 1.0
+_MIN_CHARACTERS = 24
+_MAX_ENDED_STREAMS = 16
+_DRAFT_SECONDS = 20.0
 """Seconds after which a draft is sent again; Telegram drops it after 30."""
 
-_DRAFTS_APART = 1.0
+_DRAFT_INTERVAL_SECONDS = 1.0
 
 ReportPart = Callable[[DisplayedAnswer[PieceT], str], Awaitable[None]]
 
@@ -46,21 +46,24 @@ class AnswerStream(Generic[PieceT]):
 
     Args:
         messenger: The platform.
-        room: The chat's rate-limit state.
+        rate_limit: The chat's rate-limit state.
         report: Reports to the bus which messages carry a part of an answer.
     """
 
     def __init__(
-        self, messenger: MessengerApi[PieceT], room: RateLimitState, report: ReportPart[PieceT]
+        self,
+        messenger: MessengerApi[PieceT],
+        rate_limit: RateLimitState,
+        report: ReportPart[PieceT],
     ) -> None:
         self._messenger = messenger
-        self._room = room
+        self._rate_limit = rate_limit
         self._report = report
-        self._waiting: Partial | None = None
-        self._shown: DisplayedAnswer[PieceT] | None = None
-        self._ended: deque[str] = deque(maxlen=_ENDED)
+        self._waiting: PartialAnswer | None = None
+        self._displayed: DisplayedAnswer[PieceT] | None = None
+        self._ended: deque[str] = deque(maxlen=_MAX_ENDED_STREAMS)
         self._not_before = 0.0
-        self._drafted: Partial | None = None
+        self._drafted: PartialAnswer | None = None
         self._redraft_at = 0.0
         self._drafts = True
 
@@ -69,7 +72,7 @@ class AnswerStream(Generic[PieceT]):
         """Whether the newest text has not been displayed yet."""
         return self._waiting is not None
 
-    def put(self, partial: Partial) -> None:
+    def put(self, partial: PartialAnswer) -> None:
         """Accept a newer text, unless its stream has ended."""
         if partial.stream not in self._ended:
             self._waiting = partial
@@ -82,7 +85,7 @@ class AnswerStream(Generic[PieceT]):
         """
         if self._waiting is None and (self._drafted is None or not busy):
             return math.inf
-        later = max(self._not_before, self._room.next_edit_at, self._room.retry_at)
+        later = max(self._not_before, self._rate_limit.next_edit_at, self._rate_limit.retry_at)
         if self._waiting is None:
             later = max(later, self._redraft_at)
         return later - anyio.current_time()
@@ -95,13 +98,13 @@ class AnswerStream(Generic[PieceT]):
             self._waiting = None
         if self._drafted is not None and self._drafted.stream == answer.stream:
             self._drafted = None
-        shown = self._shown
-        if shown is not None and shown.key == answer.stream:
-            self._shown = None
-            return shown
-        ids = answer.shown
-        if not ids and answer.replaces is not None:
-            ids = (answer.replaces,)
+        displayed = self._displayed
+        if displayed is not None and displayed.key == answer.stream:
+            self._displayed = None
+            return displayed
+        ids = answer.sent_message_ids
+        if not ids and answer.replaced_message_id is not None:
+            ids = (answer.replaced_message_id,)
         return DisplayedAnswer.from_sent(answer.address, answer.id, answer.reply_to, ids)
 
     def clear(self) -> None:
@@ -115,29 +118,29 @@ class AnswerStream(Generic[PieceT]):
         if partial is None:
             return
         pace = self._messenger.pace(partial.address)
-        shown = self._shown
-        if shown is None or shown.key != partial.stream:
-            shown = self._shown = DisplayedAnswer.from_sent(
-                partial.address, partial.stream, partial.reply_to, partial.shown
+        displayed = self._displayed
+        if displayed is None or displayed.key != partial.stream:
+            displayed = self._displayed = DisplayedAnswer.from_sent(
+                partial.address, partial.stream, partial.reply_to, partial.sent_message_ids
             )
-            if not partial.shown:
+            if not partial.sent_message_ids:
                 self._again(partial, pace.first_edit)
                 return
-        if len(partial.text) < _SHORTEST:
+        if len(partial.text) < _MIN_CHARACTERS:
             return
-        self._room.next_edit_at = anyio.current_time() + pace.edit
-        await self._try(shown, partial)
+        self._rate_limit.next_edit_at = anyio.current_time() + pace.edit
+        await self._try(displayed, partial)
 
-    async def _try(self, shown: DisplayedAnswer[PieceT], partial: Partial) -> None:
+    async def _try(self, displayed: DisplayedAnswer[PieceT], partial: PartialAnswer) -> None:
         try:
             pieces = self._messenger.render(partial.text)
             if pieces:
-                await self._bring(shown, partial, pieces)
+                await self._bring(displayed, partial, pieces)
         except RateLimited as flood:
-            self._room.back_off(flood.seconds)
+            self._rate_limit.back_off(flood.seconds)
             self._again(partial, flood.seconds)
         except PlatformUnreachable:
-            self._again(partial, _AGAIN)
+            self._again(partial, _RETRY_SECONDS)
         except MessengerError as error:
             logger.debug("a stream is not shown further: %s", error)
             self._give_up(partial)
@@ -146,37 +149,37 @@ class AnswerStream(Generic[PieceT]):
             self._give_up(partial)
 
     async def _bring(
-        self, shown: DisplayedAnswer[PieceT], partial: Partial, pieces: Sequence[PieceT]
+        self, displayed: DisplayedAnswer[PieceT], partial: PartialAnswer, pieces: Sequence[PieceT]
     ) -> None:
-        if self._drafts and not shown.message_ids[len(pieces) - 1 :]:
+        if self._drafts and not displayed.message_ids[len(pieces) - 1 :]:
             self._drafts = await self._draft(partial, pieces[-1])
             if self._drafts:
                 pieces = pieces[:-1]
 
         async def sent() -> None:
-            await self._report(shown, partial.stream)
+            await self._report(displayed, partial.stream)
 
-        await shown.reconcile(self._messenger, pieces, sent, last=False)
+        await displayed.reconcile(self._messenger, pieces, sent, last=False)
 
-    async def _draft(self, partial: Partial, piece: PieceT) -> bool:
+    async def _draft(self, partial: PartialAnswer, piece: PieceT) -> bool:
         """Send a draft; return False if the platform has no drafts."""
         try:
-            shown = await self._messenger.draft(partial.address, partial.stream, piece)
+            displayed = await self._messenger.draft(partial.address, partial.stream, piece)
         except RateLimited as flood:
             self._not_before = anyio.current_time() + flood.seconds
             return True
-        if shown:
+        if displayed:
             self._drafted = partial
-            self._not_before = anyio.current_time() + _DRAFTS_APART
-            self._redraft_at = anyio.current_time() + _DRAFT_STANDS
-        return shown
+            self._not_before = anyio.current_time() + _DRAFT_INTERVAL_SECONDS
+            self._redraft_at = anyio.current_time() + _DRAFT_SECONDS
+        return displayed
 
-    def _again(self, partial: Partial, pause: float) -> None:
+    def _again(self, partial: PartialAnswer, pause: float) -> None:
         """Display the text after a pause, unless a newer one has arrived by then."""
         self._not_before = anyio.current_time() + pause
         if self._waiting is None:
             self._waiting = partial
 
-    def _give_up(self, partial: Partial) -> None:
+    def _give_up(self, partial: PartialAnswer) -> None:
         self._ended.append(partial.stream)
         self._drafted = None

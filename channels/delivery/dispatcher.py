@@ -13,7 +13,15 @@ from weakref import WeakValueDictionary
 import anyio
 from anyio.abc import TaskGroup
 
-from bot.bus import Answer, Button, ChannelPort, DeliveryReport, Outbound, OutgoingFile, Partial
+from bot.bus import (
+    Answer,
+    Button,
+    ChannelPort,
+    DeliveryReport,
+    Outbound,
+    OutgoingFile,
+    PartialAnswer,
+)
 from channels.delivery.answer_stream import AnswerStream
 from channels.delivery.displayed_answer import DisplayedAnswer
 from channels.delivery.messenger import (
@@ -46,9 +54,9 @@ class OutboundDispatcher(Generic[PieceT]):
     def __init__(self, port: ChannelPort, messenger: MessengerApi[PieceT]) -> None:
         self._port = port
         self._messenger = messenger
-        self._lines: dict[str, ChatQueue[PieceT]] = {}
+        self._queues: dict[str, ChatQueue[PieceT]] = {}
         # Rate-limit state lives as long as a queue that uses it.
-        self._rooms: WeakValueDictionary[str, RateLimitState] = WeakValueDictionary()
+        self._rate_limits: WeakValueDictionary[str, RateLimitState] = WeakValueDictionary()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -58,42 +66,42 @@ class OutboundDispatcher(Generic[PieceT]):
 
     def statistics(self) -> dict[str, int]:
         """Return the number of chats that have a queue."""
-        return {"lines": len(self._lines)}
+        return {"lines": len(self._queues)}
 
     def _hand_over(self, outbound: Outbound, tasks: TaskGroup) -> None:
         session = outbound.address.session
-        line = self._lines.get(session)
-        if line is None:
-            room = self._rooms.setdefault(
+        queue = self._queues.get(session)
+        if queue is None:
+            rate_limit = self._rate_limits.setdefault(
                 self._messenger.rate_limit_key(outbound.address), RateLimitState()
             )
-            line = self._lines[session] = ChatQueue(self._port, self._messenger, room)
-            tasks.start_soon(self._serve, session, line)
-        line.put(outbound)
+            queue = self._queues[session] = ChatQueue(self._port, self._messenger, rate_limit)
+            tasks.start_soon(self._serve, session, queue)
+        queue.put(outbound)
 
-    async def _serve(self, session: str, line: ChatQueue[PieceT]) -> None:
+    async def _serve(self, session: str, queue: ChatQueue[PieceT]) -> None:
         try:
-            await self._contained(session, line)
+            await self._run_logged(session, queue)
             # Messages that arrived while the queue was ending must not be lost.
-            while not line.empty:
-                await self._contained(session, line)
+            while not queue.empty:
+                await self._run_logged(session, queue)
         finally:
-            del self._lines[session]
+            del self._queues[session]
 
-    async def _contained(self, session: str, line: ChatQueue[PieceT]) -> None:
+    async def _run_logged(self, session: str, queue: ChatQueue[PieceT]) -> None:
         try:
-            await line.run()
+            await queue.run()
         except Exception:  # other chats go on, and this one goes on with its next message
             logger.exception("showing something in %s broke down", session)
-            line.reset()
+            queue.reset()
 
 
 logger = logging.getLogger(__name__)
 
 _FIRST_RETRY = 1.0
 _LONGEST_RETRY = 60.0
-_LEAVES_AFTER = 30.0
-_BREAKDOWNS = 3
+_IDLE_SECONDS = 30.0
+_MAX_UNEXPECTED_ERRORS = 3
 _NOTHING_TO_SEE = "(an answer without words)"
 
 
@@ -122,7 +130,7 @@ class _Pauses:
             Exception: ``error`` itself, if it is the third that is not ``PlatformUnreachable``.
         """
         self._breakdowns += not isinstance(error, PlatformUnreachable)
-        if self._breakdowns == _BREAKDOWNS:
+        if self._breakdowns == _MAX_UNEXPECTED_ERRORS:
             raise error
         logger.info("an answer waits %g s: %s", self._pause, error)
         await anyio.sleep(self._pause)
@@ -137,19 +145,19 @@ class ChatQueue(Generic[PieceT]):
     Args:
         port: Where delivery reports are sent.
         messenger: The platform.
-        room: The chat's rate-limit state.
+        rate_limit: The chat's rate-limit state.
     """
 
     def __init__(
-        self, port: ChannelPort, messenger: MessengerApi[PieceT], room: RateLimitState
+        self, port: ChannelPort, messenger: MessengerApi[PieceT], rate_limit: RateLimitState
     ) -> None:
         self._port = port
         self._messenger = messenger
-        self._room = room
+        self._rate_limit = rate_limit
         self._answers: deque[Answer] = deque()
         self._woken = anyio.Event()
-        self._typing = TypingIndicator(messenger, room)
-        self._stream = AnswerStream(messenger, room, self._report_part)
+        self._typing = TypingIndicator(messenger, rate_limit)
+        self._stream = AnswerStream(messenger, rate_limit, self._report_part)
 
     @property
     def empty(self) -> bool:
@@ -160,7 +168,7 @@ class ChatQueue(Generic[PieceT]):
         """Queue a message without waiting."""
         if isinstance(outbound, Answer):
             self._answers.append(outbound)
-        elif isinstance(outbound, Partial):
+        elif isinstance(outbound, PartialAnswer):
             self._stream.put(outbound)
         else:
             self._typing.put(outbound)
@@ -189,17 +197,17 @@ class ChatQueue(Generic[PieceT]):
             await self._stream.show()
             return True
         self._woken = anyio.Event()
-        with anyio.move_on_after(min(due, _LEAVES_AFTER)):
+        with anyio.move_on_after(min(due, _IDLE_SECONDS)):
             await self._woken.wait()
             return True
         return not self.empty
 
     async def _deliver(self, answer: Answer) -> None:
         """Deliver a final answer and report the result."""
-        shown = self._stream.end(answer)
+        displayed = self._stream.end(answer)
         error: str | None = None
         try:
-            await self._insist(shown, answer)
+            await self._retry_until_accepted(displayed, answer)
         except MessengerError as refusal:
             logger.warning("an answer for %s was refused: %s", answer.address.session, refusal)
             error = str(refusal)
@@ -209,10 +217,12 @@ class ChatQueue(Generic[PieceT]):
         except BaseException:
             # Stopping: report what was sent, so that the next start completes it.
             with anyio.CancelScope(shield=True):
-                await self._report_part(shown, answer.id)
+                await self._report_part(displayed, answer.id)
             raise
         session = answer.address.session
-        report = DeliveryReport(session, answer.id, error is None, tuple(shown.message_ids), error)
+        report = DeliveryReport(
+            session, answer.id, error is None, tuple(displayed.message_ids), error
+        )
         await self._port.report(report)
 
     def _pieces(self, text: str, *, plain: bool = False) -> Sequence[PieceT]:
@@ -224,7 +234,9 @@ class ChatQueue(Generic[PieceT]):
             or self._messenger.render_plain(_NOTHING_TO_SEE)
         )
 
-    async def _insist(self, shown: DisplayedAnswer[PieceT], answer: Answer) -> None:
+    async def _retry_until_accepted(
+        self, displayed: DisplayedAnswer[PieceT], answer: Answer
+    ) -> None:
         """Retry until the platform accepts the answer.
 
         Raises:
@@ -233,15 +245,15 @@ class ChatQueue(Generic[PieceT]):
         form = _Form(answer.text, self._pieces(answer.text), answer.buttons, answer.files)
         pauses = _Pauses()
         while True:
-            await self._room.wait()
+            await self._rate_limit.wait()
             count = len(form.pieces) + len(form.files)
-            sent = partial(self._report_unless_last, shown, answer.id, count)
+            sent = partial(self._report_unless_last, displayed, answer.id, count)
             try:
-                await shown.reconcile(
+                await displayed.reconcile(
                     self._messenger, form.pieces, sent, form.buttons, form.files, last=True
                 )
             except RateLimited as flood:
-                self._room.back_off(flood.seconds)
+                self._rate_limit.back_off(flood.seconds)
             except MessageGone as gone:
                 logger.debug("a message is sent anew: %s", gone)
             except FormattingRejected as error:
@@ -278,15 +290,15 @@ class ChatQueue(Generic[PieceT]):
         return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)
 
     async def _report_unless_last(
-        self, shown: DisplayedAnswer[PieceT], answer: str, count: int
+        self, displayed: DisplayedAnswer[PieceT], answer: str, count: int
     ) -> None:
-        if len(shown.message_ids) < count:
-            await self._report_part(shown, answer)
+        if len(displayed.message_ids) < count:
+            await self._report_part(displayed, answer)
 
-    async def _report_part(self, shown: DisplayedAnswer[PieceT], answer: str) -> None:
-        if shown.message_ids:
-            session = shown.address.session
+    async def _report_part(self, displayed: DisplayedAnswer[PieceT], answer: str) -> None:
+        if displayed.message_ids:
+            session = displayed.address.session
             report = DeliveryReport(
-                session, answer, platform_ids=tuple(shown.message_ids), final=False
+                session, answer, platform_ids=tuple(displayed.message_ids), final=False
             )
             await self._port.report(report)

@@ -81,48 +81,48 @@ class DisplayedAnswer(Generic[PieceT]):
             MessengerError: A call failed; completed calls are remembered.
         """
         whole: list[PieceT | OutgoingFile] = [*wanted, *files]
-        for place, piece in enumerate(whole):
-            below = buttons if place == len(wanted) - 1 else ()
-            if place < len(self.message_ids):
-                await self._change(messenger, place, piece, below)
+        for index, piece in enumerate(whole):
+            below = buttons if index == len(wanted) - 1 else ()
+            if index < len(self.message_ids):
+                await self._change(messenger, index, piece, below)
             else:
                 await run_shielded(partial(self._send, messenger, piece, below, on_sent))
         if last:
-            self._part_from(len(whole))
+            self._discard_from(len(whole))
             while self.stale_ids:
-                await self._take_away(messenger, self.stale_ids[-1])
+                await self._delete(messenger, self.stale_ids[-1])
                 self.stale_ids.pop()
 
     async def _change(
         self,
         messenger: MessengerApi[PieceT],
-        place: int,
+        index: int,
         piece: PieceT | OutgoingFile,
         buttons: tuple[Button, ...],
     ) -> None:
-        known = self.pieces[place]
+        known = self.pieces[index]
         if known == piece and not buttons:
             return
         if isinstance(piece, OutgoingFile) and known is None:
             return
         if isinstance(piece, OutgoingFile) or isinstance(known, OutgoingFile):
-            self._part_from(place)
+            self._discard_from(index)
             raise MessageGone("no text becomes a file, and no file a text")
         try:
-            await messenger.edit(self.address, self.message_ids[place], piece, buttons)
+            await messenger.edit(self.address, self.message_ids[index], piece, buttons)
         except (MessageGone, MessageRejected) as error:
             # Send this message and all that follow again, to keep the order. A message that is only
             # too old to be edited still shows a part of the answer, so it is deleted as well.
-            self._part_from(place)
+            self._discard_from(index)
             raise MessageGone(str(error)) from error
-        self.pieces[place] = piece
+        self.pieces[index] = piece
 
-    def _part_from(self, place: int) -> None:
+    def _discard_from(self, index: int) -> None:
         """Forget the messages from an index on; they are deleted at the end."""
-        self.stale_ids += self.message_ids[place:]
-        del self.message_ids[place:], self.pieces[place:]
+        self.stale_ids += self.message_ids[index:]
+        del self.message_ids[index:], self.pieces[index:]
 
-    async def _take_away(self, messenger: MessengerApi[PieceT], message_id: str) -> None:
+    async def _delete(self, messenger: MessengerApi[PieceT], message_id: str) -> None:
         try:
             await messenger.delete(self.address, message_id)
         except (MessageGone, MessageRejected) as error:
@@ -154,12 +154,12 @@ class DisplayedAnswer(Generic[PieceT]):
     async def _send_text(
         self, messenger: MessengerApi[PieceT], piece: PieceT, buttons: tuple[Button, ...]
     ) -> str:
-        place = len(self.message_ids)
+        index = len(self.message_ids)
         message = OutgoingMessage(
             self.address,
             piece,
-            f"{self.key}/{place}",
-            self.reply_to if place == 0 else None,
+            f"{self.key}/{index}",
+            self.reply_to if index == 0 else None,
             buttons,
         )
         try:

@@ -56,8 +56,8 @@ class FileRejected(MessengerError):
         file: The file.
     """
 
-    def __init__(self, file: OutgoingFile, told: str) -> None:
-        super().__init__(told)
+    def __init__(self, file: OutgoingFile, text: str) -> None:
+        super().__init__(text)
         self.file = file
 
 

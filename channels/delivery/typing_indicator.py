@@ -27,12 +27,12 @@ class TypingIndicator(Generic[PieceT]):
 
     Args:
         messenger: The platform.
-        room: The chat's rate-limit state.
+        rate_limit: The chat's rate-limit state.
     """
 
-    def __init__(self, messenger: MessengerApi[PieceT], room: RateLimitState) -> None:
+    def __init__(self, messenger: MessengerApi[PieceT], rate_limit: RateLimitState) -> None:
         self._messenger = messenger
-        self._room = room
+        self._rate_limit = rate_limit
         self._state: Activity | None = None
         self._until = 0.0
         self._flooded_until = 0.0
@@ -65,7 +65,7 @@ class TypingIndicator(Generic[PieceT]):
         """Display the indicator once, unless rate limited; return the seconds until the next."""
         if (left := self._flooded_until - anyio.current_time()) > 0:
             return left
-        await self._room.wait()
+        await self._rate_limit.wait()
         state = self._state
         if state is None:
             return 0

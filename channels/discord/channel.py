@@ -134,28 +134,28 @@ class DiscordChannel:
         intake = DiscordIntake(self._name, self._context, bus_client, client, positions)
 
         async def handle(message: discord.Message, answerable: bool) -> None:
-            await intake.handle_message(message, client.bot_id, answered=answerable)
+            await intake.handle_message(message, client.bot_id, answerable=answerable)
 
         missed = MissedMessageReader(self._name, client, bus_client, positions, handle)
         interactions = InteractionHandler(
             self._name,
             self._context.commands,
-            gate=bus_client,
-            lanes=executor,
-            uplink=client,
+            bus_client=bus_client,
+            executor=executor,
+            client=client,
             deferred=deferred,
         )
         identify_slot = IdentifySlot(self._shard, self._reserve)
         return lambda announced: GatewayConnection(
             self._context,
-            lanes=executor,
+            executor=executor,
             intake=intake,
             missed=missed,
             interactions=interactions,
-            uplink=client,
+            current_client=client,
             announced=announced,
             shard=self._shard,
-            turn=identify_slot,
+            identify_slot=identify_slot,
         )
 
     async def _reconnect_until_refused(

@@ -118,7 +118,7 @@ class DiscordClient(discord.Client):
         self._turn = turn
         parsers = self._connection.parsers
         for event in parsers.keys() - _VITAL:
-            parsers[event] = partial(_contained, event, parsers[event])
+            parsers[event] = partial(_run_logged, event, parsers[event])
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         """Dispatch an event while there is a receiver; some tasks of discord.py outlive the client.
@@ -231,7 +231,7 @@ async def _gateway(
     )
 
 
-def _contained(event: str, parse: Callable[[Any], None], data: Any) -> None:
+def _run_logged(event: str, parse: Callable[[Any], None], data: Any) -> None:
     """Parse an event; if discord.py cannot, log that and keep the connection."""
     try:
         parse(data)

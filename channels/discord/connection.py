@@ -60,15 +60,15 @@ class GatewayConnection:
     """Run one gateway connection and submit its events to lanes that outlive it.
 
     Args:
-        platform: The channel's context.
-        lanes: Run each channel's work in order.
+        context: The channel's context.
+        executor: Run each channel's work in order.
         intake: Handles messages, edits and reactions.
         missed: Reads messages that were sent while the bot was offline.
         interactions: Handles slash commands and buttons.
-        uplink: Holds the current client.
+        current_client: Holds the current client.
         announced: What earlier connections announced.
         shard: The shard of this connection.
-        turn: Schedules IDENTIFY.
+        identify_slot: Schedules IDENTIFY.
 
     Attributes:
         session_started_at: When the session began, by the event loop's clock; None if none has.
@@ -76,37 +76,37 @@ class GatewayConnection:
 
     def __init__(
         self,
-        platform: ChannelContext,
+        context: ChannelContext,
         *,
-        lanes: KeyedExecutor,
+        executor: KeyedExecutor,
         intake: DiscordIntake,
         missed: MissedMessageReader,
         interactions: InteractionHandler,
-        uplink: CurrentClient,
+        current_client: CurrentClient,
         announced: AnnouncementState,
         shard: Shard,
-        turn: IdentifySlot,
+        identify_slot: IdentifySlot,
     ) -> None:
-        self._platform = platform
-        self._lanes = lanes
+        self._context = context
+        self._executor = executor
         self._intake = intake
         self._missed = missed
         self._interactions = interactions
-        self._uplink = uplink
+        self._current_client = current_client
         self._announced = announced
         self._shard = shard
-        self._turn = turn
+        self._identify_slot = identify_slot
         self.session_started_at: float | None = None
-        self._client = DiscordClient(self, shard, turn.wait)
-        self._breaks: deque[float] = deque(maxlen=_MAX_DISCONNECTS)
+        self._client = DiscordClient(self, shard, identify_slot.wait)
+        self._disconnected_at: deque[float] = deque(maxlen=_MAX_DISCONNECTS)
 
     async def run(self, token: str) -> Exception | None:
         """Run until the connection is lost; return its error, None after a clean end."""
         async with anyio.create_task_group() as tasks:
             try:
-                ended = await self._connected(token, tasks)
+                ended = await self._run_client(token, tasks)
             finally:
-                self._uplink.clear_client()
+                self._current_client.clear_client()
                 self._client.events = None
                 tasks.cancel_scope.cancel()
                 await self._close()
@@ -116,7 +116,7 @@ class GatewayConnection:
         """Catch up on direct messages, whose channels the gateway does not list."""
         self.session_started_at = anyio.current_time()
         for channel_id in self._missed.start_session():
-            self._lanes.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
+            self._executor.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
 
     def disconnected(self) -> None:
         """Close the connection if the gateway breaks it six times within a minute.
@@ -124,31 +124,31 @@ class GatewayConnection:
         discord.py reconnects without a delay; ``DiscordChannel`` does so with backoff.
         """
         now = anyio.current_time()
-        self._breaks.append(now)
+        self._disconnected_at.append(now)
         if (
-            len(self._breaks) == _MAX_DISCONNECTS
-            and now - self._breaks[0] < _DISCONNECT_WINDOW_SECONDS
+            len(self._disconnected_at) == _MAX_DISCONNECTS
+            and now - self._disconnected_at[0] < _DISCONNECT_WINDOW_SECONDS
         ):
             logger.warning(
                 "Discord's gateway broke %d connections within a minute", _MAX_DISCONNECTS
             )
-            self._lanes.submit("close", self._client.close)
+            self._executor.submit("close", self._client.close)
 
     def ready(self) -> None:
         """Catch up on channels that no server listed, and announce the bot once."""
         client = self._client
         for channel_id in self._missed.unlisted_channels(client):
-            self._lanes.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
+            self._executor.submit(str(channel_id), partial(self._missed.catch_up, channel_id))
         if self._announced.disconnected:
             self._announced.disconnected = False
             label = self._shard.label
-            self._platform.announce(f"Discord{label}: the connection is there again")
+            self._context.announce(f"Discord{label}: the connection is there again")
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True
         me = clean_name(client.user.name)
-        self._platform.announce(f"Discord{self._shard.label}: @{me} is here")
-        self._platform.on_connected()
+        self._context.announce(f"Discord{self._shard.label}: @{me} is here")
+        self._context.on_connected()
         if self._shard.is_only and not client.guilds and client.application_id is not None:
             permissions = discord.Permissions(
                 view_channel=True,
@@ -161,30 +161,32 @@ class GatewayConnection:
                 permissions=permissions,
                 scopes=("bot", "applications.commands"),
             )
-            self._platform.announce(f"Discord: it is on no server yet; invite it with {link}")
+            self._context.announce(f"Discord: it is on no server yet; invite it with {link}")
 
     def guild_available(self, guild: discord.Guild, *, new: bool) -> None:
         """Follow the channels and threads of a server."""
         if new:
-            self._added(guild)
+            self._announce_server(guild)
         for channel in (*guild.channels, *guild.threads):
             self.channel_available(channel)
 
     def channel_available(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """Follow a channel if everybody in it may use the bot, and catch up on it."""
         if isinstance(channel, discord.abc.Messageable):
-            self._lanes.submit(str(channel.id), partial(self._missed.follow_channel, channel))
+            self._executor.submit(str(channel.id), partial(self._missed.follow_channel, channel))
 
     def message_received(self, message: discord.Message) -> None:
         """Handle a message after those that were missed before it."""
-        if message.author.id == self._bot_id and self._uplink.sent_messages.is_foreign(message):
-            self._lanes.submit(f"own {message.id}", partial(self._foreign, message))
-        self._lanes.submit(str(message.channel.id), partial(self._said, message))
+        if message.author.id == self._bot_id and self._current_client.sent_messages.is_foreign(
+            message
+        ):
+            self._executor.submit(f"own {message.id}", partial(self._check_foreign, message))
+        self._executor.submit(str(message.channel.id), partial(self._handle_message, message))
 
     def message_edited(self, event: discord.RawMessageUpdateEvent) -> None:
         """Handle an edit after the missed messages of its channel."""
         before = event.cached_message.content if event.cached_message else None
-        self._lanes.submit(str(event.channel_id), partial(self._changed, event, before))
+        self._executor.submit(str(event.channel_id), partial(self._handle_edit, event, before))
 
     def reaction_added(self, event: discord.RawReactionActionEvent) -> None:
         """Handle a reaction of a person."""
@@ -194,7 +196,7 @@ class GatewayConnection:
             return
         unlisted = client.get_partial_messageable(channel_id, guild_id=event.guild_id)
         channel = client.get_channel(channel_id) or unlisted
-        self._lanes.submit(
+        self._executor.submit(
             str(channel_id), partial(self._intake.handle_reaction, event, who, channel)
         )
 
@@ -204,21 +206,21 @@ class GatewayConnection:
 
     @property
     def _bot_id(self) -> int:
-        return self._uplink.bot_id
+        return self._current_client.bot_id
 
-    def _added(self, guild: discord.Guild) -> None:
+    def _announce_server(self, guild: discord.Guild) -> None:
         """Announce a new server a few times only, since anybody can add a public bot."""
         name = clean_name(guild.name)
         self._announced.servers += 1
         if self._announced.servers > _MOST_SERVERS:
             logger.warning("the bot was added to one more server, %s (%d)", name, guild.id)
             return
-        self._platform.announce(
+        self._context.announce(
             f"Discord: added to the server {name}; whoever is allowed may use it there, "
             f"and everybody there after /pair here or with discord:{guild.id} in TAPEBOT_ALLOW"
         )
 
-    async def _connected(self, token: str, tasks: TaskGroup) -> Exception | None:
+    async def _run_client(self, token: str, tasks: TaskGroup) -> Exception | None:
         try:
             await self._connect(token, tasks)
         except Exception as ended:  # noqa: BLE001 - ``DiscordChannel`` decides what it means
@@ -231,37 +233,41 @@ class GatewayConnection:
         flags = client.application.flags if client.application else None
         if flags is not None and not _content_allowed(flags):
             raise MessageContentIntentMissing
-        self._uplink.set_client(client)
+        self._current_client.set_client(client)
         if self._shard.first:
             tasks.start_soon(self._register)
-        await self._turn.reserve(self._uplink.bot_id, await self._afford())
+        await self._identify_slot.reserve(
+            self._current_client.bot_id, await self._wait_for_sessions()
+        )
         # A lost connection ends this object: discord.py's own delays grow to a quarter of an hour,
         # and it raises if the very first connection fails. It still resumes sessions.
         await client.connect(reconnect=False)
 
-    async def _said(self, message: discord.Message) -> None:
+    async def _handle_message(self, message: discord.Message) -> None:
         await self._missed.catch_up(message.channel.id)
         await self._intake.handle_message(message, self._bot_id)
 
-    async def _changed(self, event: discord.RawMessageUpdateEvent, before: str | None) -> None:
+    async def _handle_edit(self, event: discord.RawMessageUpdateEvent, before: str | None) -> None:
         # The edited message may be one of those that were missed.
         await self._missed.catch_up(event.channel_id)
         await self._intake.handle_edit(event.message, before, self._bot_id)
 
-    async def _foreign(self, message: discord.Message) -> None:
+    async def _check_foreign(self, message: discord.Message) -> None:
         """Announce once that another program sends messages with the bot's token."""
         if message.nonce is None:
             # Without a nonce, only the id of a send that has returned can identify the message.
             await anyio.sleep(_CALL_SECONDS)
-        if self._announced.token_shared or not self._uplink.sent_messages.is_foreign(message):
+        if self._announced.token_shared or not self._current_client.sent_messages.is_foreign(
+            message
+        ):
             return
         self._announced.token_shared = True
-        self._platform.announce(
+        self._context.announce(
             "Discord: another program uses this bot's token, and both answer. End it; if you do "
             "not know it, reset the token: https://discord.com/developers/applications"
         )
 
-    async def _afford(self) -> int:
+    async def _wait_for_sessions(self) -> int:
         """Wait while few sessions remain; Discord resets the token of a bot that exceeds the limit.
 
         Returns:
@@ -274,14 +280,14 @@ class GatewayConnection:
             left, wait = limit["remaining"], max(limit["reset_after"] / 1000, MIN_BACKOFF_SECONDS)
             if left >= MIN_REMAINING_SESSIONS:
                 return limit["max_concurrency"]
-            self._platform.announce(
+            self._context.announce(
                 f"Discord: only {left} of {limit['total']} connections a day are left; it "
                 f"connects again in {_duration(wait)}. Does another program use the bot's token?"
             )
             await anyio.sleep(wait)
 
     async def _register(self) -> None:
-        commands = partial(register_commands, self._client, self._platform.commands)
+        commands = partial(register_commands, self._client, self._context.commands)
         try:
             await call_with_retries("the list of slash commands", commands)
         except MessengerError as error:

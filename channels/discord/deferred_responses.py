@@ -36,11 +36,11 @@ class DeferredResponses:
     """The slash commands that wait for answers, by inbound id; bounded.
 
     Args:
-        uplink: Holds the current client.
+        client: Holds the current client.
     """
 
-    def __init__(self, uplink: CurrentClient) -> None:
-        self._uplink = uplink
+    def __init__(self, client: CurrentClient) -> None:
+        self._client = client
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._answered: OrderedDict[str, _Waiting] = OrderedDict()
         self._greeted: dict[str, anyio.Event] = {}
@@ -146,7 +146,7 @@ class DeferredResponses:
         return waiting if waiting is not None and waiting.until >= time.monotonic() else None
 
     def _webhook(self, waiting: _Waiting) -> discord.Webhook:
-        client = self._uplink.client
+        client = self._client.client
         return discord.Webhook.partial(waiting.application_id, waiting.token, client=client)
 
 

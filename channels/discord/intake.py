@@ -68,19 +68,19 @@ class SenderNotifier:
     """Notify the sender of a message about problems with it.
 
     Args:
-        tell: Sends the text.
+        send_text: Sends the text.
         asks: Whether the message was addressed to the bot; if not, nothing is sent.
     """
 
-    def __init__(self, tell: SendText, *, asks: bool = True) -> None:
-        self._tell = tell
+    def __init__(self, send_text: SendText, *, asks: bool = True) -> None:
+        self._send_text = send_text
         self._asks = asks
         self._warned = False
 
     async def notify(self, text: str) -> None:
         """Send a text to the sender."""
         if self._asks:
-            await self._tell(text)
+            await self._send_text(text)
 
     async def warn_once(self, error: BusError) -> None:
         """Notify the sender of the error that delays the message, the first time only."""
@@ -115,21 +115,23 @@ class RetryingBusClient:
 
     async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return the decision about a request, retrying while the bus fails."""
-        return await _until_done("who knocked", partial(self._access.authorize, access_request))
+        return await _retry_until_accepted(
+            "the access check", partial(self._access.authorize, access_request)
+        )
 
-    async def receive_file(self, file: RemoteFile, person: SenderNotifier) -> Attachment:
+    async def receive_file(self, file: RemoteFile, notifier: SenderNotifier) -> Attachment:
         """Return the stored attachment, retrying while the bus fails.
 
         Args:
             file: The file of an authorized sender.
-            person: Notified about the delay.
+            notifier: Notified about the delay.
         """
-        return await _until_done("a file", partial(self._media.receive, file), person)
+        return await _retry_until_accepted("a file", partial(self._media.receive, file), notifier)
 
     async def publish(
         self,
         inbound: Inbound,
-        person: SenderNotifier,
+        notifier: SenderNotifier,
         access_request: AccessRequest,
         *,
         waited: bool = False,
@@ -138,38 +140,40 @@ class RetryingBusClient:
 
         Args:
             inbound: The message, with the sender's role.
-            person: Notified about a delay or a rejection.
+            notifier: Notified about a delay or a rejection.
             access_request: The access request, which is repeated after any delay; the message is dropped if
                 access was revoked.
             waited: Whether there was a delay since ``inbound``'s role was determined.
         """
         fresh = not waited
 
-        async def settle() -> None:
+        async def publish_if_allowed() -> None:
             nonlocal fresh
-            now = inbound if fresh else await self._still_admitted(inbound, access_request)
+            current = inbound if fresh else await self._authorize_again(inbound, access_request)
             fresh = False
-            if now is not None:
-                await self._port.publish(now)
+            if current is not None:
+                await self._port.publish(current)
 
         try:
-            await _until_done(f"a message for {inbound.session}", settle, person)
+            await _retry_until_accepted(
+                f"a message for {inbound.session}", publish_if_allowed, notifier
+            )
         except (SessionFull, InvalidInbound) as refusal:
             logger.info("a message for %s was refused: %s", inbound.session, refusal)
-            await person.notify(str(refusal))
+            await notifier.notify(str(refusal))
 
-    async def _still_admitted(
+    async def _authorize_again(
         self, inbound: Inbound, access_request: AccessRequest
     ) -> Inbound | None:
-        verdict = await self._access.authorize(replace(access_request, text=None))
-        if verdict.role is None:
+        decision = await self._access.authorize(replace(access_request, text=None))
+        if decision.role is None:
             logger.info("somebody who was let in is not any more: what they sent is dropped")
             return None
-        return replace(inbound, role=verdict.role)
+        return replace(inbound, role=decision.role)
 
 
-async def _until_done(
-    what: str, call: Callable[[], Awaitable[T]], person: SenderNotifier | None = None
+async def _retry_until_accepted(
+    what: str, call: Callable[[], Awaitable[T]], notifier: SenderNotifier | None = None
 ) -> T:
     """Repeat a call with backoff until the bus accepts it.
 
@@ -187,8 +191,8 @@ async def _until_done(
             raise
         except BusError as error:
             logger.warning("%s could not be taken: %s", what, error)
-            if person is not None:
-                await person.warn_once(error)
+            if notifier is not None:
+                await notifier.warn_once(error)
         await anyio.sleep(pause)
         pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 
@@ -203,30 +207,30 @@ _EDIT_IS_NEWS = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _ReceivedMessage:
+class _LocatedMessage:
     """A message with its location and how it is to be handled.
 
     Attributes:
         message: The message.
-        place: The chat of the message.
+        location: The chat of the message.
         bot_id: The bot's user id.
-        answered: Whether it is recent enough to be answered.
-        new: Whether it was just sent; False for an edit or an old message.
+        answerable: Whether it is recent enough to be answered.
+        is_new: Whether it was just sent; False for an edit or an old message.
     """
 
     message: discord.Message
-    place: ChatLocation
+    location: ChatLocation
     bot_id: int
-    answered: bool = True
-    new: bool = False
+    answerable: bool = True
+    is_new: bool = False
 
     @property
     def access_request(self) -> AccessRequest:
         """The access request for the sender; with the text if it may be a pairing code."""
-        text = self.message.content if self.place.private and self.new else None
-        place = self.place
+        text = self.message.content if self.location.private and self.is_new else None
+        location = self.location
         return AccessRequest(
-            place.address, _sender(self.message), place.private, place.access_ids, text
+            location.address, _sender(self.message), location.private, location.access_ids, text
         )
 
 
@@ -235,49 +239,51 @@ class DiscordIntake:
 
     Args:
         name: The channel's name.
-        platform: The channel's context.
-        gate: Authorizes, stores files and publishes.
-        uplink: Holds the current client, for notices.
-        marks: The read positions.
+        context: The channel's context.
+        bus_client: Authorizes, stores files and publishes.
+        client: Holds the current client, for notices.
+        positions: The read positions.
     """
 
     def __init__(
         self,
         name: str,
-        platform: ChannelContext,
-        gate: RetryingBusClient,
-        uplink: CurrentClient,
-        marks: ReadPositions,
+        context: ChannelContext,
+        bus_client: RetryingBusClient,
+        client: CurrentClient,
+        positions: ReadPositions,
     ) -> None:
         self._name = name
-        self._platform = platform
-        self._gate = gate
-        self._uplink = uplink
-        self._marks = marks
-        self._commands = {command.name for command in platform.commands}
-        self._dealt: OrderedDict[int, None] = OrderedDict()
+        self._context = context
+        self._bus_client = bus_client
+        self._client = client
+        self._positions = positions
+        self._commands = {command.name for command in context.commands}
+        self._handled: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, int] = OrderedDict()
 
     async def handle_message(
-        self, message: discord.Message, bot_id: int, *, answered: bool = True
+        self, message: discord.Message, bot_id: int, *, answerable: bool = True
     ) -> None:
         """Handle a live or missed message; do nothing if it was handled before.
 
         Args:
             message: The message.
             bot_id: The bot's user id.
-            answered: False if it is too old: then it is context only, and not taken for a code.
+            answerable: False if it is too old: then it is context only, and not taken for a code.
         """
-        if message.id in self._dealt:
+        if message.id in self._handled:
             return
         if message.author.id == bot_id:
             _remember(self._answers, message.channel.id, message.id)
         elif is_from_person(message):
-            place = await self._place(message.channel)
-            if place is not None:
-                await self._said(_ReceivedMessage(message, place, bot_id, answered, new=answered))
-        _remember(self._dealt, message.id, None)
-        self._marks.advance(message.channel.id, message.id)
+            location = await self._locate(message.channel)
+            if location is not None:
+                await self._publish_new(
+                    _LocatedMessage(message, location, bot_id, answerable, is_new=answerable)
+                )
+        _remember(self._handled, message.id, None)
+        self._positions.advance(message.channel.id, message.id)
 
     async def handle_edit(self, message: discord.Message, before: str | None, bot_id: int) -> None:
         """Handle an edited message.
@@ -290,18 +296,18 @@ class DiscordIntake:
         at = message.edited_at
         if at is None or message.content == before or not is_from_person(message):
             return
-        place = await self._place(message.channel)
-        if place is None or datetime.now(UTC) - at > _EDIT_IS_NEWS:
+        location = await self._locate(message.channel)
+        if location is None or datetime.now(UTC) - at > _EDIT_IS_NEWS:
             return
-        heard = _ReceivedMessage(message, place, bot_id)
-        role = await self._admitted(heard)
+        received = _LocatedMessage(message, location, bot_id)
+        role = await self._authorize(received)
         if role is None:
             return
-        person = self._person(heard)
-        async with person.report_failures():
-            inbound = self._inbound(heard, role, ())
+        notifier = self._notifier(received)
+        async with notifier.report_failures():
+            inbound = self._inbound(received, role, ())
             edited = _edited(inbound, edit_id(message.id, at), message.id)
-            await self._gate.publish(edited, person, heard.access_request)
+            await self._bus_client.publish(edited, notifier, received.access_request)
 
     async def handle_reaction(
         self,
@@ -317,66 +323,74 @@ class DiscordIntake:
             channel: The channel object of discord.py.
         """
         private = event.guild_id is None
-        place = await self._place(channel)
-        if place is None or not (private or self._platform.group_policy.keep_context):
+        location = await self._locate(channel)
+        if location is None or not (private or self._context.group_policy.keep_context):
             return
         name = str(event.user_id) if who is None else who.display_name
         sender = Sender(str(event.user_id), name)
-        access_request = AccessRequest(place.address, sender, place.private, place.access_ids)
-        verdict = await self._gate.authorize(access_request)
-        if verdict.role is None:
+        access_request = AccessRequest(
+            location.address, sender, location.private, location.access_ids
+        )
+        decision = await self._bus_client.authorize(access_request)
+        if decision.role is None:
             return
         emoji = event.emoji.name or "an emoji"
         inbound = Inbound(
-            address=place.address,
+            address=location.address,
             id=f"r{event.message_id}.{event.user_id}.{event.emoji.id or emoji}",
             sender=sender,
             text=f"(reacted with {emoji} to an earlier message)",
             sent_at=datetime.now(UTC),
-            private=place.private,
-            role=verdict.role,
+            private=location.private,
+            role=decision.role,
             expects_answer=False,
         )
-        tell = partial(self._uplink.send_text, place.channel_id)
-        await self._gate.publish(inbound, SenderNotifier(tell, asks=False), access_request)
+        tell = partial(self._client.send_text, location.channel_id)
+        await self._bus_client.publish(inbound, SenderNotifier(tell, asks=False), access_request)
 
-    async def _said(self, heard: _ReceivedMessage) -> None:
-        message, place = heard.message, heard.place
-        role = await self._admitted(heard)
+    async def _publish_new(self, received: _LocatedMessage) -> None:
+        message, location = received.message, received.location
+        role = await self._authorize(received)
         if role is None:
             return
-        self._marks.follow(place.channel_id, message.id - 1, place.guild_id)
-        person = self._person(heard)
-        async with person.report_failures():
+        self._positions.follow(location.channel_id, message.id - 1, location.guild_id)
+        notifier = self._notifier(received)
+        async with notifier.report_failures():
             files = [remote_file(each) for each in all_attachments(message)]
-            taken = [await self._gate.receive_file(each, person) for each in files]
-            inbound = self._inbound(heard, role, tuple(taken))
+            taken = [await self._bus_client.receive_file(each, notifier) for each in files]
+            inbound = self._inbound(received, role, tuple(taken))
             if inbound.text or inbound.quote or inbound.attachments or inbound.expects_answer:
-                await self._gate.publish(inbound, person, heard.access_request, waited=bool(files))
+                await self._bus_client.publish(
+                    inbound, notifier, received.access_request, waited=bool(files)
+                )
 
-    def _person(self, heard: _ReceivedMessage) -> SenderNotifier:
-        tell = partial(self._uplink.send_text, heard.place.channel_id, reply_to=heard.message.id)
-        return SenderNotifier(tell, asks=self._asks(heard))
+    def _notifier(self, received: _LocatedMessage) -> SenderNotifier:
+        tell = partial(
+            self._client.send_text, received.location.channel_id, reply_to=received.message.id
+        )
+        return SenderNotifier(tell, asks=self._expects_answer(received))
 
-    async def _admitted(self, heard: _ReceivedMessage) -> Role | None:
+    async def _authorize(self, received: _LocatedMessage) -> Role | None:
         """Return the sender's role; None if the message is not to be published.
 
         Only a new message may be a pairing code, and only its sender is told how to get access.
         """
-        asks, place = self._asks(heard), heard.place
-        context = self._platform.group_policy.keep_context or (place.private and not heard.answered)
+        asks, location = self._expects_answer(received), received.location
+        context = self._context.group_policy.keep_context or (
+            location.private and not received.answerable
+        )
         if not asks and not context:
             return None
-        verdict = await self._gate.authorize(heard.access_request)
-        if verdict.role is None and verdict.reply is not None and asks and heard.new:
-            await self._uplink.send_text(place.channel_id, verdict.reply)
-        return verdict.role
+        decision = await self._bus_client.authorize(received.access_request)
+        if decision.role is None and decision.reply is not None and asks and received.is_new:
+            await self._client.send_text(location.channel_id, decision.reply)
+        return decision.role
 
-    def _asks(self, heard: _ReceivedMessage) -> bool:
-        message, place, bot_id = heard.message, heard.place, heard.bot_id
-        if not heard.answered:
+    def _expects_answer(self, received: _LocatedMessage) -> bool:
+        message, location, bot_id = received.message, received.location, received.bot_id
+        if not received.answerable:
             return False
-        if place.private or place.always_answered(self._platform.group_policy):
+        if location.private or location.always_answered(self._context.group_policy):
             return True
         if mentions_bot(message, bot_id):
             return True
@@ -386,35 +400,35 @@ class DiscordIntake:
         return target is not None and target.author.id == bot_id
 
     def _inbound(
-        self, heard: _ReceivedMessage, role: Role, taken: tuple[Attachment, ...]
+        self, received: _LocatedMessage, role: Role, taken: tuple[Attachment, ...]
     ) -> Inbound:
-        message, bot_id = heard.message, heard.bot_id
+        message, bot_id = received.message, received.bot_id
         text = message_text(message, bot_id)
         if not text and message.flags.voice:
             text = voice_transcripts(split_attachments(message, taken)[0])
         return Inbound(
-            address=heard.place.address,
+            address=received.location.address,
             id=str(message.id),
             sender=_sender(message),
             text=text,
             sent_at=message.created_at,
-            private=heard.place.private,
+            private=received.location.private,
             quote=message_quote(message, bot_id, self._answers.get(message.channel.id), taken),
             role=role,
-            expects_answer=self._asks(heard),
+            expects_answer=self._expects_answer(received),
             attachments=taken,
         )
 
-    async def _place(self, channel: object) -> ChatLocation | None:
-        place = chat_location(self._name, channel)
-        if place is None and isinstance(channel, discord.PartialMessageable):
+    async def _locate(self, channel: object) -> ChatLocation | None:
+        location = chat_location(self._name, channel)
+        if location is None and isinstance(channel, discord.PartialMessageable):
             # It may be a thread that Discord did not list.
             channel_id = channel.id
             channel = await call_with_retries(
-                "a channel's name", lambda: self._uplink.client.fetch_channel(channel_id)
+                "a channel's name", lambda: self._client.client.fetch_channel(channel_id)
             )
-            place = chat_location(self._name, channel)
-        return place
+            location = chat_location(self._name, channel)
+        return location
 
 
 def _sender(message: discord.Message) -> Sender:
@@ -432,7 +446,7 @@ def _edited(inbound: Inbound, number: str, message_id: int) -> Inbound:
         quote=inbound.quote,
         role=inbound.role,
         expects_answer=inbound.expects_answer,
-        edits=str(message_id),
+        edited_message_id=str(message_id),
     )
 
 

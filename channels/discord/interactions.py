@@ -177,9 +177,9 @@ class InteractionHandler:
     Args:
         name: The channel's name.
         commands: The commands, for autocompletion.
-        gate: Authorizes and publishes.
-        lanes: Run the work, beyond the connection.
-        uplink: Holds the current client.
+        bus_client: Authorizes and publishes.
+        executor: Run the work, beyond the connection.
+        client: Holds the current client.
         deferred: Stores the commands that wait for answers.
     """
 
@@ -188,56 +188,62 @@ class InteractionHandler:
         name: str,
         commands: tuple[MenuCommand, ...],
         *,
-        gate: RetryingBusClient,
-        lanes: KeyedExecutor,
-        uplink: CurrentClient,
+        bus_client: RetryingBusClient,
+        executor: KeyedExecutor,
+        client: CurrentClient,
         deferred: DeferredResponses,
     ) -> None:
         self._name = name
         self._commands = {command.name: command for command in commands}
-        self._gate = gate
-        self._lanes = lanes
-        self._uplink = uplink
+        self._bus_client = bus_client
+        self._executor = executor
+        self._client = client
         self._deferred = deferred
 
     def handle(self, interaction: discord.Interaction) -> None:
         """Submit the handling of an interaction without waiting."""
         own_lane = f"interaction {interaction.id}"
         if interaction.type is discord.InteractionType.autocomplete:
-            self._lanes.submit(own_lane, partial(self._complete, interaction))
+            self._executor.submit(own_lane, partial(self._complete, interaction))
             return
-        text = _meant(interaction)
+        text = _command_of(interaction)
         if text is None:
             logger.debug("an interaction is none of ours")
             return
-        place = chat_location(self._name, interaction.channel)
-        if place is None:
-            self._lanes.submit(own_lane, partial(self._refuse, interaction, _NOWHERE))
+        location = chat_location(self._name, interaction.channel)
+        if location is None:
+            self._executor.submit(own_lane, partial(self._refuse, interaction, _NOWHERE))
             return
-        self._lanes.submit(own_lane, partial(self._answer, interaction, place, text))
+        self._executor.submit(own_lane, partial(self._answer, interaction, location, text))
 
     async def _answer(
-        self, interaction: discord.Interaction, place: ChatLocation, text: str
+        self, interaction: discord.Interaction, location: ChatLocation, text: str
     ) -> None:
-        access_request = _knock(interaction, place, None if interaction.message else text)
-        verdict = await self._gate.authorize(access_request)
-        if verdict.role is None:
-            await self._refuse(interaction, verdict.reply or _STRANGER)
+        access_request = _access_request(
+            interaction, location, None if interaction.message else text
+        )
+        decision = await self._bus_client.authorize(access_request)
+        if decision.role is None:
+            await self._refuse(interaction, decision.reply or _STRANGER)
             return
-        inbound = _inbound(interaction, place, text, verdict.role)
-        person = SenderNotifier(partial(self._tell, place, inbound.id))
-        greeted = self._deferred.expect_acknowledgement(interaction)
-        self._lanes.submit(f"greeting {interaction.id}", partial(self._greet, interaction, greeted))
+        inbound = _inbound(interaction, location, text, decision.role)
+        person = SenderNotifier(partial(self._send_text, location, inbound.id))
+        acknowledged = self._deferred.expect_acknowledgement(interaction)
+        self._executor.submit(
+            f"greeting {interaction.id}", partial(self._acknowledge, interaction, acknowledged)
+        )
         async with person.report_failures():
-            await self._gate.publish(inbound, person, access_request)
+            await self._bus_client.publish(inbound, person, access_request)
 
-    async def _greet(self, interaction: discord.Interaction, greeted: Callable[[], None]) -> None:
+    async def _acknowledge(
+        self, interaction: discord.Interaction, acknowledged: Callable[[], None]
+    ) -> None:
         try:
-            await self._acknowledge(interaction)
+            await self._defer(interaction)
         finally:
-            greeted()
+            acknowledged()
 
-    async def _acknowledge(self, interaction: discord.Interaction) -> None:
+    async def _defer(self, interaction: discord.Interaction) -> None:
         command = interaction.type is discord.InteractionType.application_command
         try:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
@@ -250,12 +256,12 @@ class InteractionHandler:
             self._deferred.remember(interaction, response.message_id)
 
     async def _complete(self, interaction: discord.Interaction) -> None:
-        place = chat_location(self._name, interaction.channel)
-        if place is None:
+        location = chat_location(self._name, interaction.channel)
+        if location is None:
             return
         data = _data(interaction)
-        verdict = await self._gate.authorize(_knock(interaction, place, None))
-        command = None if verdict.role is None else self._commands.get(str(data.get("name")))
+        decision = await self._bus_client.authorize(_access_request(interaction, location, None))
+        command = None if decision.role is None else self._commands.get(str(data.get("name")))
         try:
             with map_discord_errors(), anyio.fail_after(_RESPONSE_SECONDS):
                 await interaction.response.autocomplete(
@@ -273,7 +279,7 @@ class InteractionHandler:
         except MessengerError as error:
             logger.info("a refusal could not be told: %s", error)
 
-    async def _tell(self, place: ChatLocation, inbound: str, text: str) -> None:
+    async def _send_text(self, location: ChatLocation, inbound: str, text: str) -> None:
         view = discord.ui.View(timeout=None)
         view.stop()
         try:
@@ -282,10 +288,10 @@ class InteractionHandler:
                     return
         except MessengerError as error:
             logger.info("a command's answer goes to its chat: %s", error)
-        await self._uplink.send_text(place.channel_id, text)
+        await self._client.send_text(location.channel_id, text)
 
 
-def _meant(interaction: discord.Interaction) -> str | None:
+def _command_of(interaction: discord.Interaction) -> str | None:
     """Return the text that an interaction stands for; None if it is not from this bot's UI."""
     data = _data(interaction)
     if interaction.type is discord.InteractionType.application_command:
@@ -312,26 +318,28 @@ def _data(interaction: discord.Interaction) -> dict[str, Any]:
 
 
 def _inbound(
-    interaction: discord.Interaction, place: ChatLocation, text: str, role: Role
+    interaction: discord.Interaction, location: ChatLocation, text: str, role: Role
 ) -> Inbound:
     pressed = interaction.message
     return Inbound(
-        address=place.address,
+        address=location.address,
         id=f"{'cb' if pressed else INTERACTION_ID_PREFIX}{interaction.id}",
         sender=_sender(interaction),
         text=text,
         sent_at=interaction.created_at,
-        private=place.private,
+        private=location.private,
         role=role,
         pressed_message_id=str(pressed.id) if pressed else None,
     )
 
 
-def _knock(
-    interaction: discord.Interaction, place: ChatLocation, text: str | None
+def _access_request(
+    interaction: discord.Interaction, location: ChatLocation, text: str | None
 ) -> AccessRequest:
-    said = text if place.private else None
-    return AccessRequest(place.address, _sender(interaction), place.private, place.access_ids, said)
+    said = text if location.private else None
+    return AccessRequest(
+        location.address, _sender(interaction), location.private, location.access_ids, said
+    )
 
 
 def _sender(interaction: discord.Interaction) -> Sender:

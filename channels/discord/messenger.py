@@ -44,20 +44,20 @@ class FileSender:
     """Send files.
 
     Args:
-        uplink: Holds the current client.
+        client: Holds the current client.
         deferred: Slash commands, whose follow-ups work where the bot may not write.
     """
 
-    def __init__(self, uplink: CurrentClient, deferred: DeferredResponses) -> None:
-        self._uplink = uplink
+    def __init__(self, client: CurrentClient, deferred: DeferredResponses) -> None:
+        self._client = client
         self._deferred = deferred
 
-    async def send(self, message: OutgoingMessage[OutgoingFile], *, young: bool) -> str:
+    async def send(self, message: OutgoingMessage[OutgoingFile], *, recently_started: bool) -> str:
         """Send a file; return its message's id.
 
         Args:
             message: The file.
-            young: Whether the file may have been sent before a restart; the last messages are then
+            recently_started: Whether the file may have been sent before a restart; the last messages are then
                 searched for it.
 
         Raises:
@@ -66,13 +66,13 @@ class FileSender:
         """
         await check_file(message.piece, MAX_UPLOAD_BYTES)
         with map_discord_errors(), anyio.fail_after(_UPLOAD_SECONDS):
-            shown = await self._already(message) if young else None
-            return shown or await self._post(message)
+            message_id = await self._already(message) if recently_started else None
+            return message_id or await self._post(message)
 
     async def _already(self, message: OutgoingMessage[OutgoingFile]) -> str | None:
-        bot = self._uplink.client.user
+        bot = self._client.client.user
         try:
-            async for found in self._uplink.messageable(message.address).history(
+            async for found in self._client.messageable(message.address).history(
                 limit=_SEARCHED_MESSAGES
             ):
                 mine = bot is not None and found.author.id == bot.id
@@ -84,9 +84,9 @@ class FileSender:
 
     async def _post(self, message: OutgoingMessage[OutgoingFile]) -> str:
         try:
-            sent = await self._uplink.messageable(message.address).send(
+            sent = await self._client.messageable(message.address).send(
                 file=await _opened(message.piece),
-                nonce=self._uplink.sent_messages.register_nonce(message.key),
+                nonce=self._client.sent_messages.register_nonce(message.key),
                 allowed_mentions=REPLY_MENTION_ONLY,
             )
         except discord.Forbidden:
@@ -99,7 +99,7 @@ class FileSender:
             if shown is None:
                 raise
             return shown
-        self._uplink.sent_messages.register_message(sent.id)
+        self._client.sent_messages.register_message(sent.id)
         return str(sent.id)
 
 
@@ -129,14 +129,14 @@ class DiscordMessenger:
     discord.py waits for short rate limits itself, per channel; longer ones are raised.
 
     Args:
-        uplink: Holds the current client.
+        client: Holds the current client.
         deferred: Slash commands that wait for answers.
     """
 
-    def __init__(self, uplink: CurrentClient, deferred: DeferredResponses) -> None:
-        self._uplink = uplink
+    def __init__(self, client: CurrentClient, deferred: DeferredResponses) -> None:
+        self._client = client
         self._deferred = deferred
-        self._uploads = FileSender(uplink, deferred)
+        self._uploads = FileSender(client, deferred)
         self._old = time.monotonic() + _YOUNG_SECONDS
         self._written: set[str] = set()
 
@@ -167,8 +167,8 @@ class DiscordMessenger:
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
         """Send a file, or adopt the message that was sent before a restart; return its id."""
-        young = time.monotonic() <= self._old
-        return await self._uploads.send(message, young=young)
+        recently_started = time.monotonic() <= self._old
+        return await self._uploads.send(message, recently_started=recently_started)
 
     async def edit(
         self, address: Address, message_id: str, piece: str, buttons: tuple[Button, ...] = ()
@@ -177,7 +177,7 @@ class DiscordMessenger:
         if not message_id.isdigit():
             raise MessageGone(f"{message_id!r} is no message of Discord")
         with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
-            message = self._uplink.messageable(address).get_partial_message(int(message_id))
+            message = self._client.messageable(address).get_partial_message(int(message_id))
             await message.edit(
                 content=piece, view=_view(buttons), allowed_mentions=REPLY_MENTION_ONLY
             )
@@ -189,7 +189,7 @@ class DiscordMessenger:
         try:
             with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
                 await (
-                    self._uplink.messageable(address).get_partial_message(int(message_id)).delete()
+                    self._client.messageable(address).get_partial_message(int(message_id)).delete()
                 )
         except MessageGone:
             return
@@ -197,7 +197,7 @@ class DiscordMessenger:
     async def typing(self, address: Address) -> None:
         """Display the typing indicator once."""
         with map_discord_errors(), anyio.fail_after(_PACE.typing):
-            await self._uplink.messageable(address).typing()
+            await self._client.messageable(address).typing()
 
     async def draft(self, address: Address, stream: str, piece: str) -> bool:  # noqa: ARG002
         """Return False, since Discord has no drafts."""
@@ -214,11 +214,11 @@ class DiscordMessenger:
         """
         if message.address.session in self._written or time.monotonic() > self._old:
             return None
-        channel = self._uplink.messageable(message.address)
-        bot = self._uplink.client.user
+        channel = self._client.messageable(message.address)
+        bot = self._client.client.user
         try:
             recent = [found async for found in channel.history(limit=_LOOKED_THROUGH)]
-            nonce = self._uplink.sent_messages.nonce_for(message.key)
+            nonce = self._client.sent_messages.nonce_for(message.key)
             for found in recent:
                 if bot is None or found.author.id != bot.id:
                     continue
@@ -265,15 +265,15 @@ class DiscordMessenger:
         if not _same(sent.content, message.piece):
             # An earlier send had succeeded despite its error, and the text has grown since.
             await self.edit(message.address, str(sent.id), message.piece, message.buttons)
-        self._uplink.sent_messages.register_message(sent.id)
+        self._client.sent_messages.register_message(sent.id)
         return str(sent.id)
 
     async def _create(self, message: OutgoingMessage[str], key: str) -> discord.Message:
         reference = _reference(message)
         send = partial(
-            self._uplink.messageable(message.address).send,
+            self._client.messageable(message.address).send,
             message.piece,
-            nonce=self._uplink.sent_messages.register_nonce(key),
+            nonce=self._client.sent_messages.register_nonce(key),
             view=_view(message.buttons),
             allowed_mentions=REPLY_MENTION_ONLY,
             suppress_embeds=True,

@@ -52,25 +52,25 @@ class MissedMessageReader:
 
     Args:
         name: The channel's name.
-        uplink: Holds the current client.
-        gate: Decides whether a server channel is open to everybody in it.
-        marks: The read positions.
-        deal: Handles a message.
+        client: Holds the current client.
+        bus_client: Decides whether a server channel is open to everybody in it.
+        positions: The read positions.
+        handle: Handles a message.
     """
 
     def __init__(
         self,
         name: str,
-        uplink: CurrentClient,
-        gate: RetryingBusClient,
-        marks: ReadPositions,
-        deal: MessageHandler,
+        client: CurrentClient,
+        bus_client: RetryingBusClient,
+        positions: ReadPositions,
+        handle: MessageHandler,
     ) -> None:
         self._name = name
-        self._uplink = uplink
-        self._gate = gate
-        self._marks = marks
-        self._deal = deal
+        self._client = client
+        self._bus_client = bus_client
+        self._positions = positions
+        self._deal = handle
         self._before: dict[int, ChannelPosition] = {}
         self._session = 0
         self._read: dict[int, int] = {}
@@ -80,17 +80,17 @@ class MissedMessageReader:
         """Reset for a new gateway session; return the direct message channels to read."""
         self._session += 1
         self._read.clear()
-        self._before = self._marks.snapshot()
-        return [channel for channel, mark in self._before.items() if mark.guild_id is None]
+        self._before = self._positions.snapshot()
+        return [channel for channel, position in self._before.items() if position.guild_id is None]
 
     def unlisted_channels(self, client: discord.Client) -> list[int]:
         """Return followed server channels that no server listed, such as archived threads."""
         away = {guild.id for guild in client.guilds if guild.unavailable}
         return [
             channel
-            for channel, mark in self._marks.snapshot().items()
-            if mark.guild_id is not None
-            and mark.guild_id not in away
+            for channel, position in self._positions.snapshot().items()
+            if position.guild_id is not None
+            and position.guild_id not in away
             and client.get_channel(channel) is None
         ]
 
@@ -100,11 +100,11 @@ class MissedMessageReader:
         if self._read.get(channel_id) == session:
             return
         # Without a read position, only live messages count.
-        if self._marks.get(channel_id) is not None:
+        if self._positions.get(channel_id) is not None:
             try:
                 await call_with_retries("what was missed", partial(self._read_after, channel_id))
             except ChannelUnavailable as error:
-                self._marks.unfollow(channel_id)
+                self._positions.unfollow(channel_id)
                 logger.warning("%d is not followed any more: %s", channel_id, error)
             except MessengerError as error:
                 logger.info("what was missed in %d cannot be read: %s", channel_id, error)
@@ -115,17 +115,17 @@ class MissedMessageReader:
 
     async def follow_channel(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """Follow an open channel or thread from now on, and read what was missed."""
-        if self._marks.get(channel.id) is None and await self._open(channel):
-            self._marks.follow(channel.id, self._start(channel), channel.guild.id)
+        if self._positions.get(channel.id) is None and await self._open(channel):
+            self._positions.follow(channel.id, self._start(channel), channel.guild.id)
             self._read.pop(channel.id, None)
         await self.catch_up(channel.id)
 
     async def _channel(self, channel_id: int) -> discord.abc.Messageable:
-        client = self._uplink.client
+        client = self._client.client
         channel = client.get_channel(channel_id)
         if isinstance(channel, discord.abc.Messageable):
             return channel
-        if self._marks.guild_of(channel_id) is None:
+        if self._positions.guild_of(channel_id) is None:
             return client.get_partial_messageable(channel_id)
         try:
             async with self._calls:
@@ -138,14 +138,14 @@ class MissedMessageReader:
 
     async def _open(self, channel: discord.abc.GuildChannel | discord.Thread) -> bool:
         """Return whether everybody in a channel has access, tested with the bot as the sender."""
-        place, bot = chat_location(self._name, channel), self._uplink.me
-        if place is None or bot is None:
+        location, bot = chat_location(self._name, channel), self._client.me
+        if location is None or bot is None:
             return False
         sender = Sender(str(bot.id), bot.display_name)
-        verdict = await self._gate.authorize(
-            AccessRequest(place.address, sender, place.private, place.access_ids)
+        decision = await self._bus_client.authorize(
+            AccessRequest(location.address, sender, location.private, location.access_ids)
         )
-        return verdict.role is not None
+        return decision.role is not None
 
     def _start(self, channel: discord.abc.GuildChannel | discord.Thread) -> int:
         """Return the read position of a new channel, so that no old message is answered."""
@@ -158,7 +158,7 @@ class MissedMessageReader:
 
     async def _read_after(self, channel_id: int) -> None:
         """Handle missed messages; after an error, a retry continues where it stopped."""
-        channel, after = await self._channel(channel_id), self._marks.get(channel_id) or 0
+        channel, after = await self._channel(channel_id), self._positions.get(channel_id) or 0
         if _nothing_new(channel, after):
             return
         page = await self._page(channel, after)
@@ -177,7 +177,7 @@ class MissedMessageReader:
         old = 0
         while page:
             for message in page:
-                old += await self._contained(message)
+                old += await self._run_logged(message)
             after = page[-1].id
             page = await self._page(channel, after) if len(page) == _PAGE else []
         if old:
@@ -190,8 +190,8 @@ class MissedMessageReader:
 
     async def _tell(self, channel_id: int, text: str) -> None:
         """Send a notice about skipped messages to a direct message channel, never to a server."""
-        if self._marks.guild_of(channel_id) is None:
-            await self._uplink.send_text(channel_id, text)
+        if self._positions.guild_of(channel_id) is None:
+            await self._client.send_text(channel_id, text)
 
     async def _page(self, channel: discord.abc.Messageable, after: int) -> list[discord.Message]:
         async with self._calls:
@@ -210,18 +210,18 @@ class MissedMessageReader:
             count, before = count + len(newer), discord.Object(newer[-1])
         return before.id - 1 if before is not None else after
 
-    async def _contained(self, message: discord.Message) -> bool:
+    async def _run_logged(self, message: discord.Message) -> bool:
         """Handle a message; return whether it is too old to be answered."""
         old = datetime.now(UTC) - message.created_at > MAX_ANSWER_AGE
         try:
             await self._deal(message, not old)
         except Exception:  # one message's failure must not stop the others
             logger.exception("a message that was missed could not be handled")
-            self._marks.advance(message.channel.id, message.id)
+            self._positions.advance(message.channel.id, message.id)
         return old
 
 
-def _nothing_new(channel: object, mark: int) -> bool:
+def _nothing_new(channel: object, position: int) -> bool:
     newest = getattr(channel, "last_message_id", None)
     in_server = isinstance(channel, discord.abc.GuildChannel | discord.Thread)
-    return in_server and newest is not None and newest <= mark
+    return in_server and newest is not None and newest <= position

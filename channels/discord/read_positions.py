@@ -136,7 +136,7 @@ class ReadPositions:
     def __init__(self, store: ReadPositionStore, shard: Shard = SINGLE_SHARD) -> None:
         self._store = store
         self._shard = shard
-        self._marks: dict[int, ChannelPosition] = {}
+        self._positions: dict[int, ChannelPosition] = {}
         self._moved: set[int] = set()
         self._changed = anyio.Event()
 
@@ -151,7 +151,7 @@ class ReadPositions:
                 await anyio.sleep(pause)
                 pause = min(pause * 2, MAX_BACKOFF_SECONDS)
             else:
-                self._marks = {
+                self._positions = {
                     channel: ChannelPosition(message, guild)
                     for channel, message, guild in rows
                     if self._shard.owns_guild(guild)
@@ -160,37 +160,37 @@ class ReadPositions:
 
     def get(self, channel_id: int) -> int | None:
         """Return the last handled message of a channel; None if it is not followed."""
-        mark = self._marks.get(channel_id)
-        return None if mark is None else mark.message_id
+        position = self._positions.get(channel_id)
+        return None if position is None else position.message_id
 
     def guild_of(self, channel_id: int) -> int | None:
         """Return the server of a followed channel; None for direct messages."""
-        mark = self._marks.get(channel_id)
-        return None if mark is None else mark.guild_id
+        position = self._positions.get(channel_id)
+        return None if position is None else position.guild_id
 
     def snapshot(self) -> dict[int, ChannelPosition]:
         """Return all positions by channel."""
-        return dict(self._marks)
+        return dict(self._positions)
 
     def follow(self, channel_id: int, message_id: int, guild_id: int | None) -> None:
         """Follow a channel from a message on; do nothing if it is followed already."""
-        if channel_id in self._marks:
+        if channel_id in self._positions:
             return
-        if len(self._marks) >= _MOST_CHANNELS:
-            self.unfollow(min(self._marks, key=lambda each: self._marks[each].message_id))
-        self._marks[channel_id] = ChannelPosition(message_id, guild_id)
+        if len(self._positions) >= _MOST_CHANNELS:
+            self.unfollow(min(self._positions, key=lambda each: self._positions[each].message_id))
+        self._positions[channel_id] = ChannelPosition(message_id, guild_id)
         self._touch(channel_id)
 
     def advance(self, channel_id: int, message_id: int) -> None:
         """Advance a followed channel's position to a handled message."""
-        mark = self._marks.get(channel_id)
-        if mark is not None and message_id > mark.message_id:
-            self._marks[channel_id] = ChannelPosition(message_id, mark.guild_id)
+        position = self._positions.get(channel_id)
+        if position is not None and message_id > position.message_id:
+            self._positions[channel_id] = ChannelPosition(message_id, position.guild_id)
             self._touch(channel_id)
 
     def unfollow(self, channel_id: int) -> None:
         """Stop following a channel."""
-        if self._marks.pop(channel_id, None) is not None:
+        if self._positions.pop(channel_id, None) is not None:
             self._touch(channel_id)
 
     async def save_periodically(self) -> None:
@@ -212,10 +212,12 @@ class ReadPositions:
         if not self._moved:
             return
         touched, self._moved, self._changed = self._moved, set(), anyio.Event()
-        marks = {channel: self._marks.get(channel) for channel in sorted(touched)}
-        moved = [(each, m.message_id, m.guild_id) for each, m in marks.items() if m is not None]
+        positions = {channel: self._positions.get(channel) for channel in sorted(touched)}
+        moved = [(each, m.message_id, m.guild_id) for each, m in positions.items() if m is not None]
         try:
-            await self._store.write(moved, [each for each, mark in marks.items() if mark is None])
+            await self._store.write(
+                moved, [each for each, position in positions.items() if position is None]
+            )
         except (OSError, BusError) as error:
             # Outdated positions only cause history to be read again.
             self._touch(*touched)

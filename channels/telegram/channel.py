@@ -141,15 +141,15 @@ class TelegramChannel:
         Raises:
             ChannelRefused: Telegram does not know the token.
         """
-        pause, told = Backoff(self._timing), False
+        pause, announced = Backoff(self._timing), False
         while True:
             try:
                 user = await api(GetMe())
             except (TokenRejected, MethodNotFound) as exc:
                 raise self._unknown_token() from exc
             except MessengerError as error:
-                if not told:
-                    told = True
+                if not announced:
+                    announced = True
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
                     logger.warning("Telegram cannot be reached at %s: %s", where, error)
                     self._context.announce(
@@ -190,16 +190,16 @@ class TelegramChannel:
             if self._webhook is not None and self._context.spool is None:
                 listener = await stack.enter_async_context(open_listener(self._webhook))
             tasks = await stack.enter_async_context(anyio.create_task_group())
-            lanes = KeyedExecutor(tasks)
+            executor = KeyedExecutor(tasks)
             intake = TelegramIntake(
                 self._name,
                 self._context,
                 port,
                 reader=UpdateReader(self._name, me, announce),
                 spool=self._context.spool or FolderSpool(self._context.data_dir / "spool"),
-                lanes=lanes,
+                executor=executor,
                 composer=InboundComposer(api, self._context.media, recent, self._timing),
-                teller=NoticeSender(api, lanes, self._timing),
+                notices=NoticeSender(api, executor, self._timing),
                 recent=recent,
                 timing=self._timing,
             )
@@ -220,18 +220,18 @@ class TelegramChannel:
         tasks: TaskGroup,
     ) -> None:
         """Start to receive updates from the spool, by polling or by webhook."""
-        announce, timing, place = self._context.announce, self._timing, self._webhook
+        announce, timing, webhook = self._context.announce, self._timing, self._webhook
         if self._context.spool is not None:
             # Even when polling: receivers may have spooled updates before.
             tasks.start_soon(SpoolConsumer(self._context.spool, intake, timing).run)
-        if place is None:
+        if webhook is None:
             tasks.start_soon(UpdatePoller(api, intake, announce, timing).run)
             return
         secret = webhook_secret(self._token)
         if listener is not None:
             tasks.start_soon(listener.serve, api.bot_id, secret, intake.handle_update)
         tasks.start_soon(self._catch_up, intake)
-        address = place.url_for(api.bot_id)
+        address = webhook.url_for(api.bot_id)
         tasks.start_soon(
             WebhookRegistration(api, address, secret, announce=announce, timing=timing).run
         )

@@ -80,7 +80,7 @@ class InboundComposer:
             quote=quote,
             role=role,
             expects_answer=asks,
-            edits=edits,
+            edited_message_id=edits,
             attachments=tuple(attachments),
             pressed_message_id=first.message_id if first.kind == "press" else None,
         )

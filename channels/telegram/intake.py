@@ -101,7 +101,7 @@ class FolderSpool(Spool):
         return sorted(found, key=lambda one: one[0])
 
 
-_MOST_TOLD = 200
+_MAX_NOTIFIED_UPDATES = 200
 
 ResultT = TypeVar("ResultT")
 
@@ -111,15 +111,15 @@ class InboundPublisher:
 
     Args:
         port: The channel's access to the bus.
-        teller: Sends notices to chats.
+        notices: Sends notices to chats.
         timing: Delays between tries.
     """
 
-    def __init__(self, port: ChannelPort, teller: NoticeSender, timing: TelegramTiming) -> None:
+    def __init__(self, port: ChannelPort, notices: NoticeSender, timing: TelegramTiming) -> None:
         self._port = port
-        self._teller = teller
+        self._notices = notices
         self._timing = timing
-        self._told: deque[int] = deque(maxlen=_MOST_TOLD)
+        self._notified_updates: deque[int] = deque(maxlen=_MAX_NOTIFIED_UPDATES)
 
     async def publish(self, event: UserEvent, inbound: Inbound) -> None:
         """Publish a message; drop one that the bus rejects permanently.
@@ -136,7 +136,7 @@ class InboundPublisher:
         except SessionFull as full:
             # A message that expects no answer is dropped silently.
             if inbound.expects_answer:
-                self._teller.report_rejected(event, str(full))
+                self._notices.report_rejected(event, str(full))
             logger.info("a message of %s is left out: %s", inbound.session, full)
         except InvalidInbound as invalid:
             logger.warning("a message of %s is left out: %s", inbound.session, invalid)
@@ -154,9 +154,9 @@ class InboundPublisher:
         except (BusClosed, SessionFull, InvalidInbound):
             raise
         except BusError as error:
-            if asks and event.update_id not in self._told:
-                self._told.append(event.update_id)
-                self._teller.send(event.address, f"{error} (I try again until it works.)")
+            if asks and event.update_id not in self._notified_updates:
+                self._notified_updates.append(event.update_id)
+                self._notices.send(event.address, f"{error} (I try again until it works.)")
             raise
 
     async def retry(self, event: UserEvent, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
@@ -178,8 +178,8 @@ class InboundPublisher:
 
 logger = logging.getLogger(__name__)
 
-_MOST_KNOWN = 2_000
-_MOST_WAITING = 5_000
+_MAX_HANDLED_UPDATES = 2_000
+_MAX_WAITING_MESSAGES = 5_000
 """The most messages that may wait in one chat's lane; their content is in the spool."""
 
 
@@ -188,13 +188,13 @@ class TelegramIntake:
 
     Args:
         channel: The channel's name.
-        platform: The channel's context.
+        context: The channel's context.
         port: The channel's access to the bus.
         reader: Parses updates.
         spool: Stores updates that take long to handle.
-        lanes: Run the slow events of each chat in order.
+        executor: Run the slow events of each chat in order.
         composer: Converts events to inbound messages.
-        teller: Sends notices to chats.
+        notices: Sends notices to chats.
         recent: Recent messages.
         timing: Timeouts and intervals.
     """
@@ -202,42 +202,42 @@ class TelegramIntake:
     def __init__(
         self,
         channel: str,
-        platform: ChannelContext,
+        context: ChannelContext,
         port: ChannelPort,
         *,
         reader: UpdateReader,
         spool: Spool,
-        lanes: KeyedExecutor,
+        executor: KeyedExecutor,
         composer: InboundComposer,
-        teller: NoticeSender,
+        notices: NoticeSender,
         recent: RecentMessages,
         timing: TelegramTiming,
     ) -> None:
         self._channel = channel
-        self._platform = platform
-        self._publisher = InboundPublisher(port, teller, timing)
-        self._movers = MigrationNotifier(platform.access, teller)
+        self._context = context
+        self._publisher = InboundPublisher(port, notices, timing)
+        self._migrations = MigrationNotifier(context.access, notices)
         self._reader = reader
         self._spool = spool
-        self._lanes = lanes
+        self._executor = executor
         self._composer = composer
-        self._teller = teller
+        self._notices = notices
         self._recent = recent
         self._timing = timing
-        self._known: OrderedDict[int, None] = OrderedDict()
-        self._open: dict[str, MessageGroup] = {}
+        self._handled: OrderedDict[int, None] = OrderedDict()
+        self._open_groups: dict[str, MessageGroup] = {}
         self._waiting: Counter[str] = Counter()
         self._fetching: Counter[str] = Counter()
-        self._taking = anyio.Lock()
+        self._lock = anyio.Lock()
         self._caught_up = anyio.Event()
 
     async def resume(self) -> None:
         """Queue updates that the previous run stored and did not handle; call before new ones."""
         for number, raw in await self._spool.load():
-            self._know(number)
+            self._mark_handled(number)
             event = self._reader.read(raw)
             if isinstance(event, UserEvent):
-                self._queue(event)
+                self._enqueue(event)
             else:
                 await self._spool.remove(number)
 
@@ -259,129 +259,131 @@ class TelegramIntake:
             logger.warning("an update without an id is skipped")
             return
         # One at a time: a webhook delivers several concurrently.
-        async with self._taking:
-            if number not in self._known:
-                await self._take_new(number, raw)
+        async with self._lock:
+            if number not in self._handled:
+                await self._process_update(number, raw)
 
-    async def _take_new(self, number: int, raw: Any) -> None:
+    async def _process_update(self, number: int, raw: Any) -> None:
         try:
             event = self._reader.read(raw)
             if isinstance(event, SupergroupMigration):
-                await self._movers.notify(event)
+                await self._migrations.notify(event)
             elif event is not None:
-                await self._take(event, raw)
+                await self._accept_event(event, raw)
         except BusError:
             raise
         except Exception:  # otherwise the update would end the channel at every start
             logger.exception("the update %s is skipped: it broke down", number)
-        self._know(number)
+        self._mark_handled(number)
 
     # Handling of new events.
 
-    async def _take(self, event: UserEvent, raw: Any) -> None:
-        if not self._wanted(event):
+    async def _accept_event(self, event: UserEvent, raw: Any) -> None:
+        if not self._is_relevant(event):
             return
         if event.kind == "edit" and self._recent.has_text(event):
             return
-        role = await self._admitted(event)
+        role = await self._authorize(event)
         if role is None:
             return
         if event.callback_query_id is not None:
-            self._teller.answer_callback_query(event.callback_query_id)
-        if self._takes_long(event):
-            await self._put_aside(event, raw)
+            self._notices.answer_callback_query(event.callback_query_id)
+        if self._needs_spooling(event):
+            await self._spool_event(event, raw)
         else:
-            inbound = await self._composer.compose([event], role, asks=self._asks(event))
+            inbound = await self._composer.compose([event], role, asks=self._expects_answer(event))
             await self._publisher.publish(event, inbound)
         if event.kind in ("message", "edit"):
             self._recent.record_text(event)
 
-    def _wanted(self, event: UserEvent) -> bool:
+    def _is_relevant(self, event: UserEvent) -> bool:
         """Return whether an event may be published if its sender is authorized."""
-        gathering = self._open.get(event.address.session)
+        group = self._open_groups.get(event.address.session)
         # Only a complete album shows whether one of its parts mentions the bot.
         return (
-            self._asks(event)
+            self._expects_answer(event)
             or event.private
-            or self._platform.group_policy.keep_context
+            or self._context.group_policy.keep_context
             or event.media_group_id is not None
-            or (gathering is not None and gathering.accepts(event))
+            or (group is not None and group.accepts(event))
         )
 
-    def _asks(self, event: UserEvent) -> bool:
+    def _expects_answer(self, event: UserEvent) -> bool:
         if event.kind == "reaction":
             return False
-        place = f"{self._channel.partition('-')[0]}:{event.address.chat_id}"
+        chat = f"{self._channel.partition('-')[0]}:{event.address.chat_id}"
         corrects = event.kind == "edit" and self._recent.expected_answer(event)
-        return event.addressed or corrects or place in self._platform.group_policy.always_answer
+        return event.addressed or corrects or chat in self._context.group_policy.always_answer
 
-    async def _admitted(self, event: UserEvent) -> Role | None:
+    async def _authorize(self, event: UserEvent) -> Role | None:
         """Return the sender's role; if they have none, send them the reply of the access control.
 
         Raises:
             BusError: The access control could not store a change.
         """
         text = event.text if event.private and event.kind == "message" else None
-        verdict = await self._judged(event, text)
-        if verdict.role is None and verdict.reply is not None and self._asks(event):
-            self._teller.send(event.address, verdict.reply)
-        return verdict.role
+        decision = await self._request_access(event, text)
+        if decision.role is None and decision.reply is not None and self._expects_answer(event):
+            self._notices.send(event.address, decision.reply)
+        return decision.role
 
-    async def _judged(self, event: UserEvent, text: str | None) -> AccessDecision:
+    async def _request_access(self, event: UserEvent, text: str | None) -> AccessDecision:
         access_request = AccessRequest(
             address=event.address,
             sender=event.sender,
             private=event.private,
-            places=(event.address.chat_id,),
+            chat_ids=(event.address.chat_id,),
             text=text,
         )
-        return await self._platform.access.authorize(access_request)
+        return await self._context.access.authorize(access_request)
 
-    def _takes_long(self, event: UserEvent) -> bool:
+    def _needs_spooling(self, event: UserEvent) -> bool:
         lane = event.address.session
         if event.files or event.media_group_id is not None or event.is_long_text:
             return True
         # /stop overtakes only downloads; other waiting events are soon handled, and it stops them.
         overtakes = event.urgent and self._fetching[lane] > 0
-        return self._lanes.is_busy(lane) and not overtakes
+        return self._executor.is_busy(lane) and not overtakes
 
-    async def _put_aside(self, event: UserEvent, raw: Any) -> None:
-        asks = self._asks(event)
-        if self._waiting[event.address.session] >= _MOST_WAITING:
+    async def _spool_event(self, event: UserEvent, raw: Any) -> None:
+        asks = self._expects_answer(event)
+        if self._waiting[event.address.session] >= _MAX_WAITING_MESSAGES:
             if asks:
-                self._teller.report_rejected(
+                self._notices.report_rejected(
                     event,
-                    f"{_MOST_WAITING} messages already wait here, which is the most allowed: "
+                    f"{_MAX_WAITING_MESSAGES} messages already wait here, which is the most allowed: "
                     "this one was not taken, please send it again later",
                 )
             return
         put = partial(self._spool.put, event.update_id, raw)
         await self._publisher.notify_on_error(event, put, asks=asks)
-        self._queue(event)
+        self._enqueue(event)
 
-    def _queue(self, event: UserEvent) -> None:
+    def _enqueue(self, event: UserEvent) -> None:
         """Queue an event in its chat's lane, with the message group that it belongs to."""
         lane = event.address.session
         self._waiting[lane] += 1
         if event.files:
             self._fetching[lane] += 1
-        gathering = self._open.get(lane)
-        if gathering is not None and gathering.accepts(event):
-            gathering.add(event)
+        group = self._open_groups.get(lane)
+        if group is not None and group.accepts(event):
+            group.add(event)
             return
-        if gathering is not None:
-            gathering.close()
-        self._open[lane] = gathering = MessageGroup(event)
-        self._lanes.submit(lane, partial(self._handle, lane, gathering))
+        if group is not None:
+            group.close()
+        self._open_groups[lane] = group = MessageGroup(event)
+        self._executor.submit(lane, partial(self._run_group, lane, group))
 
     # Inside the chat's lane.
 
-    async def _handle(self, lane: str, gathering: MessageGroup) -> None:
-        events = await gathering.complete(self._timing.message_group_wait, self._at_rest)
-        if self._open.get(lane) is gathering:
-            del self._open[lane]
+    async def _run_group(self, lane: str, group: MessageGroup) -> None:
+        events = await group.complete(
+            self._timing.message_group_wait, self._wait_for_pending_updates
+        )
+        if self._open_groups.get(lane) is group:
+            del self._open_groups[lane]
         try:
-            await self._settle(events)
+            await self._publish_group(events)
         except BusClosed:
             return  # the spool keeps the updates for the next start
         finally:
@@ -393,31 +395,31 @@ class TelegramIntake:
         for event in reversed(events):
             await self._spool.remove(event.update_id)
 
-    async def _at_rest(self) -> None:
+    async def _wait_for_pending_updates(self) -> None:
         await self._caught_up.wait()
-        shared = self._platform.spool
+        shared = self._context.spool
         if shared is not None:
             # With slow storage, updates that another process received may be read late.
             with suppress(BusError):
                 for _, raw in await shared.fetch_untaken(wait=False):
                     await self.handle_update(raw)
-        async with self._taking:
+        async with self._lock:
             pass
 
-    async def _settle(self, events: list[UserEvent]) -> None:
+    async def _publish_group(self, events: list[UserEvent]) -> None:
         first = events[0]
         # The sender may have lost access while this waited. Replies to strangers were sent before.
-        verdict = await self._publisher.retry(first, partial(self._judged, first, None))
-        asks = any(self._asks(event) for event in events)
-        keeps = asks or first.private or self._platform.group_policy.keep_context
-        if verdict.role is None or not keeps:
+        decision = await self._publisher.retry(first, partial(self._request_access, first, None))
+        asks = any(self._expects_answer(event) for event in events)
+        keeps = asks or first.private or self._context.group_policy.keep_context
+        if decision.role is None or not keeps:
             return
-        inbound = await self._composer.compose(events, verdict.role, asks=asks)
+        inbound = await self._composer.compose(events, decision.role, asks=asks)
         if len(events) > 1:
             self._recent.record_group(events, asks=asks)
         await self._publisher.retry(first, partial(self._publisher.publish, first, inbound))
 
-    def _know(self, number: int) -> None:
-        self._known[number] = None
-        if len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
+    def _mark_handled(self, number: int) -> None:
+        self._handled[number] = None
+        if len(self._handled) > _MAX_HANDLED_UPDATES:
+            self._handled.popitem(last=False)

@@ -71,13 +71,13 @@ class NoticeSender:
 
     Args:
         api: The Bot API client.
-        lanes: Run the sending, in lanes of its own.
+        executor: Run the sending, in lanes of its own.
         timing: Delays between tries.
     """
 
-    def __init__(self, api: BotApiClient, lanes: KeyedExecutor, timing: TelegramTiming) -> None:
+    def __init__(self, api: BotApiClient, executor: KeyedExecutor, timing: TelegramTiming) -> None:
         self._api = api
-        self._lanes = lanes
+        self._executor = executor
         self._timing = timing
         self._waiting: Counter[str] = Counter()
         self._refusals: dict[str, _Refusals] = {}
@@ -88,7 +88,7 @@ class NoticeSender:
             logger.debug("a word to %s is left out, as others wait there", address.session)
             return
         self._waiting[address.session] += 1
-        self._lanes.submit(f"tell {address.session}", partial(self._send, address, text))
+        self._executor.submit(f"tell {address.session}", partial(self._send, address, text))
 
     def report_rejected(self, event: UserEvent, reason: str) -> None:
         """Notify a chat that a message was rejected, without waiting.
@@ -105,12 +105,12 @@ class NoticeSender:
         if waiting is None:
             waiting = _Refusals(event.address, int(event.message_id), reason)
             self._refusals[session] = waiting
-            self._lanes.submit(f"tell {session}", partial(self._send_refusals, session))
+            self._executor.submit(f"tell {session}", partial(self._send_refusals, session))
         waiting.add(_name_of(event))
 
     def answer_callback_query(self, callback: str) -> None:
         """Acknowledge a pressed button without waiting, which ends its loading animation."""
-        self._lanes.submit(f"press {callback}", partial(self._acknowledge, callback))
+        self._executor.submit(f"press {callback}", partial(self._acknowledge, callback))
 
     async def _send_refusals(self, session: str) -> None:
         refusals = self._refusals.pop(session)
@@ -194,12 +194,12 @@ class MigrationNotifier:
 
     Args:
         access: Decides whether the sender had access in the old group.
-        teller: Sends notices to chats.
+        notices: Sends notices to chats.
     """
 
-    def __init__(self, access: Authorizer, teller: NoticeSender) -> None:
+    def __init__(self, access: Authorizer, notices: NoticeSender) -> None:
         self._access = access
-        self._teller = teller
+        self._notices = notices
         self._told: OrderedDict[str, None] = OrderedDict()
 
     async def notify(self, migration: SupergroupMigration) -> None:
@@ -212,12 +212,12 @@ class MigrationNotifier:
         if new.session in self._told:
             return
         access_request = AccessRequest(
-            address=old, sender=migration.sender, private=False, places=(old.chat_id,), text=None
+            address=old, sender=migration.sender, private=False, chat_ids=(old.chat_id,), text=None
         )
-        verdict = await self._access.authorize(access_request)
-        if verdict.role is None:
+        decision = await self._access.authorize(access_request)
+        if decision.role is None:
             return
         self._told[new.session] = None
         if len(self._told) > _MOST_KNOWN:
             self._told.popitem(last=False)
-        self._teller.send(new, MIGRATED_TEXT)
+        self._notices.send(new, MIGRATED_TEXT)

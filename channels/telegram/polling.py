@@ -126,7 +126,7 @@ class UpdatePoller:
                 await self._network.wait()
             else:
                 self._mended()
-                await self._take(batch)
+                await self._handle_batch(batch)
 
     async def _poll(self) -> list[Any]:
         batch: list[Any] = await self._api(
@@ -143,7 +143,7 @@ class UpdatePoller:
         self._offset = None
         return batch
 
-    async def _take(self, batch: list[Any]) -> None:
+    async def _handle_batch(self, batch: list[Any]) -> None:
         for raw in batch:
             try:
                 await self._intake.handle_update(raw)

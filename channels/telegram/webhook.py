@@ -96,9 +96,9 @@ class SpoolReceiver:
             await self._spool.enqueue(number, raw, known=False)
         elif access_request is not None:
             # Without the text: this check must not consume a pairing code.
-            verdict = await self._access.authorize(access_request)
-            known = verdict.role is not None
-            if known or access_request.private or verdict.reply is not None:
+            decision = await self._access.authorize(access_request)
+            known = decision.role is not None
+            if known or access_request.private or decision.reply is not None:
                 await self._spool.enqueue(number, raw, known=known)
 
 
@@ -131,7 +131,7 @@ def _of(channel: str, chat: Chat, sender: Sender | None) -> AccessRequest | None
         Address(channel, number),
         sender,
         private=chat.type == "private",
-        places=(number,),
+        chat_ids=(number,),
         text=None,
     )
 
@@ -244,13 +244,13 @@ _listeners: dict[tuple[str, int], WebhookListener] = {}
 
 
 @asynccontextmanager
-async def open_listener(place: WebhookEndpoint) -> AsyncIterator[WebhookListener]:
+async def open_listener(endpoint: WebhookEndpoint) -> AsyncIterator[WebhookListener]:
     """Listen at an endpoint, sharing the port with other bots of this process.
 
     Raises:
         ChannelRefused: The port is in use, or the host is not an address of this machine.
     """
-    key = (place.host, place.port)
+    key = (endpoint.host, endpoint.port)
     listener = _listeners.setdefault(key, WebhookListener())
     listener.users += 1
     try:
@@ -260,7 +260,7 @@ async def open_listener(place: WebhookEndpoint) -> AsyncIterator[WebhookListener
                     await listener.start(*key)
                 except OSError as exc:
                     raise ChannelRefused(
-                        f"updates from Telegram cannot arrive at {place.host}:{place.port} "
+                        f"updates from Telegram cannot arrive at {endpoint.host}:{endpoint.port} "
                         f"({exc.strerror}); change TAPEBOT_TELEGRAM_WEBHOOK_LISTEN"
                     ) from exc
         yield listener

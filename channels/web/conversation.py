@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 import anyio
 import anyio.to_thread
 
-from bot.bus import Activity, Answer, Inbound, Partial, TranscriptMessage, WebBackend
+from bot.bus import Activity, Answer, Inbound, PartialAnswer, TranscriptMessage, WebBackend
 from channels.web.frames import encode, lines_frame
 from channels.web.notices import Notice, NoticeStore
 from channels.web.page_messages import MessageJson, messages_json, pending_message_json
@@ -39,35 +39,37 @@ class ConversationRegistry:
     def __init__(self, site: WebBackend, notices: NoticeStore) -> None:
         self._site = site
         self._notices = notices
-        self._rooms: dict[str, WebConversation] = {}
+        self._conversations: dict[str, WebConversation] = {}
         self._users: dict[str, int] = {}
 
     @contextmanager
     def acquire(self, session: str) -> Iterator[WebConversation]:
         """Yield a conversation; drop it after the block if it is idle and nobody else uses it."""
-        room = self._rooms.get(session)
-        if room is None:
-            room = self._rooms[session] = WebConversation(session, self._site, self._notices)
+        conversation = self._conversations.get(session)
+        if conversation is None:
+            conversation = self._conversations[session] = WebConversation(
+                session, self._site, self._notices
+            )
         self._users[session] = self._users.get(session, 0) + 1
         try:
-            yield room
+            yield conversation
         finally:
             self._users[session] -= 1
             if not self._users[session]:
                 del self._users[session]
-                if room.idle:
-                    del self._rooms[session]
+                if conversation.idle:
+                    del self._conversations[session]
 
     async def watch_erasures(self) -> None:
         """Reload pages after erasures, which any process may cause, until cancelled."""
         while True:
             await anyio.sleep(ERASURE_CHECK_SECONDS)
-            for session in list(self._rooms):
-                if session not in self._rooms:
+            for session in list(self._conversations):
+                if session not in self._conversations:
                     continue
-                with self.acquire(session) as room:
+                with self.acquire(session) as conversation:
                     try:
-                        await room.retract_erased()
+                        await conversation.retract_erased()
                     except Exception as error:  # noqa: BLE001 (the next check retries)
                         logger.info("what was erased is looked for later: %s", type(error).__name__)
 
@@ -114,7 +116,7 @@ class WebConversation:
         self._pending: OrderedDict[str, str] = OrderedDict()
         self._known: OrderedDict[str, None] = OrderedDict()
         self._position: int | None = None
-        self._mark: str | None = None
+        self._erasure_version: str | None = None
         self._lock = anyio.Lock()
         self._partial: tuple[str, str] | None = None
         self._activity: str | None = None
@@ -133,47 +135,51 @@ class WebConversation:
     # Pages.
 
     @contextmanager
-    def detach_on_exit(self, tab: PageQueue) -> Iterator[None]:
+    def detach_on_exit(self, page: PageQueue) -> Iterator[None]:
         """Detach a page at the end of the block; ``attach`` attaches it."""
         try:
             yield
         finally:
-            self._tabs.discard(tab)
+            self._tabs.discard(page)
 
-    async def attach(self, tab: PageQueue, seen: PagePosition) -> None:
+    async def attach(self, page: PageQueue, seen: PagePosition) -> None:
         """Send a page what it lacks, and from now on everything new.
 
         Args:
-            tab: The page's queue.
+            page: The page's queue.
             seen: What the page already shows.
         """
         async with self._lock:
             await self._take_back()
             await self._advance()
-            after = seen.after if seen.erasure_version == self._mark else 0
-            lines, reset = await self._behind(after)
-            older = len(lines) >= PAGE_SIZE
-            begin = lines[0].position if older else 0
+            after = seen.after if seen.erasure_version == self._erasure_version else 0
+            messages, reset = await self._behind(after)
+            older = len(messages) >= PAGE_SIZE
+            begin = messages[0].position if older else 0
             # Messages that reached the tape since ``_advance`` go to all pages with the next one.
-            lines = [line for line in lines if line.position <= (self._position or 0)]
-            rows = await self._rows(lines, begin if reset else after)
+            messages = [
+                message for message in messages if message.position <= (self._position or 0)
+            ]
+            rows = await self._rows(messages, begin if reset else after)
             # No await from here on, so that the page misses no frame and gets none twice.
             pending = self._pending.values()
-            tab.put(lines_frame(rows, pending, reset=reset, older=older, mark=self._mark))
+            page.put(
+                lines_frame(rows, pending, reset=reset, older=older, mark=self._erasure_version)
+            )
             for kind, frame in (
                 ("activity", self._activity),
                 ("partial", self._partial and self._partial[1]),
             ):
                 if frame is not None:
-                    tab.put_latest(kind, frame)
-            self._tabs.add(tab)
+                    page.put_latest(kind, frame)
+            self._tabs.add(page)
 
-    async def send_older(self, tab: PageQueue, before: int) -> None:
+    async def send_older(self, page: PageQueue, before: int) -> None:
         """Send a page the messages before a position."""
-        lines = await self._site.transcript.newest(self.session, PAGE_SIZE, before)
-        more = len(lines) == PAGE_SIZE
-        rows = await self._rows(lines, lines[0].position if more else 0, before)
-        tab.put(encode({"type": "older", "lines": rows, "more": more}))
+        messages = await self._site.transcript.newest(self.session, PAGE_SIZE, before)
+        more = len(messages) == PAGE_SIZE
+        rows = await self._rows(messages, messages[0].position if more else 0, before)
+        page.put(encode({"type": "older", "lines": rows, "more": more}))
 
     # Incoming events.
 
@@ -205,10 +211,10 @@ class WebConversation:
         if activity.state != "tool":
             # By now the message that is being answered is on the tape.
             await self.refresh()
-        for tab in self._tabs:
-            tab.put_latest("activity", frame)
+        for page in self._tabs:
+            page.put_latest("activity", frame)
 
-    async def show_partial(self, partial: Partial) -> None:
+    async def show_partial(self, partial: PartialAnswer) -> None:
         """Display a partial answer."""
         nothing_yet = self._partial is None and not partial.text
         if partial.stream == self._answered or nothing_yet:
@@ -223,8 +229,8 @@ class WebConversation:
             }
         )
         self._partial = (partial.stream, frame)
-        for tab in self._tabs:
-            tab.put_latest("partial", frame)
+        for page in self._tabs:
+            page.put_latest("partial", frame)
 
     async def show_answer(self, answer: Answer) -> None:
         """Display an answer; return once it is on the tape or stored as a notice.
@@ -235,8 +241,8 @@ class WebConversation:
         async with self._lock:
             self._answered = answer.id
             self._partial = None
-            for tab in self._tabs:
-                tab.drop("partial")
+            for page in self._tabs:
+                page.drop("partial")
             was_shown = answer.id in self._known
             await self._advance()
             await self._take_back()
@@ -252,14 +258,14 @@ class WebConversation:
         transcript = self._site.transcript
         first = self._position is None
         if self._position is None:
-            lines = await transcript.newest(self.session, PAGE_SIZE)
+            messages = await transcript.newest(self.session, PAGE_SIZE)
         else:
-            lines = await transcript.since(self.session, self._position)
-        rows = [] if first or not self._tabs else await messages_json(self._site, lines, ())
-        self._position = lines[-1].position if lines else self._position or 0
-        for line in lines:
-            self._note(line)
-            self._pending.pop(line.id, None)
+            messages = await transcript.since(self.session, self._position)
+        rows = [] if first or not self._tabs else await messages_json(self._site, messages, ())
+        self._position = messages[-1].position if messages else self._position or 0
+        for message in messages:
+            self._note(message)
+            self._pending.pop(message.id, None)
         if rows:
             self._send(lines_frame(rows))
 
@@ -269,7 +275,7 @@ class WebConversation:
         known = newest
         if after > 0 and newest and newest[0].position > after:
             known = await self._site.transcript.newest(self.session, _LOOKED_THROUGH)
-        if after > 0 and any(line.position == after for line in known):
+        if after > 0 and any(message.position == after for message in known):
             return [line for line in known if line.position > after], False
         return newest, True
 
@@ -279,13 +285,13 @@ class WebConversation:
         if answer.stream is None:
             # Not an answer of a turn, so it never reaches a tape.
             return False
-        lines = await self._site.transcript.newest(self.session, _LOOKED_THROUGH)
-        return any(line.id == answer.id for line in lines)
+        messages = await self._site.transcript.newest(self.session, _LOOKED_THROUGH)
+        return any(line.id == answer.id for line in messages)
 
     async def _show_again(self, answer: str) -> None:
         """Send an answer's message again, since files made by another process were missing."""
-        lines = await self._site.transcript.newest(self.session, PAGE_SIZE)
-        found = [line for line in lines if line.id == answer]
+        messages = await self._site.transcript.newest(self.session, PAGE_SIZE)
+        found = [line for line in messages if line.id == answer]
         if found:
             rows = await messages_json(self._site, found, ())
             self._send(lines_frame(rows))
@@ -305,18 +311,24 @@ class WebConversation:
 
     async def _take_back(self) -> None:
         """Reset pages once something was erased, since they may still show it."""
-        mark = await self._site.transcript.erasure_version(self.session)
-        if mark == self._mark or self._mark is None or not self._tabs:
-            self._mark = mark
+        erasure_version = await self._site.transcript.erasure_version(self.session)
+        if (
+            erasure_version == self._erasure_version
+            or self._erasure_version is None
+            or not self._tabs
+        ):
+            self._erasure_version = erasure_version
             return
-        lines = await self._site.transcript.newest(self.session, PAGE_SIZE)
-        older = len(lines) >= PAGE_SIZE
-        rows = await self._rows(lines, lines[0].position if older else 0)
-        self._send(lines_frame(rows, self._pending.values(), reset=True, older=older, mark=mark))
-        self._mark = mark
+        messages = await self._site.transcript.newest(self.session, PAGE_SIZE)
+        older = len(messages) >= PAGE_SIZE
+        rows = await self._rows(messages, messages[0].position if older else 0)
+        self._send(
+            lines_frame(rows, self._pending.values(), reset=True, older=older, mark=erasure_version)
+        )
+        self._erasure_version = erasure_version
 
     async def _rows(
-        self, lines: Sequence[TranscriptMessage], first: int, before: int | None = None
+        self, messages: Sequence[TranscriptMessage], first: int, before: int | None = None
     ) -> list[MessageJson]:
         """Return messages as JSON, with the notices from position ``first`` up to ``before``."""
         notices = [
@@ -324,7 +336,7 @@ class WebConversation:
             for one in await self._notices.load(self.session)
             if one.position >= first and (before is None or one.position < before)
         ]
-        return await messages_json(self._site, lines, notices)
+        return await messages_json(self._site, messages, notices)
 
     def _note(self, line: TranscriptMessage) -> None:
         # The id only: the text may have to be erased.
@@ -333,8 +345,8 @@ class WebConversation:
             self._known.popitem(last=False)
 
     def _send(self, frame: str) -> None:
-        for tab in self._tabs:
-            tab.put(frame)
+        for page in self._tabs:
+            page.put(frame)
 
 
 MAX_QUEUED_FRAMES = 64

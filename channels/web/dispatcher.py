@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 
-from bot.bus import Activity, Answer, ChannelPort, DeliveryReport, Outbound, Partial
+from bot.bus import Activity, Answer, ChannelPort, DeliveryReport, Outbound, PartialAnswer
 from channels.keyed_executor import KeyedExecutor
 from channels.web.conversation import ConversationRegistry, WebConversation
 from channels.web.remote_commands import WebRemoteCommands
@@ -30,23 +30,23 @@ class WebDispatcher:
 
     Args:
         port: The channel's access to the bus.
-        rooms: The conversations.
+        conversations: The conversations.
         remote_commands: Receives the answers to remote commands.
-        lanes: Run each conversation's work in order.
+        executor: Run each conversation's work in order.
     """
 
     def __init__(
         self,
         port: ChannelPort,
-        rooms: ConversationRegistry,
+        conversations: ConversationRegistry,
         remote_commands: WebRemoteCommands,
-        lanes: KeyedExecutor,
+        executor: KeyedExecutor,
     ) -> None:
         self._port = port
-        self._rooms = rooms
+        self._conversations = conversations
         self._remote_commands = remote_commands
-        self._lanes = lanes
-        self._partials: dict[str, Partial] = {}
+        self._executor = executor
+        self._partials: dict[str, PartialAnswer] = {}
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -55,40 +55,43 @@ class WebDispatcher:
             session = outbound.address.session
             if self._remote_commands.is_for_remote(outbound):
                 await self._remote_commands.deliver(outbound)
-            elif isinstance(outbound, Partial):
+            elif isinstance(outbound, PartialAnswer):
                 waits = session in self._partials
                 self._partials[session] = outbound
                 if not waits:
-                    self._lanes.submit(f"show {session}", partial(self._partial, session))
+                    self._executor.submit(f"show {session}", partial(self._partial, session))
             else:
-                self._lanes.submit(f"show {session}", partial(self._show, session, outbound))
+                self._executor.submit(f"show {session}", partial(self._show, session, outbound))
 
     async def _partial(self, session: str) -> None:
         newest = self._partials.pop(session)
-        with self._rooms.acquire(session) as room:
-            await room.show_partial(newest)
+        with self._conversations.acquire(session) as conversation:
+            await conversation.show_partial(newest)
         # A pause, since more frequent updates are not readable.
         await anyio.sleep(_BETWEEN_PARTIALS)
 
     async def _show(self, session: str, outbound: Outbound) -> None:
-        with self._rooms.acquire(session) as room:
+        with self._conversations.acquire(session) as conversation:
             if isinstance(outbound, Activity):
-                await room.show_activity(outbound)
+                await conversation.show_activity(outbound)
             elif isinstance(outbound, Answer):
-                await self._insist(room, outbound)
+                await self._retry_until_accepted(conversation, outbound)
                 ids = (outbound.id,)
                 report = DeliveryReport(outbound.session, outbound.id, platform_ids=ids)
                 await self._port.report(report)
 
-    async def _insist(self, room: WebConversation, answer: Answer) -> None:
+    async def _retry_until_accepted(self, conversation: WebConversation, answer: Answer) -> None:
         """Retry until an answer can be displayed; it is not reported before."""
         pause = _FIRST_RETRY
         while True:
             try:
-                await room.show_answer(answer)
+                await conversation.show_answer(answer)
             except Exception as error:  # noqa: BLE001 (whatever it is, the answer must not be lost)
                 logger.warning(
-                    "an answer in %s waits %g s: %s", room.session, pause, type(error).__name__
+                    "an answer in %s waits %g s: %s",
+                    conversation.session,
+                    pause,
+                    type(error).__name__,
                 )
                 await anyio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_RETRY)

@@ -50,31 +50,31 @@ class WebIntake:
     """Publish messages of pages.
 
     Args:
-        platform: The channel's context.
+        context: The channel's context.
         port: The channel's access to the bus.
-        rooms: The conversations, which display accepted messages.
+        conversations: The conversations, which display accepted messages.
         uploads: Uploaded files.
-        lanes: Run each conversation's work in order.
+        executor: Run each conversation's work in order.
     """
 
     def __init__(
         self,
-        platform: ChannelContext,
+        context: ChannelContext,
         port: ChannelPort,
-        rooms: ConversationRegistry,
+        conversations: ConversationRegistry,
         uploads: UploadStore,
-        lanes: KeyedExecutor,
+        executor: KeyedExecutor,
     ) -> None:
-        self._platform = platform
+        self._context = context
         self._port = port
-        self._rooms = rooms
+        self._conversations = conversations
         self._uploads = uploads
-        self._lanes = lanes
+        self._executor = executor
         self._waiting: Counter[str] = Counter()
 
     def submit(
         self,
-        visitor: WebUser,
+        user: WebUser,
         frame: SayFrame | PressFrame,
         accepted: Callable[[str, bool], None],
         refused: Callable[[str, str], None],
@@ -82,12 +82,12 @@ class WebIntake:
         """Submit a message for publishing without waiting.
 
         Args:
-            visitor: The logged-in user.
+            user: The logged-in user.
             frame: The message or button press.
             accepted: Called with the id, and whether it was known already, once it is on the bus.
             refused: Called with the id and the reason, if it is refused.
         """
-        session = visitor.address.session
+        session = user.address.session
         if self._waiting[session] >= MAX_WAITING_MESSAGES:
             refused(
                 frame.id, f"{MAX_WAITING_MESSAGES} messages wait here already; send this one later"
@@ -100,19 +100,19 @@ class WebIntake:
             and frame_text(frame).startswith("/stop")
         )
         lane = f"stop {session}" if urgent else f"say {session}"
-        self._lanes.submit(lane, partial(self._said, visitor, frame, accepted, refused))
+        self._executor.submit(lane, partial(self._said, user, frame, accepted, refused))
 
     async def _said(
         self,
-        visitor: WebUser,
+        user: WebUser,
         frame: SayFrame | PressFrame,
         accepted: Callable[[str, bool], None],
         refused: Callable[[str, str], None],
     ) -> None:
-        session = visitor.address.session
+        session = user.address.session
         try:
-            with self._rooms.acquire(session) as room:
-                duplicate = await self._publish(room, visitor, frame)
+            with self._conversations.acquire(session) as conversation:
+                duplicate = await self._publish(conversation, user, frame)
             accepted(frame.id, duplicate)
         except BusClosed:
             logger.info("a message came at the end; its page says it again to the next start")
@@ -126,40 +126,40 @@ class WebIntake:
             self._waiting += Counter()
 
     async def _publish(
-        self, room: WebConversation, visitor: WebUser, frame: SayFrame | PressFrame
+        self, conversation: WebConversation, user: WebUser, frame: SayFrame | PressFrame
     ) -> bool:
-        role = await self._role(visitor)
-        if room.has_message(frame.id):
+        role = await self._role(user)
+        if conversation.has_message(frame.id):
             return True
         text = frame_text(frame)
-        found = await self._found(visitor, frame)
+        found = await self._found(user, frame)
         if not found and not has_visible_text(text):
             raise _Refused("There is nothing in this message that could be sent.")
         taken = [
-            await self._platform.media.receive(self._uploads.remote_file(visitor.id, one))
+            await self._context.media.receive(self._uploads.remote_file(user.id, one))
             for one in found
         ]
-        inbound = self._inbound(visitor, frame, role, text, taken)
+        inbound = self._inbound(user, frame, role, text, taken)
         known = (await self._port.publish(inbound)).duplicate
         for one in found:
             self._uploads.mark_taken(one)
         if not known:
-            room.show_accepted(inbound)
+            conversation.show_accepted(inbound)
         return known
 
-    async def _role(self, visitor: WebUser) -> Role:
-        sender = Sender(visitor.id, visitor.name)
-        verdict = await self._platform.access.authorize(
-            AccessRequest(visitor.address, sender, private=True)
+    async def _role(self, user: WebUser) -> Role:
+        sender = Sender(user.id, user.name)
+        decision = await self._context.access.authorize(
+            AccessRequest(user.address, sender, private=True)
         )
-        if verdict.role is None:
-            raise _Refused(verdict.reply or NOT_ALLOWED_TEXT)
-        return verdict.role
+        if decision.role is None:
+            raise _Refused(decision.reply or NOT_ALLOWED_TEXT)
+        return decision.role
 
-    async def _found(self, visitor: WebUser, frame: SayFrame | PressFrame) -> list[UploadedFile]:
+    async def _found(self, user: WebUser, frame: SayFrame | PressFrame) -> list[UploadedFile]:
         found: list[UploadedFile] = []
         for one in frame.files if isinstance(frame, SayFrame) else ():
-            upload = await self._uploads.find(visitor.id, one)
+            upload = await self._uploads.find(user.id, one)
             if upload is None:
                 raise _Refused(_GONE)
             found.append(upload)
@@ -167,16 +167,16 @@ class WebIntake:
 
     def _inbound(
         self,
-        visitor: WebUser,
+        user: WebUser,
         frame: SayFrame | PressFrame,
         role: Role,
         text: str,
         taken: list[Attachment],
     ) -> Inbound:
         return Inbound(
-            address=visitor.address,
+            address=user.address,
             id=frame.id,
-            sender=Sender(visitor.id, visitor.name),
+            sender=Sender(user.id, user.name),
             text=text,
             sent_at=datetime.now(UTC),
             role=role,

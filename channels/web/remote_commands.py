@@ -57,7 +57,7 @@ class WebRemoteCommands:
     @staticmethod
     def is_for_remote(outbound: Outbound) -> bool:
         """Return whether an outbound is for a remote caller rather than for a conversation."""
-        elsewhere = isinstance(outbound, Answer) and outbound.of is not None
+        elsewhere = isinstance(outbound, Answer) and outbound.report_to is not None
         return elsewhere or outbound.address.chat_id.startswith(_CHAT)
 
     async def run(
@@ -89,7 +89,7 @@ class WebRemoteCommands:
             private=private,
             role=visitor.role,
             pressed_message_id=None if pressed is None else clean_text(pressed),
-            via=Address(WEB_CHANNEL, place),
+            answer_to=Address(WEB_CHANNEL, place),
         )
         try:
             with anyio.fail_after(within):

@@ -63,11 +63,11 @@ class SocketServer:
     """Serve the WebSocket connections of pages.
 
     Args:
-        lobby: What all connections share.
+        context: What all connections share.
     """
 
-    def __init__(self, lobby: ConnectionContext) -> None:
-        self._lobby = lobby
+    def __init__(self, context: ConnectionContext) -> None:
+        self._context = context
         self._open: Counter[str] = Counter()
 
     async def serve(self, socket: WebSocket, seen: PagePosition) -> None:
@@ -82,30 +82,30 @@ class SocketServer:
         if not is_same_origin(socket):
             await socket.close(WRONG_ORIGIN, "this page is of another site")
             return
-        visitor = await self._lobby.site.user(socket)
-        if visitor is None:
+        user = await self._context.site.user(socket)
+        if user is None:
             await socket.close(NOT_LOGGED_IN, "nobody is logged in")
             return
-        with self._counted(visitor.id) as fits:
+        with self._counted(user.id) as fits:
             if not fits:
                 await socket.close(TOO_MANY, f"{MAX_PAGES_PER_USER} pages are open already")
                 return
-            tab = PageQueue()
+            page = PageQueue()
             with (
-                self._lobby.conversations.acquire(visitor.address.session) as room,
-                room.detach_on_exit(tab),
+                self._context.conversations.acquire(user.address.session) as conversation,
+                conversation.detach_on_exit(page),
             ):
-                connection = PageConnection(self._lobby, socket, visitor, room, tab)
+                connection = PageConnection(self._context, socket, user, conversation, page)
                 await _close(socket, await connection.run(seen))
 
     @contextmanager
-    def _counted(self, visitor: str) -> Iterator[bool]:
+    def _counted(self, user: str) -> Iterator[bool]:
         """Count a connection; yield False if the user has too many."""
-        self._open[visitor] += 1
+        self._open[user] += 1
         try:
-            yield self._open[visitor] <= MAX_PAGES_PER_USER
+            yield self._open[user] <= MAX_PAGES_PER_USER
         finally:
-            self._open[visitor] -= 1
+            self._open[user] -= 1
             self._open += Counter()
 
 
@@ -113,31 +113,31 @@ class PageConnection:
     """One page's connection.
 
     Args:
-        lobby: What all connections share.
+        context: What all connections share.
         socket: The connection.
-        visitor: The logged-in user.
-        room: The conversation.
-        tab: The page's queue of frames.
+        user: The logged-in user.
+        conversation: The conversation.
+        page: The page's queue of frames.
     """
 
     def __init__(
         self,
-        lobby: ConnectionContext,
+        context: ConnectionContext,
         socket: WebSocket,
-        visitor: WebUser,
-        room: WebConversation,
-        tab: PageQueue,
+        user: WebUser,
+        conversation: WebConversation,
+        page: PageQueue,
     ) -> None:
-        self._lobby = lobby
+        self._context = context
         self._socket = socket
-        self._visitor = visitor
-        self._room = room
-        self._tab = tab
+        self._user = user
+        self._conversation = conversation
+        self._page = page
 
     async def run(self, seen: PagePosition) -> int:
         """Serve the connection; return the close code."""
-        self._tab.put(
-            encode(welcome_frame(self._visitor, self._lobby.commands, self._lobby.most_bytes))
+        self._page.put(
+            encode(welcome_frame(self._user, self._context.commands, self._context.most_bytes))
         )
         ended: list[int] = []
 
@@ -149,7 +149,7 @@ class PageConnection:
             async with anyio.create_task_group() as tasks:
                 for part in (self._send, self._look_after, self._slow):
                     tasks.start_soon(until_end, part)
-                await self._room.attach(self._tab, seen)
+                await self._conversation.attach(self._page, seen)
                 await until_end(self._listen)
         except Exception:  # one page's failure must not affect others
             logger.exception("a page's connection broke down")
@@ -158,7 +158,7 @@ class PageConnection:
 
     async def _send(self) -> int:
         while True:
-            frame = await self._tab.get()
+            frame = await self._page.get()
             try:
                 with anyio.fail_after(SEND_TIMEOUT_SECONDS):
                     await self._socket.send_text(frame)
@@ -168,21 +168,21 @@ class PageConnection:
                 return 1000
 
     async def _slow(self) -> int:
-        await self._tab.overflowed.wait()
+        await self._page.overflowed.wait()
         return TOO_SLOW
 
     async def _look_after(self) -> int:
         """Return once the user is logged out."""
         while True:
-            await anyio.sleep(self._lobby.check_seconds)
+            await anyio.sleep(self._context.check_seconds)
             if not await self._counts():
                 return NOT_LOGGED_IN
 
     async def _counts(self) -> bool:
         """Check the login and update the user; notify the page if it has ended."""
-        visitor = await self._lobby.site.user(self._socket)
-        if visitor is not None and visitor.id == self._visitor.id:
-            self._visitor = visitor
+        user = await self._context.site.user(self._socket)
+        if user is not None and user.id == self._user.id:
+            self._user = user
             return True
         with anyio.move_on_after(_CLOSE_SECONDS):
             await self._socket.send_text(encode({"type": "ended", "text": _LOGGED_OUT}))
@@ -208,16 +208,16 @@ class PageConnection:
         if not await self._counts():
             return False
         if isinstance(frame, OlderFrame):
-            await self._room.send_older(self._tab, frame.before)
+            await self._conversation.send_older(self._page, frame.before)
         else:
-            self._lobby.intake.submit(self._visitor, frame, self._accepted, self._refused)
+            self._context.intake.submit(self._user, frame, self._accepted, self._refused)
         return True
 
     def _accepted(self, message: str, duplicate: bool) -> None:
-        self._tab.put(encode({"type": "accepted", "id": message, "duplicate": duplicate}))
+        self._page.put(encode({"type": "accepted", "id": message, "duplicate": duplicate}))
 
     def _refused(self, message: str | None, why: str) -> None:
-        self._tab.put(encode({"type": "refused", "id": message, "text": why}))
+        self._page.put(encode({"type": "refused", "id": message, "text": why}))
 
 
 def is_same_origin(connection: HTTPConnection) -> bool:

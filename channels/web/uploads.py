@@ -96,7 +96,7 @@ class UploadStore:
         self._taken: set[str] = set()
 
     async def save(
-        self, visitor: str, name: str, mime: str, chunks: AsyncIterable[bytes]
+        self, user: str, name: str, mime: str, chunks: AsyncIterable[bytes]
     ) -> UploadedFile:
         """Store a file; a partial file is removed.
 
@@ -104,8 +104,8 @@ class UploadStore:
             UploadRefused: The file is empty or too large, or there are too many.
             OSError: It could not be written.
         """
-        with self._running_one(visitor):
-            folder = self._of(visitor)
+        with self._running_one(user):
+            folder = self._of(user)
             await anyio.to_thread.run_sync(self._check_room, folder)
             upload = secrets.token_hex(16)
             path = folder / upload
@@ -121,15 +121,15 @@ class UploadStore:
                 raise
         return made
 
-    async def find(self, visitor: str, upload: str) -> UploadedFile | None:
+    async def find(self, user: str, upload: str) -> UploadedFile | None:
         """Return a user's upload; None if there is none with this id."""
         if not _ID.fullmatch(upload):
             return None
-        return await anyio.to_thread.run_sync(_read, self._of(visitor) / upload)
+        return await anyio.to_thread.run_sync(_read, self._of(user) / upload)
 
-    def remote_file(self, visitor: str, upload: UploadedFile) -> RemoteFile:
+    def remote_file(self, user: str, upload: UploadedFile) -> RemoteFile:
         """Return an upload as a file for the ``AttachmentReceiver``."""
-        path = self._of(visitor) / upload.id
+        path = self._of(user) / upload.id
         fetch = partial(self._fetch, path)
         return RemoteFile(upload.kind, upload.name, upload.mime, upload.size, fetch)
 
@@ -152,21 +152,21 @@ class UploadStore:
         except OSError as exc:
             raise FileUnavailable("it is not there any more; please attach it again") from exc
 
-    def _of(self, visitor: str) -> Path:
-        return self._folder / sha256(visitor.encode()).hexdigest()[:32]
+    def _of(self, user: str) -> Path:
+        return self._folder / sha256(user.encode()).hexdigest()[:32]
 
     @contextmanager
-    def _running_one(self, visitor: str) -> Iterator[None]:
-        if self._running[visitor] >= MAX_CONCURRENT_UPLOADS:
+    def _running_one(self, user: str) -> Iterator[None]:
+        if self._running[user] >= MAX_CONCURRENT_UPLOADS:
             raise UploadRefused(
                 429,
                 f"{MAX_CONCURRENT_UPLOADS} files are on their way already; wait for one of them",
             )
-        self._running[visitor] += 1
+        self._running[user] += 1
         try:
             yield
         finally:
-            self._running[visitor] -= 1
+            self._running[user] -= 1
             self._running += Counter()
 
     def _check_room(self, folder: Path) -> None:

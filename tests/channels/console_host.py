@@ -26,7 +26,7 @@ from bot.bus import (
     DeliveryReport,
     Inbound,
     Outbound,
-    Partial,
+    PartialAnswer,
     PublishResult,
     SessionFull,
 )
@@ -90,14 +90,14 @@ class EchoPort:
         elif inbound.text.startswith(("slow", "tool")):
             if inbound.text.startswith("tool"):
                 await self._to_person.send(Activity(address, "tool", "memory_save"))
-            await self._to_person.send(Partial(address, stream, "first words"))
-            await self._to_person.send(Partial(address, stream, "first words and more"))
+            await self._to_person.send(PartialAnswer(address, stream, "first words"))
+            await self._to_person.send(PartialAnswer(address, stream, "first words and more"))
             await self._stop.wait()
             self._stop = anyio.Event()
             text = "**first words** and no more"
         else:
             for end in range(4, min(len(text), 40)):
-                await self._to_person.send(Partial(address, stream, text[:end]))
+                await self._to_person.send(PartialAnswer(address, stream, text[:end]))
         answer = Answer(address, f"a-{inbound.id}", text, reply_to=inbound.id, stream=stream)
         await self._to_person.send(answer)
         await self._to_person.send(Activity(address, "idle"))

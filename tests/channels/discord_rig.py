@@ -59,7 +59,7 @@ class Doors:
             self.failures -= 1
             raise BusError("the disk is full.")
         role = self.people.get(access_request.sender.id)
-        if role is None and self.places & {*access_request.places}:
+        if role is None and self.places & {*access_request.chat_ids}:
             role = "member"
         told = role is None and (access_request.private or self.replies_in_public)
         return AccessDecision(role, self.reply if told else None)
@@ -196,7 +196,14 @@ class Rig:
     ) -> DeliveryReport:
         """Send an answer and wait until the channel has said what became of it."""
         await self.send(
-            Answer(address, number, text, reply_to=reply_to, buttons=buttons, replaces=replaces)
+            Answer(
+                address,
+                number,
+                text,
+                reply_to=reply_to,
+                buttons=buttons,
+                replaced_message_id=replaces,
+            )
         )
         await self.until(lambda: any(each.answer == number and each.final for each in self.reports))
         return next(each for each in self.reports if each.answer == number and each.final)

@@ -61,7 +61,7 @@ class Door:
             await self.holds[len(self.knocks)].wait()
         if access_request.sender.id in self.roles:
             return AccessDecision(self.roles[access_request.sender.id])
-        if self.chats & set(access_request.places):
+        if self.chats & set(access_request.chat_ids):
             return AccessDecision("member")
         return AccessDecision(
             None, None if not access_request.private and self.silent_in_groups else REFUSAL

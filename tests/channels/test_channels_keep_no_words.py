@@ -50,7 +50,7 @@ async def test_telegram_keeps_none(tmp_path, caplog):
             await rig.shown(chat, 3)
             await rig.until_handled()
             assert holding(tmp_path) == ["inbox.jsonl"]
-        await rig.bus.compact()
+        await rig.bus.purge()
         assert holding(tmp_path) == []
         assert any(path.is_dir() for path in tmp_path.rglob("spool"))
     assert WORDS not in caplog.text
@@ -71,7 +71,7 @@ async def test_discord_keeps_none(tmp_path, server, ada, eve, home, caplog):
         server.say(place, ada, f"{WORDS} after a restart")
         await rig.hear(3)
         assert holding(tmp_path) == ["inbox.jsonl"]
-        await rig.bus.compact()
+        await rig.bus.purge()
         assert holding(tmp_path) == []
     assert (tmp_path / "discord" / "marks.json").is_file()
     assert WORDS not in caplog.text

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from bot.bus import Activity, Address, Answer, Partial, Sender
+from bot.bus import Activity, Address, Answer, PartialAnswer, Sender
 from channels.console.messages import InboundFactory
 from channels.console.prompt import is_command_name
 from channels.console.render import AnswerRenderer, last_rows
@@ -104,10 +104,10 @@ def test_a_late_partial_never_brings_a_finished_text_back():
     turn = TurnState()
     turn.message_sent("1")
     turn.message_sent("2")
-    turn.outbound_received(Partial(HERE, "s", "so f"))
+    turn.outbound_received(PartialAnswer(HERE, "s", "so f"))
     assert turn.text == "so f"
     turn.outbound_received(Answer(HERE, "a", "so far", reply_to="1", stream="s"))
-    turn.outbound_received(Partial(HERE, "s", "so f"))
+    turn.outbound_received(PartialAnswer(HERE, "s", "so f"))
     assert (turn.busy, turn.text) == (True, "")
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sampling import examples
 from waiting import until
 
-from bot.bus import Activity, Address, Answer, Button, DeliveryReport, Outbound, Partial
+from bot.bus import Activity, Address, Answer, Button, DeliveryReport, Outbound, PartialAnswer
 from channels.delivery.answer_stream import AnswerStream
 from channels.delivery.dispatcher import OutboundDispatcher
 from channels.delivery.messenger import (
@@ -218,7 +218,7 @@ async def test_a_long_answer_arrives_whole_and_only_its_first_part_is_a_reply():
 async def test_a_stream_becomes_its_answer_without_a_second_message():
     async with Running() as run:
         for length in range(30, 120, 10):
-            run.port.give(Partial(HERE, "t1", "word " * (length // 5)))
+            run.port.give(PartialAnswer(HERE, "t1", "word " * (length // 5)))
             await until(lambda size=length: sum(map(len, run.paper.shown())) >= size)
         run.port.give(answer("the end"))
         await run.port.until_final(1)
@@ -227,7 +227,7 @@ async def test_a_stream_becomes_its_answer_without_a_second_message():
 
 async def test_a_first_part_above_the_limit_is_split_while_it_streams():
     async with Running() as run:
-        run.port.give(Partial(HERE, "t1", "x" * 100))
+        run.port.give(PartialAnswer(HERE, "t1", "x" * 100))
         await until(lambda: len(run.paper.shown()) == 3)
         run.port.give(answer("x" * 110))
         await run.port.until_final(1)
@@ -236,9 +236,9 @@ async def test_a_first_part_above_the_limit_is_split_while_it_streams():
 
 async def test_a_stream_that_starts_anew_doubles_nothing():
     async with Running() as run:
-        run.port.give(Partial(HERE, "t1", "a first try that broke off in the middle"))
+        run.port.give(PartialAnswer(HERE, "t1", "a first try that broke off in the middle"))
         await until(lambda: bool(run.paper.shown()))
-        run.port.give(Partial(HERE, "t1", "a second try, of which there is less yet"))
+        run.port.give(PartialAnswer(HERE, "t1", "a second try, of which there is less yet"))
         run.port.give(answer("a second try that came to its end"))
         await run.port.until_final(1)
     assert run.paper.shown() == ["a second try that came to its end"]
@@ -248,7 +248,7 @@ async def test_a_partial_that_comes_after_its_answer_changes_nothing():
     async with Running() as run:
         run.port.give(answer("the end of the story, told in full"))
         await run.port.until_final(1)
-        run.port.give(Partial(HERE, "t1", "the end of the story, told in"))
+        run.port.give(PartialAnswer(HERE, "t1", "the end of the story, told in"))
         run.port.give(answer("next", "t2"))
         await run.port.until_final(2)
     assert run.paper.shown() == ["the end of the story, told in full", "next"]
@@ -257,10 +257,10 @@ async def test_a_partial_that_comes_after_its_answer_changes_nothing():
 async def test_a_flood_during_a_stream_delays_its_edits_and_the_final_text_arrives():
     paper = Paper()
     async with Running(paper) as run:
-        run.port.give(Partial(HERE, "t1", "once upon a time there was a"))
+        run.port.give(PartialAnswer(HERE, "t1", "once upon a time there was a"))
         await until(lambda: bool(paper.shown()))
         paper.faults["1"] = [RateLimited(0.2)]
-        run.port.give(Partial(HERE, "t1", "once upon a time there was a king"))
+        run.port.give(PartialAnswer(HERE, "t1", "once upon a time there was a king"))
         await until(lambda: not paper.faults["1"])
         run.port.give(answer("once upon a time there was a queen"))
         await run.port.until_final(1)
@@ -284,7 +284,9 @@ async def test_edits_are_spaced_and_only_the_newest_text_is_shown():
     async with Running(paper) as run:
         began = anyio.current_time()
         for most in range(40, 80, 10):
-            run.port.give(*(Partial(HERE, "t1", "y" * size) for size in range(most - 9, most + 1)))
+            run.port.give(
+                *(PartialAnswer(HERE, "t1", "y" * size) for size in range(most - 9, most + 1))
+            )
             await until(lambda size=most: "".join(paper.shown()) == "y" * size)
         run.port.give(answer("y" * 80))
         await run.port.until_final(1)
@@ -297,7 +299,7 @@ async def test_edits_are_spaced_and_only_the_newest_text_is_shown():
 
 async def test_formatting_that_the_platform_refuses_is_sent_plain():
     async with Running(Paper(refuses_markup=True)) as run:
-        run.port.give(Partial(HERE, "t1", "**bold words that are shown to you"))
+        run.port.give(PartialAnswer(HERE, "t1", "**bold words that are shown to you"))
         run.port.give(answer("**bold** words that are shown"))
         await run.port.until_final(1)
     assert run.paper.shown() == ["bold words that are shown"]
@@ -318,7 +320,7 @@ async def test_an_answer_that_is_refused_for_good_is_reported_with_the_reason():
 async def test_a_message_that_was_deleted_while_it_streamed_is_sent_anew():
     paper = Paper()
     async with Running(paper) as run:
-        run.port.give(Partial(HERE, "t1", "a text that somebody takes away"))
+        run.port.give(PartialAnswer(HERE, "t1", "a text that somebody takes away"))
         await until(lambda: bool(paper.shown()))
         paper.pages["1"].clear()
         run.port.give(answer("a text that arrives all the same"))
@@ -330,7 +332,7 @@ async def test_a_part_that_was_deleted_leaves_no_part_twice():
     paper = Paper()
     first, second = "a" * LIMIT, "b" * 10
     async with Running(paper) as run:
-        run.port.give(Partial(HERE, "t1", first + second))
+        run.port.give(PartialAnswer(HERE, "t1", first + second))
         await until(lambda: len(paper.shown()) == 2)
         del paper.pages["1"]["1"]
         run.port.give(answer("c" * LIMIT + second))
@@ -342,7 +344,7 @@ async def test_a_command_answered_during_a_stream_leaves_no_half_message_behind(
     paper = Paper()
     async with Running(paper) as run:
         run.port.give(Activity(HERE, "thinking"))
-        run.port.give(Partial(HERE, "t1", "the answer begins like this, and"))
+        run.port.give(PartialAnswer(HERE, "t1", "the answer begins like this, and"))
         await until(lambda: bool(paper.shown()))
         run.port.give(answer("status: fine", "t2"))
         await run.port.until_final(1)
@@ -361,7 +363,7 @@ async def test_an_error_of_the_adapters_own_costs_one_answer_and_no_other():
             return super().render(text)
 
     async with Running(Broken()) as run:
-        run.port.give(Partial(HERE, "t0", "boom, in what is streamed, too"))
+        run.port.give(PartialAnswer(HERE, "t0", "boom, in what is streamed, too"))
         run.port.give(answer("boom"), answer("fine", "t2"), answer("fine, too", "t3", THERE))
         await run.port.until_final(3)
     reports = {report.answer: report.delivered for report in run.port.finals()}
@@ -390,7 +392,7 @@ async def test_an_edit_that_is_refused_becomes_a_message():
     paper.pages["1"] = {"1": "page 1"}
     paper.faults["1"] = [MessageRejected("message can't be edited")]
     async with Running(paper) as run:
-        run.port.give(answer("page 2", replaces="1"))
+        run.port.give(answer("page 2", replaced_message_id="1"))
         await run.port.until_final(1)
     assert paper.shown() == ["page 2"]
     assert run.port.finals()[0].delivered
@@ -418,7 +420,7 @@ async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeyp
     paper = Paper(drafts=[])
     async with Running(paper) as run:
         run.port.give(Activity(HERE, "tool"))
-        run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
+        run.port.give(PartialAnswer(HERE, "t1", "a draft that is no message yet"))
         await until(lambda: len(paper.drafts) >= 3)
         run.port.give(answer("a message that stays"), Activity(HERE, "idle"))
         await run.port.until_final(1)
@@ -436,7 +438,7 @@ async def test_a_flood_of_drafts_holds_no_answer_back():
             raise RateLimited(30)
 
     async with Running(Drafty()) as run:
-        run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
+        run.port.give(PartialAnswer(HERE, "t1", "a draft that is no message yet"))
         await drafted.wait()
         run.port.give(answer("a message that stays"))
         await run.port.until_final(1, within=20)
@@ -478,7 +480,7 @@ async def test_after_a_restart_what_was_shown_is_edited_and_not_sent_again():
     paper = Paper(numbers=3)
     paper.pages["1"] = {"1": "It was a dark and", "2": "and then too much of it", "3": "rest"}
     async with Running(paper) as run:
-        run.port.give(answer("It was a dark night.", shown=("1", "2", "3")))
+        run.port.give(answer("It was a dark night.", sent_message_ids=("1", "2", "3")))
         await run.port.until_final(1)
     assert paper.pages["1"] == {"1": "It was a dark night."}
     assert [call for call, _, _ in paper.calls] == ["edit", "delete", "delete"]
@@ -489,7 +491,7 @@ async def test_the_answer_to_a_button_takes_the_place_of_its_message():
     paper.pages["1"] = {"1": "page 1"}
     more = (Button("More", "/memory 3"),)
     async with Running(paper) as run:
-        run.port.give(answer("page 2", replaces="1", buttons=more))
+        run.port.give(answer("page 2", replaced_message_id="1", buttons=more))
         await run.port.until_final(1)
     assert paper.pages["1"] == {"1": "page 2"}
     assert paper.buttons["1"] == more
@@ -498,7 +500,7 @@ async def test_the_answer_to_a_button_takes_the_place_of_its_message():
 async def test_drafts_are_shown_where_there_are_any_and_become_one_message():
     paper = Paper(drafts=[])
     async with Running(paper) as run:
-        run.port.give(Partial(HERE, "t1", "a draft that is no message yet"))
+        run.port.give(PartialAnswer(HERE, "t1", "a draft that is no message yet"))
         await until(lambda: bool(paper.drafts))
         assert paper.shown() == []
         run.port.give(answer("a message that stays"))
@@ -550,9 +552,9 @@ def test_whatever_goes_wrong_the_final_text_is_all_that_is_shown(partials, final
         shown = tuple(paper.pages["1"])
         async with Running(paper) as running:
             for text in partials:
-                running.port.give(Partial(HERE, "t1", text, shown=shown))
+                running.port.give(PartialAnswer(HERE, "t1", text, sent_message_ids=shown))
                 await anyio.lowlevel.checkpoint()
-            running.port.give(answer(final, shown=shown))
+            running.port.give(answer(final, sent_message_ids=shown))
             await running.port.until_final(1)
         report = running.port.finals()[0]
         if report.delivered:
@@ -571,13 +573,13 @@ async def test_a_streamed_answer_begins_within_half_a_second_and_drafts_follow_a
 
     paper = Plain(drafts=[])
     stream = AnswerStream(paper, RateLimitState(), lambda _, __: anyio.lowlevel.checkpoint())
-    stream.put(Partial(HERE, "t1", "a draft that is no message yet"))
+    stream.put(PartialAnswer(HERE, "t1", "a draft that is no message yet"))
     await stream.show()
     assert paper.drafts == []
     assert stream.seconds_until_due(busy=True) <= 0.5
     await stream.show()
     assert paper.drafts == ["a draft that is no message yet"]
-    stream.put(Partial(HERE, "t1", "a draft that is no message yet, and goes on"))
+    stream.put(PartialAnswer(HERE, "t1", "a draft that is no message yet, and goes on"))
     assert stream.seconds_until_due(busy=True) <= 1.0
 
 
@@ -589,7 +591,7 @@ async def test_a_part_that_cannot_be_edited_any_more_is_taken_away_and_the_answe
             raise MessageGone("message can't be edited")
 
     async with Running(TooOld()) as run:
-        run.port.give(Partial(HERE, "t1", "half of an answer that grows"))
+        run.port.give(PartialAnswer(HERE, "t1", "half of an answer that grows"))
         await until(lambda: run.paper.shown() == ["half of an answer that grows"])
         run.port.give(answer("half of an answer that grows and ends"))
         await run.port.until_final(1)

@@ -125,7 +125,7 @@ async def test_what_was_shown_before_a_restart_is_not_shown_again(before):
     paper = Pinboard(numbers=len(before))
     standing = ["Here.", "<one.zip>", "<two.zip>"][: len(before)]
     paper.pages["1"] = dict(zip(before, standing, strict=True))
-    run = await shown(paper, answer("Here.", files=(ONE, TWO), shown=before))
+    run = await shown(paper, answer("Here.", files=(ONE, TWO), sent_message_ids=before))
     assert run.paper.shown() == ["Here.", "<one.zip>", "<two.zip>"]
     assert run.port.finals()[0].platform_ids == ("1", "2", "3")
 
@@ -134,7 +134,7 @@ async def test_a_file_deleted_after_it_was_shown_and_before_the_receipt_is_not_t
     paper = Pinboard(numbers=2)
     paper.pages["1"] = {"1": "Here.", "2": "<one.zip>"}
     paper.trouble["one.zip"] = [FileRejected(ONE, "(one.zip is gone.)")]
-    run = await shown(paper, answer("Here.", files=(ONE,), shown=("1", "2")))
+    run = await shown(paper, answer("Here.", files=(ONE,), sent_message_ids=("1", "2")))
     assert run.paper.shown() == ["Here.", "<one.zip>"]
 
 
@@ -181,7 +181,7 @@ async def test_whatever_goes_wrong_each_file_is_there_once_in_order_or_told_of(o
     paper = Pinboard()
     paper.trouble |= {"one.zip": one, "two.zip": two}
     paper.pages["1"] = {"0": "old"} if taken else {}
-    more = {"replaces": "0"} if taken else {}
+    more = {"replaced_message_id": "0"} if taken else {}
     run = await shown(paper, answer("Here.", files=(ONE, TWO), **more))
     texts = run.paper.shown()
     pinned = [text for text in texts if text.startswith("<")]

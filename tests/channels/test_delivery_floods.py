@@ -10,7 +10,7 @@ import pytest
 from test_delivery import HERE, Paper, Running, answer
 from waiting import until
 
-from bot.bus import Activity, Partial
+from bot.bus import Activity, PartialAnswer
 from channels.delivery.messenger import RateLimited
 
 MINUTES = 600.0
@@ -51,7 +51,7 @@ async def test_a_flood_of_minutes_is_waited_out_to_its_end(streamed):
     paper.faults["1"] = [RateLimited(MINUTES)]
     async with Running(paper) as run:
         if streamed:
-            run.port.give(Partial(HERE, "t1", "once upon a time there was a king"))
+            run.port.give(PartialAnswer(HERE, "t1", "once upon a time there was a king"))
             await until(lambda: not paper.faults["1"])
         run.port.give(answer("once upon a time there was a queen"))
         await run.port.until_final(1, within=10 * MINUTES)

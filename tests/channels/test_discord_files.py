@@ -106,4 +106,7 @@ async def test_the_file_of_a_command_follows_it_where_the_bot_may_not_write(rig,
 
 
 def test_the_place_of_a_file_names_no_more_than_its_folder():
-    assert OutgoingFile("x.zip", Path("/home/ada/.tapebot/exports/x.zip")).place == "exports/x.zip"
+    assert (
+        OutgoingFile("x.zip", Path("/home/ada/.tapebot/exports/x.zip")).display_path
+        == "exports/x.zip"
+    )

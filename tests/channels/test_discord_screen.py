@@ -8,7 +8,7 @@ import anyio
 import pytest
 from discord_rig import Rig
 
-from bot.bus import Activity, Address, Answer, Button, Partial
+from bot.bus import Activity, Address, Answer, Button, PartialAnswer
 from testkit.discord.server import DiscordServer
 
 POST = r"POST /channels/\d+/messages$"
@@ -93,7 +93,7 @@ async def test_a_streamed_answer_grows_in_one_message_at_the_platforms_pace(
     began = anyio.current_time()
     for most in (20, 30, 40):
         for words in range(most - 9, most + 1):
-            await rig.send(Partial(address, "s1", " ".join(["word"] * words)))
+            await rig.send(PartialAnswer(address, "s1", " ".join(["word"] * words)))
         newest = " ".join(["word"] * most)
         await server.until(lambda books, text=newest: books.texts(place) == [text])
     await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
@@ -124,7 +124,7 @@ async def test_a_lost_response_to_a_stream_that_grew_leaves_the_newest_text(
     rig, server, place, address
 ):
     server.faults.lose(POST)
-    await rig.send(Partial(address, "s1", "the beginning of a long answer"))
+    await rig.send(PartialAnswer(address, "s1", "the beginning of a long answer"))
     await server.until(lambda books: books.requests("POST", "/messages"))
     await rig.send(
         Answer(address, "s1", "the beginning of a long answer, and its end", stream="s1")
@@ -193,7 +193,7 @@ async def test_a_channel_that_is_gone_or_closed_refuses(rig, server, general):
 
 @pytest.mark.slow
 async def test_a_streamed_message_that_somebody_deleted_is_sent_anew(rig, server, place, address):
-    await rig.send(Partial(address, "s1", "the beginning of a long answer"))
+    await rig.send(PartialAnswer(address, "s1", "the beginning of a long answer"))
     (shown,) = await server.until_messages(place, 1)
     server.delete(shown.id)
     await rig.send(Answer(address, "s1", "the whole answer", stream="s1"))
@@ -242,7 +242,9 @@ async def test_a_stream_that_a_kill_cut_off_is_completed_in_its_message(
     async with rig.connected():
         asked = server.say(place, ada, "hello")
         await rig.hear()
-        await rig.send(Partial(address, "s1", "the beginning of an answer", reply_to=str(asked)))
+        await rig.send(
+            PartialAnswer(address, "s1", "the beginning of an answer", reply_to=str(asked))
+        )
         await server.until_messages(place, 1)
     server.hub.nonce_window = 0.0
     again = Rig(server, tmp_path / "again")

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from discord_rig import COMMANDS, Rig
 
-from bot.bus import Address, Answer, Partial
+from bot.bus import Address, Answer, PartialAnswer
 from channels.base import MenuCommand
 from channels.discord.interactions import autocomplete_choices, command_payload
 from testkit.discord.records import DiscordUpload
@@ -101,7 +101,9 @@ async def test_a_long_answer_goes_on_as_follow_up_where_the_bot_may_not_write(
 async def test_a_streamed_answer_to_a_command_is_edited_in_its_place(rig, server, ada, place):
     number = server.slash(place, ada, "memory")
     (inbound,) = await rig.hear()
-    partial = Partial(inbound.address, "s1", "the beginning of an answer", reply_to=inbound.id)
+    partial = PartialAnswer(
+        inbound.address, "s1", "the beginning of an answer", reply_to=inbound.id
+    )
     await rig.send(partial)
     await server.until(lambda _: server.shown(number) == "the beginning of an answer")
     await rig.send(Answer(inbound.address, "s1", "all of it", inbound.id, stream="s1"))

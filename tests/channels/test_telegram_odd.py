@@ -8,7 +8,7 @@ from aiogram.methods import GetMe
 from aiohttp import web
 from telegram_rig import rigged
 
-from bot.bus import Activity, Address, Answer, Button, Partial
+from bot.bus import Activity, Address, Answer, Button, PartialAnswer
 from channels.delivery.messenger import OutgoingMessage, PlatformUnreachable
 from channels.telegram.api import BotApiClient, UnreadableResult
 from channels.telegram.entities import FormattedText
@@ -57,7 +57,7 @@ async def test_an_edit_that_telegram_took_is_made_once_whatever_it_answers(rig):
         await reported(rig)
         rig.port().reports.clear()
         [sent] = rig.telegram.records.messages(7)
-        await rig.bus.send(Answer(ADA, "a2", "Done", replaces=str(sent.id)))
+        await rig.bus.send(Answer(ADA, "a2", "Done", replaced_message_id=str(sent.id)))
         [report] = await reported(rig)
     assert (report.delivered, report.platform_ids) == (True, (str(sent.id),))
     assert rig.telegram.records.texts(7) == ["Done"]
@@ -82,7 +82,7 @@ async def test_signs_and_drafts_go_on_whatever_telegram_answers(rig):
     async with rig.running():
         await rig.bus.send(Activity(ADA, "thinking"))
         await rig.telegram.until(lambda books: books.actions)
-        await rig.bus.send(Partial(ADA, "a1", "The answer to this is rather long"))
+        await rig.bus.send(PartialAnswer(ADA, "a1", "The answer to this is rather long"))
         await rig.telegram.until(lambda books: books.drafts)
         await rig.bus.send(Answer(ADA, "a1", "The answer is long.", stream="a1"))
         await reported(rig)

@@ -10,7 +10,7 @@ from aiogram.methods import GetMe
 from aiohttp import web
 from telegram_rig import rigged
 
-from bot.bus import Activity, Address, Answer, Button, FileUnavailable, Partial
+from bot.bus import Activity, Address, Answer, Button, FileUnavailable, PartialAnswer
 from channels.delivery.messenger import (
     FormattingRejected,
     MessageGone,
@@ -336,7 +336,7 @@ async def test_typing_and_a_draft_are_seen_before_the_answer(rig):
     async with rig.running():
         await rig.bus.send(Activity(ADA, "thinking"))
         await rig.telegram.until(lambda books: books.actions)
-        await rig.bus.send(Partial(ADA, "a1", "The answer to this is rather long"))
+        await rig.bus.send(PartialAnswer(ADA, "a1", "The answer to this is rather long"))
         await rig.telegram.until(lambda books: books.drafts)
         assert rig.telegram.records.texts(chat.id) == []
         await rig.bus.send(Answer(ADA, "a1", "The answer to this is rather long.", stream="a1"))

@@ -95,7 +95,7 @@ async def live(backend: Backend) -> None:
     await acknowledge(first)
     await acknowledge(second)
     await say(5)
-    await bus.compact()
+    await bus.purge()
     tell("compacted ")
     await acknowledge(third)
     await say(6)

@@ -17,11 +17,11 @@ from bot.bus import (
     Bus,
     BusClosed,
     ChannelPort,
-    Delivery,
     DeliveryReport,
     Inbound,
     InvalidInbound,
-    Partial,
+    PartialAnswer,
+    ReceivedMessage,
     Sender,
     SessionFull,
     SessionInbox,
@@ -54,7 +54,7 @@ async def publish(bus: Bus, *messages: Inbound) -> None:
         assert not (await port.publish(one)).duplicate
 
 
-async def take(inbox: SessionInbox, count: int) -> list[Delivery]:
+async def take(inbox: SessionInbox, count: int) -> list[ReceivedMessage]:
     taken = []
     for _ in range(count):
         item = await inbox.receive()
@@ -63,7 +63,7 @@ async def take(inbox: SessionInbox, count: int) -> list[Delivery]:
     return taken
 
 
-def ids(deliveries: list[Delivery]) -> list[str]:
+def ids(deliveries: list[ReceivedMessage]) -> list[str]:
     return [one.inbound.id for one in deliveries]
 
 
@@ -249,10 +249,10 @@ async def test_answers_of_a_chat_keep_their_order_and_chats_take_turns(bus):
 async def test_of_partials_only_the_newest_waits_and_none_behind_its_answer(bus):
     port = bus.channel("fake")
     for text in ("a", "ab", "abc"):
-        await bus.send(Partial(HERE, "s1", text))
-    await bus.send(Partial(HERE, "s2", "x"))
+        await bus.send(PartialAnswer(HERE, "s1", text))
+    await bus.send(PartialAnswer(HERE, "s2", "x"))
     assert [(await port.receive()).text, (await port.receive()).text] == ["abc", "x"]
-    await bus.send(Partial(HERE, "s1", "abcd"))
+    await bus.send(PartialAnswer(HERE, "s1", "abcd"))
     await bus.send(Answer(HERE, "a1", "abcde", stream="s1"))
     assert isinstance(await port.receive(), Answer)
 
@@ -304,7 +304,7 @@ async def test_an_answer_whose_last_report_still_waits_is_not_sent_again(bus):
 
 async def test_an_answer_shown_elsewhere_is_reported_to_its_own_session(bus):
     port = bus.channel("web")
-    answer = Answer(DESK, "a1", "done", "m1", of=HERE.session)
+    answer = Answer(DESK, "a1", "done", "m1", report_to=HERE.session)
     await bus.send(answer)
     shown = await port.receive()
     assert shown == answer
@@ -325,14 +325,14 @@ async def test_an_answer_shown_elsewhere_is_reported_to_its_own_session(bus):
 
 async def test_a_command_from_elsewhere_takes_its_turn_in_the_session_that_it_is_for(backend):
     await publish(backend.bus, inbound("m1"))
-    asked = inbound("m2", "/memory", via=DESK)
+    asked = inbound("m2", "/memory", answer_to=DESK)
     await backend.bus.channel("web").publish(asked)
     inbox = await backend.bus.claim()
     assert inbox.session == HERE.session
     first, second = await take(inbox, 2)
-    assert (first.inbound.via, second.inbound) == (None, asked)
+    assert (first.inbound.answer_to, second.inbound) == (None, asked)
     again = await take(await (await backend.killed()).claim(), 2)
-    assert [one.inbound.via for one in again] == [None, DESK]
+    assert [one.inbound.answer_to for one in again] == [None, DESK]
 
 
 async def test_a_word_on_the_way_leaves_the_answer_on_its_way(bus):

@@ -41,7 +41,7 @@ async def test_after_compaction_no_word_of_what_is_done_with_is_on_disk(backend)
     await publish(backend.bus, inbound("m1", SECRET), inbound("m2", f"{SECRET} waits"))
     first, _ = await take(await backend.bus.claim(), 2)
     await first.ack()
-    await backend.bus.compact()
+    await backend.bus.purge()
     assert await backend.counted(SECRET) == 1
     assert ids(await take(await (await backend.killed()).claim(), 1)) == ["m2"]
 
@@ -50,7 +50,7 @@ async def test_what_waited_for_its_answer_leaves_with_its_acknowledgement(backen
     await publish(backend.bus, inbound("m1", f"/memory forget {SECRET}"), inbound("m2", SECRET))
     inbox = await backend.bus.claim()
     request, other = await take(inbox, 2)
-    await backend.bus.compact()
+    await backend.bus.purge()
     assert await backend.counted(SECRET) == 2
     await request.ack()
     assert await backend.counted(SECRET) == 1
@@ -60,7 +60,7 @@ async def test_what_waited_for_its_answer_leaves_with_its_acknowledgement(backen
 
 async def test_it_leaves_with_its_acknowledgement_also_after_a_kill(backend):
     await publish(backend.bus, inbound("m1", SECRET))
-    await backend.bus.compact()
+    await backend.bus.purge()
     await take(await backend.bus.claim(), 1)
     for _ in range(2):
         [again] = await take(await (await backend.killed()).claim(), 1)
@@ -72,7 +72,7 @@ async def test_it_leaves_with_its_acknowledgement_also_after_a_kill(backend):
 
 async def test_it_leaves_when_the_bus_closes_right_after_its_acknowledgement(backend):
     await publish(backend.bus, inbound("m1", SECRET))
-    await backend.bus.compact()
+    await backend.bus.purge()
     [taken] = await take(await backend.bus.claim(), 1)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(taken.ack)
@@ -87,7 +87,7 @@ async def test_what_comes_after_a_compaction_costs_no_other(local):
     await publish(local.bus, inbound("m1", "first"))
     inbox = await local.bus.claim()
     [first] = await take(inbox, 1)
-    await local.bus.compact()
+    await local.bus.purge()
     await first.ack()
     await publish(local.bus, inbound("m2", SECRET))
     [later] = await take(inbox, 1)
@@ -99,7 +99,7 @@ async def test_duplicates_are_known_after_a_compaction_and_a_kill(backend):
     await publish(backend.bus, inbound("m1"), inbound("m2"))
     first, _ = await take(await backend.bus.claim(), 2)
     await first.ack()
-    await backend.bus.compact()
+    await backend.bus.purge()
     assert (await backend.bus.channel("fake").publish(inbound("m1"))).duplicate
     bus = await backend.killed()
     for one in ("m1", "m2"):
@@ -131,7 +131,7 @@ async def test_messages_accepted_and_done_with_meanwhile_are_kept_and_forgotten_
 
     async def compact() -> None:
         for _ in range(10):
-            await bus.compact()
+            await bus.purge()
 
     async with anyio.create_task_group() as tasks:
         for number in range(8):
@@ -139,7 +139,7 @@ async def test_messages_accepted_and_done_with_meanwhile_are_kept_and_forgotten_
         tasks.start_soon(answer)
         tasks.start_soon(compact)
         tasks.start_soon(compact)
-    await bus.compact()
+    await bus.purge()
     assert await backend.counted(SECRET) == 8
     bus = await backend.killed()
     for _ in range(8):
@@ -163,7 +163,7 @@ async def test_a_storage_that_refuses_loses_nothing_and_the_words_go_later(local
     first, _ = await take(await local.bus.claim(), 2)
     await first.ack()
     with full_disk(), pytest.raises(BusError, match="ask again"):
-        await local.bus.compact()
+        await local.bus.purge()
     await publish(local.bus, inbound("m3"))
     assert await local.counted(SECRET) == 0
     assert ids(await take(await (await local.killed()).claim(), 2)) == ["m2", "m3"]
@@ -172,7 +172,7 @@ async def test_a_storage_that_refuses_loses_nothing_and_the_words_go_later(local
 async def test_what_a_storage_refused_goes_when_the_bus_is_closed(local):
     await publish(local.bus, inbound("m1", SECRET))
     [request] = await take(await local.bus.claim(), 1)
-    await local.bus.compact()
+    await local.bus.purge()
     with full_disk():
         await request.ack()
     assert await local.counted(SECRET) == 1
@@ -185,7 +185,7 @@ async def test_a_bus_that_is_closed_while_it_compacts_keeps_what_waits(backend):
     first, _ = await take(await backend.bus.claim(), 2)
     await first.ack()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(backend.bus.compact)
+        tasks.start_soon(backend.bus.purge)
         await anyio.lowlevel.checkpoint()
         await backend.bus.aclose()
     assert await backend.counted(SECRET) == 0
@@ -195,7 +195,7 @@ async def test_a_bus_that_is_closed_while_it_compacts_keeps_what_waits(backend):
 async def test_a_closed_bus_says_so(backend):
     await backend.bus.aclose()
     with pytest.raises(BusClosed):
-        await backend.bus.compact()
+        await backend.bus.purge()
 
 
 def life(folder: Path, bus: str, calls: int) -> tuple[dict[str, list[str]], bool]:

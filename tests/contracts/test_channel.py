@@ -22,7 +22,7 @@ from bot.bus import (
     Inbound,
     Outbound,
     OutgoingFile,
-    Partial,
+    PartialAnswer,
     PublishResult,
     SessionFull,
 )
@@ -168,7 +168,9 @@ async def test_what_was_streamed_ends_as_the_answer(scene, bus):
         address = heard.address
         await bus.send(Activity(address, "thinking"))
         for length in (30, 60, 60, 40, 90):
-            await bus.send(Partial(address, "t1", "once upon a time " * (length // 10), heard.id))
+            await bus.send(
+                PartialAnswer(address, "t1", "once upon a time " * (length // 10), heard.id)
+            )
             await anyio.sleep(0.01)
         await bus.send(answer(scene, "The end of the story.", to=heard))
         await bus.send(Activity(address, "idle"))
@@ -257,7 +259,7 @@ async def test_a_stop_at_any_time_is_safe_and_the_next_start_goes_on(scene, bus)
             scene.say(f"message {number}")
             heard = await bus.hear(number + 1)
             await bus.send(Activity(heard.address, "thinking"))
-            await bus.send(Partial(heard.address, f"t{number}", "so far " * 20, heard.id))
+            await bus.send(PartialAnswer(heard.address, f"t{number}", "so far " * 20, heard.id))
             await anyio.sleep(0.02 * number)
     assert [inbound.text for inbound in bus.heard] == [f"message {n}" for n in range(3)]
 

@@ -190,7 +190,7 @@ class Cast:
             private=not chat.startswith(("g", "h")),
             **more,
         )
-        if inbound.edits is not None:
+        if inbound.edited_message_id is not None:
             await host.wait_for_pending(0)
             return ""
         return await host.channel.wait_for_answer(inbound)

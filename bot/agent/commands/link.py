@@ -15,7 +15,7 @@ from hashlib import sha256
 from bot.agent.commands.parser import split_form
 from bot.agent.commands.registry import Command, CommandContext, CommandReply, idempotency_key
 from bot.bus import Address, Answer, BusError, Button
-from bot.bus.access.access_list import shown_name
+from bot.bus.access.access_list import safe_name
 from bot.bus.access.codes import PAIRING_CODE_LENGTH, is_code, new_code
 from bot.memory.records.proposals import BatchOutcome
 from bot.memory.session.linking.identity_linker import IdentityLinker, LinkRefusal
@@ -221,7 +221,7 @@ def _party(context: CommandContext) -> LinkParty:
     sender = context.command_entry.meta.get("sender")
     name = sender.get("name") if isinstance(sender, dict) else ""
     identity = identity_at(context.tape.name, context.author.id)
-    return LinkParty(identity, shown_name(str(name or "")), context.tape.name)
+    return LinkParty(identity, safe_name(str(name or "")), context.tape.name)
 
 
 def _who(party: LinkParty) -> str:

@@ -4,6 +4,8 @@ Rule 1: only people and chats that the settings or the access list name have acc
 Rule 2: a person is a platform and an id there; names are shown and never compared.
 Rule 3: a pairing code is valid for ten minutes and for one person; only an owner can approve it.
 Rule 4: what strangers can make grow is bounded: requests in all, and codes for each person.
+
+A principal is a person or a chat, as ``platform:id``. Aliases are the names in the stored list.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from bot.bus import AccessRequest, Address, Role
 from bot.bus.access.codes import same_code
@@ -41,7 +45,7 @@ RemovalResult = Literal["removed", "unknown", "owners", "allow", "last owner"]
 class AllowedPerson:
     """A person with access, such as ``telegram:42``, with the name at the time of approval."""
 
-    place: str
+    person: Annotated[str, Field(alias="place")]
     role: Role
     name: str
     since: datetime
@@ -51,7 +55,7 @@ class AllowedPerson:
 class AllowedChat:
     """A group chat or a server where everybody has access."""
 
-    place: str
+    chat: Annotated[str, Field(alias="place")]
     since: datetime
 
 
@@ -65,7 +69,7 @@ class PairingRequest:
         name: The person's display name.
         address: Their chat with the bot.
         since: When the code was created.
-        told: When the code was last sent to them.
+        last_sent_at: When the code was last sent to them.
         approved: Whether it was approved; kept while the code is valid, so that a repeated approval
             has the same result.
     """
@@ -75,7 +79,7 @@ class PairingRequest:
     name: str
     address: Address
     since: datetime
-    told: datetime
+    last_sent_at: Annotated[datetime, Field(alias="told")]
     approved: bool = False
 
     @property
@@ -83,7 +87,7 @@ class PairingRequest:
         """When the code expires."""
         return self.since + PAIRING_CODE_LIFETIME
 
-    def good(self, now: datetime) -> bool:
+    def is_valid(self, now: datetime) -> bool:
         """Return whether the code is valid; setting the clock back does not extend it."""
         return abs(now - self.since) < PAIRING_CODE_LIFETIME
 
@@ -110,16 +114,16 @@ class AccessList:
     chats: tuple[AllowedChat, ...] = ()
     requests: tuple[PairingRequest, ...] = ()
 
-    def person(self, place: str) -> AllowedPerson | None:
+    def person(self, person: str) -> AllowedPerson | None:
         """Return the entry of a person; None without one."""
-        return next((one for one in self.people if one.place == place), None)
+        return next((one for one in self.people if one.person == person), None)
 
     def pending(self, now: datetime) -> list[PairingRequest]:
         """Return the valid requests that are not approved yet."""
-        return [one for one in self.requests if one.good(now) and not one.approved]
+        return [one for one in self.requests if one.is_valid(now) and not one.approved]
 
 
-def place_of(channel: str, identifier: str) -> str | None:
+def principal_of(channel: str, identifier: str) -> str | None:
     """Return ``platform:id`` of a channel's person or chat; None if the id is malformed.
 
     All channels of a platform (``telegram``, ``telegram-work``) share its people.
@@ -130,44 +134,47 @@ def place_of(channel: str, identifier: str) -> str | None:
     return None
 
 
-def parse_place(text: str) -> str | None:
+def parse_principal(text: str) -> str | None:
     """Parse ``platform:id`` as typed by a person; None if it is malformed."""
     channel, _, identifier = text.strip().partition(":")
-    return place_of(channel.lower(), identifier)
+    return principal_of(channel.lower(), identifier)
 
 
-def shown_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """Return a stranger's name as one safe line: no control characters, no backticks."""
     plain = "".join(c for c in name if c.isprintable() and c != "`")
     return " ".join(plain.split())[:_NAME]
 
 
 def has_owner(
-    access_list: AccessList, named: ConfiguredAccess, platform: str | None = None
+    access_list: AccessList, configured: ConfiguredAccess, platform: str | None = None
 ) -> bool:
     """Return whether the bot has an owner, or, with a platform, an owner there."""
-    owners = [*named.owners, *(one.place for one in access_list.people if one.role == "owner")]
+    owners = [
+        *configured.owners,
+        *(one.person for one in access_list.people if one.role == "owner"),
+    ]
     if platform is None:
         return bool(owners)
     return any(owner.partition(":")[0] == platform for owner in owners)
 
 
 def role_of(
-    access_list: AccessList, named: ConfiguredAccess, access_request: AccessRequest
+    access_list: AccessList, configured: ConfiguredAccess, access_request: AccessRequest
 ) -> Role | None:
     """Return somebody's role in a chat; None for a stranger."""
-    who = place_of(access_request.address.channel, access_request.sender.id)
+    who = principal_of(access_request.address.channel, access_request.sender.id)
     if who is None:
         return None
     person = access_list.person(who)
-    if who in named.owners or (person is not None and person.role == "owner"):
+    if who in configured.owners or (person is not None and person.role == "owner"):
         return "owner"
     if access_request.private:
-        return "member" if person is not None or who in named.allow else None
-    allowed = named.allow | {chat.place for chat in access_list.chats}
-    ids = (*access_request.places, access_request.address.chat_id)
-    here = (place_of(access_request.address.channel, one) for one in ids)
-    return "member" if any(place in allowed for place in here) else None
+        return "member" if person is not None or who in configured.allow else None
+    allowed = configured.allow | {chat.chat for chat in access_list.chats}
+    ids = (*access_request.chat_ids, access_request.address.chat_id)
+    here = (principal_of(access_request.address.channel, one) for one in ids)
+    return "member" if any(principal in allowed for principal in here) else None
 
 
 def add_request(
@@ -184,22 +191,22 @@ def add_request(
     Returns:
         The new list, and the request whose code to send; None for no reply.
     """
-    person = place_of(access_request.address.channel, access_request.sender.id)
+    person = principal_of(access_request.address.channel, access_request.sender.id)
     if person is None:
         return access_list, None
     recent = tuple(one for one in access_list.requests if abs(now - one.since) < _HOUR)
     own = [one for one in recent if one.person == person]
-    open_one = next((one for one in own if one.good(now) and not one.approved), None)
+    open_one = next((one for one in own if one.is_valid(now) and not one.approved), None)
     if open_one is not None:
-        if abs(now - open_one.told) < CODE_RESEND_INTERVAL:
+        if abs(now - open_one.last_sent_at) < CODE_RESEND_INTERVAL:
             return access_list, None
-        told = replace(open_one, told=now)
+        told = replace(open_one, last_sent_at=now)
         kept = tuple(told if one is open_one else one for one in recent)
         return replace(access_list, requests=kept), told
     if len(own) >= MOST_CODES or len(access_list.pending(now)) >= MOST_PENDING:
         return access_list, None
     fresh = PairingRequest(
-        code, person, shown_name(access_request.sender.name), access_request.address, now, now
+        code, person, safe_name(access_request.sender.name), access_request.address, now, now
     )
     return replace(access_list, requests=(*recent, fresh)), fresh
 
@@ -213,7 +220,7 @@ def approve(
     """
     # Compare all codes, so that timing reveals nothing.
     matching = [one for one in access_list.requests if same_code(code, one.code)]
-    found = next((one for one in matching if one.good(now)), None)
+    found = next((one for one in matching if one.is_valid(now)), None)
     if found is None:
         return None
     done = replace(found, approved=True)
@@ -226,33 +233,33 @@ def approve(
 
 def with_owner(access_list: AccessList, person: str, name: str, now: datetime) -> AccessList:
     """Return the list with a person as owner."""
-    others = tuple(one for one in access_list.people if one.place != person)
+    others = tuple(one for one in access_list.people if one.person != person)
     requests = tuple(one for one in access_list.requests if one.person != person)
-    owner = AllowedPerson(person, "owner", shown_name(name), now)
+    owner = AllowedPerson(person, "owner", safe_name(name), now)
     return replace(access_list, people=(*others, owner), requests=requests)
 
 
-def with_chat(access_list: AccessList, place: str, now: datetime) -> AccessList:
+def with_chat(access_list: AccessList, principal: str, now: datetime) -> AccessList:
     """Return the list with access for everybody in a chat."""
-    if any(chat.place == place for chat in access_list.chats):
+    if any(chat.chat == principal for chat in access_list.chats):
         return access_list
-    return replace(access_list, chats=(*access_list.chats, AllowedChat(place, now)))
+    return replace(access_list, chats=(*access_list.chats, AllowedChat(principal, now)))
 
 
 def without(
-    access_list: AccessList, named: ConfiguredAccess, place: str
+    access_list: AccessList, configured: ConfiguredAccess, principal: str
 ) -> tuple[AccessList, RemovalResult]:
     """Return the list without a person or chat, and the outcome."""
-    if place in named.owners:
+    if principal in configured.owners:
         return access_list, "owners"
-    if place in named.allow:
+    if principal in configured.allow:
         return access_list, "allow"
     smaller = AccessList(
-        tuple(one for one in access_list.people if one.place != place),
-        tuple(one for one in access_list.chats if one.place != place),
+        tuple(one for one in access_list.people if one.person != principal),
+        tuple(one for one in access_list.chats if one.chat != principal),
         # Otherwise a used code would give them access again.
-        tuple(one for one in access_list.requests if one.person != place),
+        tuple(one for one in access_list.requests if one.person != principal),
     )
-    if has_owner(access_list, named) and not has_owner(smaller, named):
+    if has_owner(access_list, configured) and not has_owner(smaller, configured):
         return access_list, "last owner"
     return smaller, "unknown" if smaller == access_list else "removed"

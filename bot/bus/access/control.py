@@ -19,8 +19,8 @@ from bot.bus.access.access_list import (
     add_request,
     approve,
     has_owner,
-    parse_place,
-    place_of,
+    parse_principal,
+    principal_of,
     role_of,
     with_chat,
     with_owner,
@@ -57,7 +57,7 @@ MANY_WRONG = (
 
 T = TypeVar("T")
 
-Tell = Callable[[Address, str], Awaitable[None]]
+SendNotice = Callable[[Address, str], Awaitable[None]]
 """Sends a text to a chat; raises ``BusError`` if that fails."""
 
 
@@ -66,40 +66,44 @@ class AccessControl:
 
     Args:
         store: Stores the access list; open.
-        known: The stored list when it was opened.
-        named: Access that the settings grant.
+        snapshot: The stored list when it was opened.
+        configured: Access that the settings grant.
         clock: Times codes and attempts.
-        tell: Sends messages to people who were given access; None if no bot runs.
+        send_notice: Sends messages to people who were given access; None if no bot runs.
     """
 
     def __init__(
         self,
         store: AccessStore,
-        known: AccessSnapshot,
-        named: ConfiguredAccess,
+        snapshot: AccessSnapshot,
+        configured: ConfiguredAccess,
         clock: Clock,
-        tell: Tell | None,
+        send_notice: SendNotice | None,
     ) -> None:
         self._store = store
-        self._seen = known
-        self._named = named
+        self._snapshot = snapshot
+        self._configured = configured
         self._clock = clock
-        self._tell = tell
-        self._tries = ClaimRateLimiter()
-        self._changing = anyio.Lock()
+        self._send_notice = send_notice
+        self._rate_limiter = ClaimRateLimiter()
+        self._lock = anyio.Lock()
 
     @property
     def claim_code(self) -> str | None:
         """The code that makes its sender the owner; None if the bot has an owner, as last read."""
-        return None if has_owner(self._seen.access_list, self._named) else self._seen.claim
+        return (
+            None
+            if has_owner(self._snapshot.access_list, self._configured)
+            else self._snapshot.claim
+        )
 
     def claim_code_for(self, platform: str) -> str | None:
         """Return the claim code if the bot has no owner on a platform, as last read; else None.
 
         Each platform has its own owners. The list is read when it is opened and for every request.
         """
-        owned = has_owner(self._seen.access_list, self._named, platform)
-        return None if owned else self._seen.claim
+        owned = has_owner(self._snapshot.access_list, self._configured, platform)
+        return None if owned else self._snapshot.claim
 
     async def authorize(self, access_request: AccessRequest) -> AccessDecision:
         """Return the sender's role, or the reply to a sender without access.
@@ -111,13 +115,13 @@ class AccessControl:
         """
         attempt = claim_attempt(access_request.text) if access_request.private else None
         if attempt is not None:
-            verdict = await self._attempted(access_request, attempt)
-            if verdict is not None:
-                return verdict
-        role = role_of((await self._look()).access_list, self._named, access_request)
+            decision = await self._answer_claim(access_request, attempt)
+            if decision is not None:
+                return decision
+        role = role_of((await self._read()).access_list, self._configured, access_request)
         if role is not None or not access_request.private or access_request.text is None:
             return AccessDecision(role)
-        return await self._asked(access_request)
+        return await self._answer_stranger(access_request)
 
     async def approve(self, code: str) -> Approval | None:
         """Give access to the person whom a code was created for, and tell them.
@@ -132,15 +136,15 @@ class AccessControl:
         def decide(access_list: AccessList) -> tuple[AccessList, PairingRequest | None]:
             return approve(access_list, code, self._clock.now()) or (access_list, None)
 
-        async with self._changing:
+        async with self._lock:
             request = await self._change(decide)
         if request is None:
             return None
         logger.debug("%s was let in", request.person)
-        told = await self._told(request.address)
-        return Approval(request.person, request.name, request.address, told)
+        notified = await self._notify(request.address)
+        return Approval(request.person, request.name, request.address, notified)
 
-    async def allow_chat(self, place: str) -> str | None:
+    async def allow_chat(self, text: str) -> str | None:
         """Give access to everybody in a chat, such as ``telegram:-100``.
 
         Returns:
@@ -149,25 +153,27 @@ class AccessControl:
         Raises:
             BusError: It could not be stored.
         """
-        chat = parse_place(place)
+        chat = parse_principal(text)
         if chat is None:
             return None
-        async with self._changing:
+        async with self._lock:
             return await self._change(
                 lambda access_list: (with_chat(access_list, chat, self._clock.now()), chat)
             )
 
-    async def remove(self, place: str) -> RemovalResult:
+    async def remove(self, text: str) -> RemovalResult:
         """Remove a person's or chat's access at once; return the outcome.
 
         Raises:
             BusError: It could not be stored.
         """
-        known = parse_place(place)
+        known = parse_principal(text)
         if known is None:
             return "unknown"
-        async with self._changing:
-            return await self._change(lambda access_list: without(access_list, self._named, known))
+        async with self._lock:
+            return await self._change(
+                lambda access_list: without(access_list, self._configured, known)
+            )
 
     async def overview(self) -> AccessOverview:
         """Return who has access, and who asks for it.
@@ -175,7 +181,9 @@ class AccessControl:
         Raises:
             BusError: The access list cannot be read.
         """
-        return AccessOverview.of((await self._look()).access_list, self._named, self._clock.now())
+        return AccessOverview.of(
+            (await self._read()).access_list, self._configured, self._clock.now()
+        )
 
     async def handle(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Answer ``pair`` on the control socket: approve with a code, list without one.
@@ -191,65 +199,70 @@ class AccessControl:
             return {"ok": False, "text": NO_SUCH_CODE}
         return {"ok": True, "text": approved_text(paired)}
 
-    async def _attempted(
+    async def _answer_claim(
         self, access_request: AccessRequest, attempt: ClaimAttempt
     ) -> AccessDecision | None:
         """Answer a claim attempt; None if the message is to be handled as any other."""
-        person = place_of(access_request.address.channel, access_request.sender.id)
+        person = principal_of(access_request.address.channel, access_request.sender.id)
         if person is None:
             return None
         elapsed = self._clock.monotonic()
-        async with self._changing:
-            known = await self._look()
-            if not self._open_to(known.access_list, access_request):
-                return self._told_owner(known.access_list, access_request, attempt)
-            allowed = self._tries.allowed(person, elapsed)
-            if allowed and same_code(attempt.code, known.claim):
-                return await self._claimed(access_request, attempt, person)
+        async with self._lock:
+            snapshot = await self._read()
+            if not self._lacks_owner(snapshot.access_list, access_request):
+                return self._answer_repeated_claim(snapshot.access_list, access_request, attempt)
+            allowed = self._rate_limiter.allowed(person, elapsed)
+            if allowed and same_code(attempt.code, snapshot.claim):
+                return await self._make_owner(access_request, attempt, person)
             if allowed:
                 logger.debug("%s gave a wrong claim code", person)
-                if self._tries.note_wrong(person, elapsed):
+                if self._rate_limiter.note_wrong(person, elapsed):
                     logger.warning(MANY_WRONG)
-        if role_of(known.access_list, self._named, access_request) is not None and not attempt.said:
+        if (
+            role_of(snapshot.access_list, self._configured, access_request) is not None
+            and not attempt.said
+        ):
             return None  # a member's ordinary message that looks like a code
         return AccessDecision(None, WRONG_CLAIM if allowed else None)
 
-    async def _claimed(
+    async def _make_owner(
         self, access_request: AccessRequest, attempt: ClaimAttempt, person: str
     ) -> AccessDecision | None:
         """Make the sender the owner, unless another was first; the caller holds the lock."""
 
         def decide(access_list: AccessList) -> tuple[AccessList, AccessDecision | None]:
-            if not self._open_to(access_list, access_request):
-                return access_list, self._told_owner(access_list, access_request, attempt)
+            if not self._lacks_owner(access_list, access_request):
+                return access_list, self._answer_repeated_claim(
+                    access_list, access_request, attempt
+                )
             owned = with_owner(access_list, person, access_request.sender.name, self._clock.now())
             return owned, AccessDecision(None, OWNED)
 
-        verdict = await self._change(decide)
-        if verdict is not None:
+        decision = await self._change(decide)
+        if decision is not None:
             logger.info("the bot has an owner now: %s", person)
-        return verdict
+        return decision
 
-    def _open_to(self, access_list: AccessList, access_request: AccessRequest) -> bool:
+    def _lacks_owner(self, access_list: AccessList, access_request: AccessRequest) -> bool:
         """Return whether the bot has no owner yet on the sender's platform."""
         return not has_owner(
-            access_list, self._named, access_request.address.channel.partition("-")[0]
+            access_list, self._configured, access_request.address.channel.partition("-")[0]
         )
 
-    def _told_owner(
+    def _answer_repeated_claim(
         self, access_list: AccessList, access_request: AccessRequest, attempt: ClaimAttempt
     ) -> AccessDecision | None:
         """Answer a repeated claim by an owner; None for other attempts."""
         # After a kill a platform redelivers a message that may already be answered.
-        again = attempt.said and role_of(access_list, self._named, access_request) == "owner"
+        again = attempt.said and role_of(access_list, self._configured, access_request) == "owner"
         return AccessDecision(None, OWNED) if again else None
 
-    async def _asked(self, access_request: AccessRequest) -> AccessDecision:
+    async def _answer_stranger(self, access_request: AccessRequest) -> AccessDecision:
         """Answer a stranger's private message."""
         now = self._clock.now()
 
         def decide(access_list: AccessList) -> tuple[AccessList, AccessDecision]:
-            role = role_of(access_list, self._named, access_request)
+            role = role_of(access_list, self._configured, access_request)
             if role is not None:  # given access while this request waited
                 return access_list, AccessDecision(role)
             access_list, request = add_request(
@@ -257,31 +270,31 @@ class AccessControl:
             )
             if request is None:
                 return access_list, AccessDecision(None)
-            owned = has_owner(access_list, self._named)
+            owned = has_owner(access_list, self._configured)
             return access_list, AccessDecision(None, pairing_text(request, now, owned=owned))
 
-        async with self._changing:
-            verdict = await self._change(decide)
-        if verdict.reply is not None:
+        async with self._lock:
+            decision = await self._change(decide)
+        if decision.reply is not None:
             logger.debug(
                 "%s asks to be let in",
-                place_of(access_request.address.channel, access_request.sender.id),
+                principal_of(access_request.address.channel, access_request.sender.id),
             )
-        return verdict
+        return decision
 
-    async def _told(self, address: Address) -> bool:
-        if self._tell is None:
+    async def _notify(self, address: Address) -> bool:
+        if self._send_notice is None:
             return False
         try:
-            await self._tell(address, NEWCOMER)
+            await self._send_notice(address, NEWCOMER)
         except BusError as error:
             logger.warning("a newcomer could not be told that they were let in: %s", error)
             return False
         return True
 
-    async def _look(self) -> AccessSnapshot:
-        self._seen = await self._store.read()
-        return self._seen
+    async def _read(self) -> AccessSnapshot:
+        self._snapshot = await self._store.read()
+        return self._snapshot
 
     async def _change(self, decide: Callable[[AccessList], tuple[AccessList, T]]) -> T:
         """Apply a decision to the newest list and store it; return the decision's outcome.
@@ -289,44 +302,48 @@ class AccessControl:
         It decides again if another process changed the list meanwhile. The caller holds the lock.
         """
         while True:
-            known = await self._look()
-            access_list, outcome = decide(known.access_list)
-            if access_list == known.access_list:
+            snapshot = await self._read()
+            access_list, outcome = decide(snapshot.access_list)
+            if access_list == snapshot.access_list:
                 return outcome
-            saved = await self._store.save(known, access_list)
+            saved = await self._store.save(snapshot, access_list)
             if saved is not None:
-                self._seen = saved
+                self._snapshot = saved
                 return outcome
 
 
 @asynccontextmanager
 async def open_access_control(
-    place: Path | AccessStore,
+    home_or_store: Path | AccessStore,
     *,
     owners: Iterable[str] = (),
     allow: Iterable[str] = (),
     clock: Clock | None = None,
-    tell: Tell | None = None,
+    send_notice: SendNotice | None = None,
 ) -> AsyncIterator[AccessControl]:
     """Open access control; close its store at the end.
 
     Args:
-        place: The store; or a home folder, whose ``access.json`` is locked for this process.
+        home_or_store: The store; or a home folder, whose ``access.json`` is locked for this process.
         owners: The setting of this name.
         allow: The setting of this name.
         clock: Times codes and attempts.
-        tell: Sends messages to people who were given access.
+        send_notice: Sends messages to people who were given access.
 
     Raises:
         TapeLocked: Another process uses the file.
         SettingsError: The stored list is damaged.
         BusError: The store cannot be reached.
     """
-    store = FileAccessStore(place / FILE) if isinstance(place, Path) else place
+    store = (
+        FileAccessStore(home_or_store / FILE) if isinstance(home_or_store, Path) else home_or_store
+    )
     await store.open()
     try:
-        named = ConfiguredAccess(frozenset(owners), frozenset(allow))
-        yield AccessControl(store, await store.read(), named, clock or SystemClock(), tell)
+        configured = ConfiguredAccess(frozenset(owners), frozenset(allow))
+        yield AccessControl(
+            store, await store.read(), configured, clock or SystemClock(), send_notice
+        )
     finally:
         with anyio.CancelScope(shield=True):
             await store.close()

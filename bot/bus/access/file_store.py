@@ -37,7 +37,7 @@ class FileAccessStore(AccessStore):
         self._lock = FileLock(
             path.with_suffix(".lock"), timeout=_PATIENCE, mode=PRIVATE_FILE, thread_local=False
         )
-        self._known = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
+        self._snapshot = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
 
     async def peek(self) -> AccessList:
         """Return the file's list, even while another process has it locked."""
@@ -51,24 +51,26 @@ class FileAccessStore(AccessStore):
             SettingsError: It is damaged or not accessible.
         """
         access_list = await anyio.to_thread.run_sync(self._take)
-        self._known = replace(self._known, version=new_id("roster"), access_list=access_list)
+        self._snapshot = replace(self._snapshot, version=new_id("roster"), access_list=access_list)
 
     async def read(self) -> AccessSnapshot:
         """Return the stored list; no other process changes it."""
-        return self._known
+        return self._snapshot
 
-    async def save(self, known: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
+    async def save(
+        self, snapshot: AccessSnapshot, access_list: AccessList
+    ) -> AccessSnapshot | None:
         """Replace the file's content.
 
         Raises:
             BusError: The storage refused; the old content is restored if possible.
         """
-        if known.version != self._known.version:
+        if snapshot.version != self._snapshot.version:
             return None
         # anyio waits for a started thread despite cancellation, so file and snapshot agree.
         await anyio.to_thread.run_sync(self._replace, access_list)
-        self._known = replace(self._known, version=new_id("roster"), access_list=access_list)
-        return self._known
+        self._snapshot = replace(self._snapshot, version=new_id("roster"), access_list=access_list)
+        return self._snapshot
 
     async def close(self) -> None:
         """Release the lock."""
@@ -103,7 +105,7 @@ class FileAccessStore(AccessStore):
 
     def _put_back(self) -> None:
         """Restore the old content if the write failed after the file was replaced."""
-        before = encode(self._known.access_list)
+        before = encode(self._snapshot.access_list)
         try:
             if self._path.exists() and self._path.read_bytes() != before:
                 replace_file(self._path, before)

@@ -48,16 +48,16 @@ class Approval:
     """A person who was given access.
 
     Attributes:
-        place: The person, such as ``telegram:42``.
+        person: The person, such as ``telegram:42``.
         name: The person's display name.
         address: Their chat with the bot.
-        told: Whether a message about it reached them.
+        notified: Whether a message about it reached them.
     """
 
-    place: str
+    person: str
     name: str
     address: Address
-    told: bool
+    notified: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class AccessOverview:
     """Who has access, and who asks for it.
 
     Attributes:
-        named: Access that the settings grant.
+        configured: Access that the settings grant.
         owners: Owners besides those.
         members: Members besides those.
         chats: Chats besides those.
@@ -73,7 +73,7 @@ class AccessOverview:
         now: The time of the overview.
     """
 
-    named: ConfiguredAccess
+    configured: ConfiguredAccess
     owners: tuple[AllowedPerson, ...]
     members: tuple[AllowedPerson, ...]
     chats: tuple[AllowedChat, ...]
@@ -81,11 +81,15 @@ class AccessOverview:
     now: datetime
 
     @classmethod
-    def of(cls, access_list: AccessList, named: ConfiguredAccess, now: datetime) -> AccessOverview:
+    def of(
+        cls, access_list: AccessList, configured: ConfiguredAccess, now: datetime
+    ) -> AccessOverview:
         """Return the overview of an access list."""
         owners = tuple(one for one in access_list.people if one.role == "owner")
         members = tuple(one for one in access_list.people if one.role != "owner")
-        return cls(named, owners, members, access_list.chats, tuple(access_list.pending(now)), now)
+        return cls(
+            configured, owners, members, access_list.chats, tuple(access_list.pending(now)), now
+        )
 
     def text(self) -> str:
         """Return the overview as Markdown.
@@ -93,10 +97,10 @@ class AccessOverview:
         Codes are left out: strangers prove who they are by telling the owner theirs.
         """
         settings = "in the settings"
-        owners = [f"`{place}`, {settings}" for place in sorted(self.named.owners)]
-        owners += [_known(one.place, one.name, one.since) for one in self.owners]
-        members = [_known(one.place, one.name, one.since) for one in self.members]
-        chats = [_known(one.place, "", one.since) for one in self.chats]
+        owners = [f"`{principal}`, {settings}" for principal in sorted(self.configured.owners)]
+        owners += [_listed(one.person, one.name, one.since) for one in self.owners]
+        members = [_listed(one.person, one.name, one.since) for one in self.members]
+        chats = [_listed(one.chat, "", one.since) for one in self.chats]
         waiting = [
             f"{_who(one.person, one.name)}, asked {_age(self.now - one.since)}"
             for one in self.pending
@@ -107,7 +111,9 @@ class AccessOverview:
             _section("Owners", owners or ["nobody yet: see the claim code printed at the start"]),
             _section("Members", members),
             _section("Chats where everybody may", chats),
-            _section("Allowed by TAPEBOT_ALLOW", [f"`{one}`" for one in sorted(self.named.allow)]),
+            _section(
+                "Allowed by TAPEBOT_ALLOW", [f"`{one}`" for one in sorted(self.configured.allow)]
+            ),
             _section("Waiting to be let in, with the code that they tell you", waiting),
         ]
         return "\n\n".join(part for part in parts if part)
@@ -131,19 +137,19 @@ def pairing_text(request: PairingRequest, now: datetime, *, owned: bool) -> str:
 
 def approved_text(paired: Approval) -> str:
     """Return the confirmation for the owner who gave access."""
-    told = "and was told so" if paired.told else "but was not told so; tell them yourself"
-    return f"{_who(paired.place, paired.name)} may use this bot now, {told}."
+    notified = "and was told so" if paired.notified else "but was not told so; tell them yourself"
+    return f"{_who(paired.person, paired.name)} may use this bot now, {notified}."
 
 
-def removal_text(place: str, removal: RemovalResult) -> str:
+def removal_text(principal: str, removal: RemovalResult) -> str:
     """Return the confirmation for the owner who removed access."""
     return {
-        "removed": f"`{place}` may no longer use this bot.",
-        "unknown": f"`{place}` is not on the list. `/pair` shows who is.",
-        "owners": f"`{place}` is in `TAPEBOT_OWNERS`. Take it out there, and restart the bot.",
-        "allow": f"`{place}` is in `TAPEBOT_ALLOW`. Take it out there, and restart the bot.",
+        "removed": f"`{principal}` may no longer use this bot.",
+        "unknown": f"`{principal}` is not on the list. `/pair` shows who is.",
+        "owners": f"`{principal}` is in `TAPEBOT_OWNERS`. Take it out there, and restart the bot.",
+        "allow": f"`{principal}` is in `TAPEBOT_ALLOW`. Take it out there, and restart the bot.",
         "last owner": (
-            f"`{place}` is the last owner. Name another in `TAPEBOT_OWNERS` first, and restart "
+            f"`{principal}` is the last owner. Name another in `TAPEBOT_OWNERS` first, and restart "
             "the bot."
         ),
     }[removal]
@@ -153,13 +159,13 @@ def _section(title: str, lines: list[str]) -> str:
     return "\n".join([f"**{title}**", *(f"- {line}" for line in lines)]) if lines else ""
 
 
-def _known(place: str, name: str, since: datetime) -> str:
-    return f"{_who(place, name)}, since {since:%Y-%m-%d}"
+def _listed(principal: str, name: str, since: datetime) -> str:
+    return f"{_who(principal, name)}, since {since:%Y-%m-%d}"
 
 
-def _who(place: str, name: str) -> str:
+def _who(principal: str, name: str) -> str:
     # In backticks a name cannot inject Markdown.
-    return f"`{place}` `{name}`" if name else f"`{place}`"
+    return f"`{principal}` `{name}`" if name else f"`{principal}`"
 
 
 def _age(age: timedelta) -> str:

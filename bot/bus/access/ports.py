@@ -16,7 +16,7 @@ class AccessRequest:
         address: The chat of the event.
         sender: The person who caused it.
         private: True if only this person and the bot are present.
-        places: Platform ids by which the chat may be allowed: its own, and those of what contains
+        chat_ids: Platform ids by which the chat may be allowed: its own, and those of what contains
             it (a thread's channel, a channel's server).
         text: The text of a private message, which may be a code; None otherwise.
     """
@@ -24,7 +24,7 @@ class AccessRequest:
     address: Address
     sender: Sender
     private: bool
-    places: tuple[str, ...] = ()
+    chat_ids: tuple[str, ...] = ()
     text: str | None = None
 
 

@@ -67,14 +67,16 @@ class PostgresAccessStore(AccessStore):
             # As a BusError, the platform redelivers what people send meanwhile.
             raise BusError(str(error)) from error
 
-    async def save(self, known: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
+    async def save(
+        self, snapshot: AccessSnapshot, access_list: AccessList
+    ) -> AccessSnapshot | None:
         """Replace the list, unless it was changed meanwhile.
 
         Raises:
             BusError: The database cannot be reached; the list may have been replaced.
         """
-        fresh = AccessSnapshot(new_id("roster"), access_list, known.claim)
-        values = [fresh.version, encode(access_list), known.version, fresh.version]
+        fresh = AccessSnapshot(new_id("roster"), access_list, snapshot.claim)
+        values = [fresh.version, encode(access_list), snapshot.version, fresh.version]
         if not await self._asked("recorded", _SAVE, values):
             return None
         self._known = fresh

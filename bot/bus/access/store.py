@@ -16,7 +16,7 @@ from bot.bus.access.access_list import (
     AllowedChat,
     AllowedPerson,
     PairingRequest,
-    parse_place,
+    parse_principal,
 )
 from bot.core.errors import InvalidInbound, SettingsError
 
@@ -66,11 +66,13 @@ class AccessStore(Protocol):
         """
         ...
 
-    async def save(self, known: AccessSnapshot, access_list: AccessList) -> AccessSnapshot | None:
+    async def save(
+        self, snapshot: AccessSnapshot, access_list: AccessList
+    ) -> AccessSnapshot | None:
         """Replace the list of a snapshot; durable when this returns.
 
         Returns:
-            The new snapshot; None if the list was changed since ``known``, and nothing was done.
+            The new snapshot; None if the list was changed since ``snapshot``, and nothing was done.
 
         Raises:
             BusError: The storage refused, or the outcome is unknown.
@@ -96,7 +98,7 @@ _ADAPTER = TypeAdapter(_Whole)
 def encode(access_list: AccessList) -> bytes:
     """Return an access list as JSON."""
     whole = _Whole(1, access_list.people, access_list.chats, access_list.requests)
-    return _ADAPTER.dump_json(whole, indent=2) + b"\n"
+    return _ADAPTER.dump_json(whole, indent=2, by_alias=True) + b"\n"
 
 
 def decode(data: bytes, where: str, discard: str) -> AccessList:
@@ -126,14 +128,14 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
 
 def _sound(access_list: AccessList) -> bool:
     """Return whether places are valid and unique, and times have a zone."""
-    people = [one.place for one in access_list.people]
-    chats = [one.place for one in access_list.chats]
-    places = [*people, *chats, *(one.person for one in access_list.requests)]
+    people = [one.person for one in access_list.people]
+    chats = [one.chat for one in access_list.chats]
+    principals = [*people, *chats, *(one.person for one in access_list.requests)]
     times: list[datetime] = [one.since for one in access_list.people]
     times += [one.since for one in access_list.chats]
-    times += [moment for one in access_list.requests for moment in (one.since, one.told)]
+    times += [moment for one in access_list.requests for moment in (one.since, one.last_sent_at)]
     return (
-        all(parse_place(place) == place for place in places)
+        all(parse_principal(principal) == principal for principal in principals)
         and len(set(people)) == len(people)
         and len(set(chats)) == len(chats)
         and all(moment.tzinfo is not None for moment in times)

@@ -120,7 +120,7 @@ class PostgresBus:
                 logger.info("whether messages wait is not known: %s", error)
             await anyio.sleep(POLL / 2)
 
-    async def compact(self) -> None:
+    async def purge(self) -> None:
         """Remove deleted rows from the tables' files; see ``bot.bus.ports.Bus``.
 
         A pending message leaves its table when it is acknowledged, and the file with the next

@@ -21,7 +21,7 @@ from bot.bus.messages import (
     DeliveryReport,
     Outbound,
     OutgoingFile,
-    Partial,
+    PartialAnswer,
 )
 from bot.core.errors import InvalidInbound
 
@@ -29,11 +29,18 @@ _LONGEST_KEY = 800
 # No JSON escape begins like this.
 _DIGEST = "\\h"
 
-_KINDS: dict[str, type[Answer | Partial | Activity]] = {
+_KINDS: dict[str, type[Answer | PartialAnswer | Activity]] = {
     "answer": Answer,
-    "partial": Partial,
+    "partial": PartialAnswer,
     "activity": Activity,
 }
+_STORED_NAMES = {
+    "sent_message_ids": "shown",
+    "replaced_message_id": "replaces",
+    "report_to": "of",
+}
+"""The names in the database of fields that are called otherwise here."""
+
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -50,9 +57,13 @@ def decode_key(written: str) -> str | None:
     return None if written.startswith(_DIGEST) else str(json.loads(f'"{written}"'))
 
 
-def coalescing_key(outbound: Partial | Activity) -> str:
+def coalescing_key(outbound: PartialAnswer | Activity) -> str:
     """Return the key by which a newer partial or activity replaces an older one."""
-    return stream_coalescing_key(outbound.stream) if isinstance(outbound, Partial) else "activity"
+    return (
+        stream_coalescing_key(outbound.stream)
+        if isinstance(outbound, PartialAnswer)
+        else "activity"
+    )
 
 
 def stream_coalescing_key(stream: str) -> str:
@@ -75,8 +86,11 @@ def decode(text: str) -> Outbound:
     values: dict[str, Any] = json.loads(text)
     kind = _KINDS[values.pop("kind")]
     values["address"] = Address(*values["address"])
-    if "shown" in values:
-        values["shown"] = tuple(values["shown"])
+    for name, stored in _STORED_NAMES.items():
+        if stored in values:
+            values[name] = values.pop(stored)
+    if "sent_message_ids" in values:
+        values["sent_message_ids"] = tuple(values["sent_message_ids"])
     if kind is Answer:
         values["buttons"] = tuple(Button(*one) for one in values["buttons"])
         values["files"] = tuple(OutgoingFile(name, Path(path)) for name, path in values["files"])
@@ -102,8 +116,10 @@ def decode_report(text: str) -> DeliveryReport:
         raise InvalidInbound(f"not a delivery report: {error}") from error
 
 
-def _values(of: Outbound | DeliveryReport) -> dict[str, Any]:
-    return {each.name: getattr(of, each.name) for each in fields(of)}
+def _values(item: Outbound | DeliveryReport) -> dict[str, Any]:
+    return {
+        _STORED_NAMES.get(each.name, each.name): getattr(item, each.name) for each in fields(item)
+    }
 
 
 def _address(address: Address) -> tuple[str, str, str | None]:

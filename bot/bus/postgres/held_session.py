@@ -42,7 +42,7 @@ class PostgresDelivery:
         return self.record.accepted_at
 
     async def ack(self) -> None:
-        """Acknowledge it; see ``bot.bus.ports.Delivery``."""
+        """Acknowledge it; see ``bot.bus.ports.ReceivedMessage``."""
         await self._ack(self._hold, self)
 
 

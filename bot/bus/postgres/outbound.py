@@ -13,7 +13,7 @@ import aiofiles
 import anyio
 import anyio.to_thread
 
-from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutgoingFile, Partial
+from bot.bus.messages import Activity, Answer, DeliveryReport, Outbound, OutgoingFile, PartialAnswer
 from bot.bus.outbox import Outbox
 from bot.bus.postgres.codec import coalescing_key, decode, encode_key, stream_coalescing_key
 from bot.bus.postgres.queries import Queries
@@ -42,10 +42,10 @@ class OutboundWriter:
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
-        self._newest: OrderedDict[tuple[str, str], Partial | Activity] = OrderedDict()
+        self._newest: OrderedDict[tuple[str, str], PartialAnswer | Activity] = OrderedDict()
         self._filled = anyio.Event()
 
-    def put(self, outbound: Partial | Activity) -> None:
+    def put(self, outbound: PartialAnswer | Activity) -> None:
         """Queue a partial or activity, which a newer one replaces; returns at once."""
         place = (outbound.address.session, coalescing_key(outbound))
         self._newest.pop(place, None)
@@ -197,7 +197,7 @@ class OutboundReader:
                 self._answered[outbound.stream] = None
                 if len(self._answered) > _ANSWERED:
                     self._answered.popitem(last=False)
-        elif isinstance(outbound, Partial) and outbound.stream in self._answered:
+        elif isinstance(outbound, PartialAnswer) and outbound.stream in self._answered:
             return
         self._box.put(outbound)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.bus.messages import Activity as Act
-from bot.bus.messages import Answer, DeliveryReport, Inbound, Partial
+from bot.bus.messages import Answer, DeliveryReport, Inbound, PartialAnswer
 from bot.bus.postgres.codec import (
     coalescing_key,
     encode,
@@ -100,7 +100,7 @@ class Queries:
         """
         session = encode_key(inbound.session)
         values = [session, encode_key(inbound.id), uuid.uuid4(), record, room]
-        if inbound.via is None:
+        if inbound.answer_to is None:
             [[found]] = await self.fetch(_PUBLISH, [*values, shard, shards])
         else:
             [[found]] = await self.fetch(_PUBLISH_ELSEWHERE, [*values, session])
@@ -188,7 +188,7 @@ class Queries:
         if not kept:
             raise SessionLost(f"session {hold.session} went to another holder")
 
-    async def show(self, newest: Sequence[Partial | Act]) -> None:
+    async def show(self, newest: Sequence[PartialAnswer | Act]) -> None:
         """Write partials and activity for their channels."""
         columns = (
             [encode_key(one.address.session) for one in newest],
@@ -301,6 +301,6 @@ def _sending(answer: Answer, files: Sequence[bytes | None]) -> tuple[str, list[A
     done = None if answer.stream is None else stream_coalescing_key(answer.stream)
     chat, known_by = encode_key(answer.address.session), encode_key(answer.id)
     values = [answer.address.channel, chat, known_by, encode(answer), done, list(files)]
-    if answer.of is None:
+    if answer.report_to is None:
         return _SEND, values
-    return _SEND_ELSEWHERE, [*values, encode_key(answer.of), known_by]
+    return _SEND_ELSEWHERE, [*values, encode_key(answer.report_to), known_by]

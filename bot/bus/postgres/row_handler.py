@@ -98,6 +98,8 @@ class InboundRowHandler:
 
 def _notice(inbound: Inbound, known_by: str) -> Answer:
     """Return the notice that a message was set aside, for the surface that waits for its answer."""
-    if inbound.via is None:
+    if inbound.answer_to is None:
         return Answer(inbound.address, known_by, DEAD_LETTER_NOTICE)
-    return Answer(inbound.via, known_by, DEAD_LETTER_NOTICE, inbound.id, of=inbound.session)
+    return Answer(
+        inbound.answer_to, known_by, DEAD_LETTER_NOTICE, inbound.id, report_to=inbound.session
+    )

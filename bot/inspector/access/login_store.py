@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import anyio
 
-from bot.bus.access.access_list import shown_name
+from bot.bus.access.access_list import safe_name
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapeNotFound
 from bot.core.http.tokens import new_token, token_digest
@@ -81,7 +81,7 @@ class LoginStore:
         told = {
             "digest": token_digest(secret),
             "as": visitor,
-            "name": shown_name(name),
+            "name": safe_name(name),
             "chat": chat,
         }
         await self._write(lambda: ([login_entry(LOGIN_OFFERED, self._clock.now(), **told)], None))
@@ -102,12 +102,7 @@ class LoginStore:
         """
         secret = new_token()
         by = None if offer is None else offer.digest
-        told = {
-            "digest": token_digest(secret),
-            "as": visitor,
-            "name": shown_name(name),
-            "offer": by,
-        }
+        told = {"digest": token_digest(secret), "as": visitor, "name": safe_name(name), "offer": by}
 
         def compose() -> tuple[list[TapeEntry], bool]:
             now = self._clock.now()

@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 
 from bot.agent.commands.login import LoginCode
 from bot.bus import WEB_CHANNEL, Authorizer, WebUser
-from bot.bus.access.access_list import shown_name
+from bot.bus.access.access_list import safe_name
 from bot.bus.access.codes import CLAIM_CODE_LENGTH, is_code, new_code
 from bot.core.clock import Clock
 from bot.core.errors import HttpError, TapebotError
@@ -245,7 +245,7 @@ async def link_identity(
     )
     if people.was_linked(own) or people.link_refusal(identity, own) is not None or under_way:
         return False
-    shown, digest = shown_name(name), sha256(secrets.token_bytes(32)).hexdigest()
+    shown, digest = safe_name(name), sha256(secrets.token_bytes(32)).hexdigest()
     theirs = LinkParty(identity, shown, chat or people.last_seen(identity).session)
     await linking.offer(theirs, digest)
     claim = await linking.claim(LinkParty(own, shown, own), digest, key)

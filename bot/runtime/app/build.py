@@ -253,7 +253,11 @@ def _open_access_control(
 
         home_or_store = PostgresAccessStore(database.database)
     return open_access_control(
-        home_or_store, owners=settings.owners, allow=settings.allow, clock=clock, tell=send_notice
+        home_or_store,
+        owners=settings.owners,
+        allow=settings.allow,
+        clock=clock,
+        send_notice=send_notice,
     )
 
 

@@ -63,7 +63,7 @@ class ResidualFiles:
             BusError: The storage refused to rewrite the bus's journal; nothing else was done.
             TapeWriteError: The storage refused in one place; the others are clean.
         """
-        await self._bus.compact()
+        await self._bus.purge()
         wording, home = WordMatcher(words), self._home
         refusals: list[OSError] = []
         gone = 0

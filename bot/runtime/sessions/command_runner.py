@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandAuthor, CommandRegistry, CommandReply
-from bot.bus import Delivery
+from bot.bus import ReceivedMessage
 from bot.core.errors import TapebotError
 from bot.memory.erasure.entry_matcher import ErasureRights
 from bot.memory.erasure.erasure_candidates import CandidateCollector, ErasurePreview
@@ -33,7 +33,7 @@ _OF_ACCOUNTS = frozenset({"link", "login", "unlink"})
 
 
 async def run_command(
-    session: Session, writer: SessionWriter, delivery: Delivery, parsed: ParsedCommand
+    session: Session, writer: SessionWriter, delivery: ReceivedMessage, parsed: ParsedCommand
 ) -> None:
     """Record a command, run it, and reply; facts it saves cite the recorded command."""
     commands = session.services.commands
@@ -50,12 +50,12 @@ async def run_command(
     await writer.reply(delivery, parsed, reply)
 
 
-def refusal(session: Session, delivery: Delivery, parsed: ParsedCommand) -> str | None:
+def refusal(session: Session, delivery: ReceivedMessage, parsed: ParsedCommand) -> str | None:
     """Return why the sender may not give this command; None if they may."""
     command = session.services.commands.get(parsed.name)
     if command is None:
         return None
-    if delivery.inbound.via is not None and command.name in _OF_ACCOUNTS:
+    if delivery.inbound.answer_to is not None and command.name in _OF_ACCOUNTS:
         return _THEIR_OWN.format(name=command.name)
     return command.refusal(parsed.arguments, command_author(delivery.inbound))
 

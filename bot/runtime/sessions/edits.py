@@ -47,9 +47,9 @@ async def find_edit_target(
     """
     window, turns = fold.window, fold.turns
     near = [*window.entries, *window.queued.values()]
-    original = next((entry for entry in near if _is(entry, inbound.edits)), None)
+    original = next((entry for entry in near if _is(entry, inbound.edited_message_id)), None)
     if original is None:
-        return await _long_ago(tape, fold, inbound.edits)
+        return await _long_ago(tape, fold, inbound.edited_message_id)
     if is_overheard(original):
         return None if inbound.expects_answer else EditTarget(None)
     if not is_unanswered(fold, original):

@@ -50,8 +50,8 @@ def message_entry(
         meta["queued"] = True
     if overheard:
         meta["overheard"] = True
-    if inbound.edits is not None:
-        meta["edits"] = inbound.edits
+    if inbound.edited_message_id is not None:
+        meta["edits"] = inbound.edited_message_id
     if replaces is not None:
         meta["replaces"] = replaces.id
         if (kept := replaces.meta.get("attachments")) is not None:
@@ -112,9 +112,9 @@ def command_end_entries(
         "usage": Usage().as_json(),
         "pointers": fold.pointers(),
     }
-    if inbound.via is not None:
+    if inbound.answer_to is not None:
         # In the reply as well: undelivered replies are read from there.
-        reply["via"] = end["via"] = inbound.via.session
+        reply["via"] = end["via"] = inbound.answer_to.session
     return [event(REPLY, reply, turn=turn), event(TURN_END, end)]
 
 
@@ -140,14 +140,14 @@ def _meta(inbound: Inbound, timezone: str) -> dict[str, Any]:
         "tz": timezone,
         "private": inbound.private,
     }
-    if inbound.via is not None:
-        meta["via"] = inbound.via.session
+    if inbound.answer_to is not None:
+        meta["via"] = inbound.answer_to.session
     return meta
 
 
 def parsed_command(inbound: Inbound) -> ParsedCommand | None:
     """Return the command in a message; None for overheard messages and edits."""
-    if inbound.edits is not None or not inbound.expects_answer:
+    if inbound.edited_message_id is not None or not inbound.expects_answer:
         return None
     return parse_command(inbound.text)
 
@@ -158,6 +158,6 @@ def command_author(inbound: Inbound) -> CommandAuthor:
     Ids count only on their own channel: an author on another surface gets an id with its channel as
     prefix.
     """
-    sender, via = inbound.sender.id, inbound.via
+    sender, via = inbound.sender.id, inbound.answer_to
     who = sender if via is None else f"{via.channel}:{sender}"
     return CommandAuthor(inbound.role, inbound.private, who, inbound.id)

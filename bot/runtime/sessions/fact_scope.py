@@ -19,7 +19,7 @@ async def update_fact_scope(inbound: Inbound, memory: LongTermMemory, fold: Sess
         fold: The session's state.
     """
     await memory.read_new_facts()
-    if inbound.via is not None:
+    if inbound.answer_to is not None:
         await memory.update_identities()
         return
     scopes, channel, sender = memory.scopes, inbound.address.channel, inbound.sender.id

@@ -18,7 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
-from bot.bus import Activity, Delivery, DeliveryReport, ReleaseRequest, SessionInbox
+from bot.bus import Activity, DeliveryReport, ReceivedMessage, ReleaseRequest, SessionInbox
 from bot.runtime.sessions.command_runner import refusal, run_command
 from bot.runtime.sessions.consolidator import CONSOLIDATION
 from bot.runtime.sessions.edits import find_edit_target
@@ -31,7 +31,7 @@ from bot.runtime.sessions.worker_state import Action, Job, MessageKind, WorkerSt
 from bot.runtime.sessions.writer import SessionWriter
 
 Callback = Callable[[], Awaitable[None]]
-LoopItem = Delivery | DeliveryReport | ReleaseRequest | Callback
+LoopItem = ReceivedMessage | DeliveryReport | ReleaseRequest | Callback
 
 _KINDS_BY_COMMAND = {
     "stop": MessageKind.STOP,
@@ -75,7 +75,7 @@ class MessageLoop:
         self._poison = session.services.poison_messages
         self._writer = SessionWriter(session)
         self._turns = TurnRunner(session, self._writer, working_on)
-        self._state = WorkerState[Delivery]()
+        self._state = WorkerState[ReceivedMessage]()
         self._job_scope = anyio.CancelScope()
         self._new_session: NewSession | None = None
         self._recovered = False
@@ -126,7 +126,7 @@ class MessageLoop:
         When it is stopped, delivery reports that have arrived are still recorded, so that no
         delivered answer is sent again.
         """
-        item: Delivery | DeliveryReport | ReleaseRequest | None = None
+        item: ReceivedMessage | DeliveryReport | ReleaseRequest | None = None
         try:
             while True:
                 item = await self._inbox.receive()
@@ -191,7 +191,7 @@ class MessageLoop:
             with self._working_on(partial(_list_of, item.inbound.id)):
                 await self._receive_message(item)
 
-    async def _receive_message(self, delivery: Delivery) -> None:
+    async def _receive_message(self, delivery: ReceivedMessage) -> None:
         """Handle or defer a message that the tape does not hold yet."""
         if not await self._writer.track(delivery):
             return
@@ -202,21 +202,21 @@ class MessageLoop:
             self._poison.clear(key, [inbound.id])
             return
         await update_fact_scope(inbound, self._session.memory, self._session.fold)
-        if parsed is None and inbound.via is not None:
+        if parsed is None and inbound.answer_to is not None:
             await self._writer.reply_commands_only(delivery)
         else:
             await self._carry_out(delivery, self._state.receive(delivery, self._kind(delivery)))
 
-    def _parsed(self, delivery: Delivery) -> ParsedCommand | None:
+    def _parsed(self, delivery: ReceivedMessage) -> ParsedCommand | None:
         """Return the command in a message; an unknown command in a caption is plain text."""
         parsed = parsed_command(delivery.inbound)
         known = parsed and self._session.services.commands.get(parsed.name)
         return None if delivery.inbound.attachments and known is None else parsed
 
-    def _kind(self, delivery: Delivery) -> MessageKind:
+    def _kind(self, delivery: ReceivedMessage) -> MessageKind:
         parsed, inbound = self._parsed(delivery), delivery.inbound
         if parsed is None:
-            if inbound.edits is not None:
+            if inbound.edited_message_id is not None:
                 return MessageKind.EDIT
             return MessageKind.MESSAGE if inbound.expects_answer else MessageKind.SILENT
         command = self._session.services.commands.get(parsed.name)
@@ -225,7 +225,7 @@ class MessageLoop:
         waits = command is not None and command.waits_for_turn(parsed.arguments)
         return MessageKind.TURN_COMMAND if waits else MessageKind.COMMAND
 
-    async def _carry_out(self, delivery: Delivery, action: Action) -> None:
+    async def _carry_out(self, delivery: ReceivedMessage, action: Action) -> None:
         """Do with a message what the state says."""
         parsed = self._parsed(delivery)
         if parsed is not None:
@@ -242,7 +242,7 @@ class MessageLoop:
             await self._start_turn(delivery)
 
     async def _carry_out_command(
-        self, delivery: Delivery, parsed: ParsedCommand, action: Action
+        self, delivery: ReceivedMessage, parsed: ParsedCommand, action: Action
     ) -> None:
         if action is Action.DEFER:
             return
@@ -264,7 +264,7 @@ class MessageLoop:
         else:
             await run_command(self._session, self._writer, delivery, parsed)
 
-    async def _start_turn(self, delivery: Delivery) -> None:
+    async def _start_turn(self, delivery: ReceivedMessage) -> None:
         if self._turns.overheard():
             # Queue it behind the overheard messages, so that one turn takes them all in.
             await self._writer.record_queued(delivery)
@@ -272,7 +272,7 @@ class MessageLoop:
         else:
             self._run_turn(await self._turns.start(delivery))
 
-    async def _edit(self, delivery: Delivery) -> None:
+    async def _edit(self, delivery: ReceivedMessage) -> None:
         """Handle an edit; for an unanswered message the new text counts."""
         session = self._session
         target = await find_edit_target(session.tape, session.fold, delivery.inbound)

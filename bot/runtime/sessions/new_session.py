@@ -6,7 +6,7 @@ import anyio
 
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
-from bot.bus import Delivery
+from bot.bus import ReceivedMessage
 from bot.core.errors import ConsolidationFailed, ModelError
 from bot.memory.records.event_names import HISTORY_EVENT
 from bot.memory.records.transcript import render_transcript
@@ -32,7 +32,11 @@ class NewSession:
     """
 
     def __init__(
-        self, session: Session, writer: SessionWriter, delivery: Delivery, parsed: ParsedCommand
+        self,
+        session: Session,
+        writer: SessionWriter,
+        delivery: ReceivedMessage,
+        parsed: ParsedCommand,
     ) -> None:
         self._session = session
         self._writer = writer

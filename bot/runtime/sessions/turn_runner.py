@@ -11,7 +11,7 @@ import anyio
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
 from bot.agent.turn import Turn
-from bot.bus import Activity, Delivery, Partial
+from bot.bus import Activity, PartialAnswer, ReceivedMessage
 from bot.memory.records.conversation_entries import inbound_ids
 from bot.memory.records.transcript import speaker_label
 from bot.memory.session.view.turn_fold import OpenTurn
@@ -52,7 +52,7 @@ class TurnRunner:
 
     # Start.
 
-    async def start(self, delivery: Delivery) -> Turn:
+    async def start(self, delivery: ReceivedMessage) -> Turn:
         """Start a turn for a new message."""
         # Record the message before anything else is handled, and before /stop can end the turn.
         turn = self._new()
@@ -87,7 +87,7 @@ class TurnRunner:
             turn.notes += await self._writer.save_explicit_memories(trusted)
         return turn
 
-    async def retry(self, delivery: Delivery, parsed: ParsedCommand) -> Turn | None:
+    async def retry(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> Turn | None:
         """Start a turn for a message whose turn was given up, as its person asks with ``/retry``.
 
         Returns:
@@ -95,7 +95,7 @@ class TurnRunner:
         """
         entries = {str(entry): one for one, entry in self._fold.turns.interrupted_messages.items()}
         wanted = parsed.arguments.strip() or next(iter(entries), "")
-        if delivery.inbound.via is not None:
+        if delivery.inbound.answer_to is not None:
             await self._writer.reply_text(delivery, parsed, "Send `/retry` in the chat itself.")
             return None
         if wanted not in entries:
@@ -154,7 +154,7 @@ class TurnRunner:
             await turn.run()
             streaming.cancel_scope.cancel()
 
-    async def stop(self, delivery: Delivery, parsed: ParsedCommand) -> None:
+    async def stop(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> None:
         """Answer ``/stop`` once the job is cancelled; messages that were recorded stay."""
         turn = self.current
         if turn is None or turn.ended:
@@ -163,7 +163,7 @@ class TurnRunner:
         waiting = self._fold.window.waiting_messages()
         joined = [entry.id for entry in waiting]
         turn.inbound += inbound_ids(waiting)
-        if delivery.inbound.via is not None:
+        if delivery.inbound.answer_to is not None:
             # The chat sees that its turn was stopped; the reply goes to the other surface.
             await turn.end("stopped", "Stopped.", joined=joined)
             await self._writer.reply(delivery, parsed, CommandReply("Stopped."))
@@ -265,7 +265,7 @@ class TurnRunner:
             shown = self._fold.turns.delivered_parts.get(turn.id, ())
             reply_to = turn.inbound[-1] if turn.inbound else None
             await session.services.bus.send(
-                Partial(session.address, turn.id, text, reply_to, shown)
+                PartialAnswer(session.address, turn.id, text, reply_to, shown)
             )
 
     async def _on_tool(self, name: str) -> None:

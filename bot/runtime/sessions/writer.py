@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bot.agent.commands.parser import ParsedCommand
 from bot.agent.commands.registry import CommandReply
-from bot.bus import Address, Answer, Button, Delivery, DeliveryReport, Inbound, OutgoingFile
+from bot.bus import Address, Answer, Button, DeliveryReport, Inbound, OutgoingFile, ReceivedMessage
 from bot.core.clock import format_time
 from bot.core.errors import InvalidInbound
 from bot.core.ids import new_id
@@ -79,20 +79,20 @@ class SessionWriter:
         self._tape = session.tape
         self._fold = session.fold
         self._memories = ExplicitMemories(session.memory)
-        self._deliveries: dict[str, Delivery] = {}
+        self._deliveries: dict[str, ReceivedMessage] = {}
         self._sent: set[str] = set()
         self._unmarked = 0
 
     # Deliveries and answers.
 
-    async def track(self, delivery: Delivery) -> bool:
+    async def track(self, delivery: ReceivedMessage) -> bool:
         """Track a delivery until it is acknowledged; return False if its message is on the tape."""
         if delivery.redelivered and await self._is_known(delivery):
             return False
         self._deliveries[delivery.inbound.id] = delivery
         return True
 
-    async def acknowledge(self, delivery: Delivery) -> None:
+    async def acknowledge(self, delivery: ReceivedMessage) -> None:
         """Acknowledge a message that is on the tape and needs no answer."""
         self._deliveries.pop(delivery.inbound.id, None)
         await delivery.ack()
@@ -111,13 +111,13 @@ class SessionWriter:
                     one.reply_to,
                     one.turn,
                     buttons=tuple(Button(*pair) for pair in one.buttons),
-                    shown=self._fold.turns.delivered_parts.get(one.turn, ()),
-                    replaces=one.replaces,
+                    sent_message_ids=self._fold.turns.delivered_parts.get(one.turn, ()),
+                    replaced_message_id=one.replaces,
                     # Use the file name alone, so that a tape cannot name a file in another folder.
                     files=tuple(
                         OutgoingFile(name, exports / Path(file).name) for name, file in one.files
                     ),
-                    of=None if elsewhere is None else address.session,
+                    report_to=None if elsewhere is None else address.session,
                 )
                 await self._session.services.bus.send(answer)
 
@@ -169,7 +169,7 @@ class SessionWriter:
         """Save what messages ask to remember; return a sentence for each fact not saved."""
         return await self._memories.save(entries)
 
-    async def record_queued(self, delivery: Delivery) -> list[str]:
+    async def record_queued(self, delivery: ReceivedMessage) -> list[str]:
         """Record a message that a turn takes in at its next step or its start.
 
         Returns:
@@ -179,7 +179,7 @@ class SessionWriter:
         return await self._memories.save([entry])
 
     async def record_overheard(
-        self, delivery: Delivery, elsewhere: TapeEntry | None = None
+        self, delivery: ReceivedMessage, elsewhere: TapeEntry | None = None
     ) -> None:
         """Record a message that gets no answer.
 
@@ -204,7 +204,7 @@ class SessionWriter:
         await self._tape.append_composed(compose)
         await self.acknowledge(delivery)
 
-    async def record_edit(self, delivery: Delivery, original: TapeEntry) -> bool:
+    async def record_edit(self, delivery: ReceivedMessage, original: TapeEntry) -> bool:
         """Record an edit; it replaces its message in view if that is still unanswered.
 
         Returns:
@@ -227,23 +227,25 @@ class SessionWriter:
 
     # Commands.
 
-    async def record_command(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
+    async def record_command(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> TapeEntry:
         """Record a command; return the recorded entry if a killed process got that far."""
         known = self._fold.turns.unanswered_commands.get(delivery.inbound.id)
         if known is not None and (found := await self._tape.read_entries(known, known)):
             return found[0]
         return await self._tape.append(self.command(delivery, parsed))
 
-    def command(self, delivery: Delivery, parsed: ParsedCommand) -> TapeEntry:
+    def command(self, delivery: ReceivedMessage, parsed: ParsedCommand) -> TapeEntry:
         """Return a command as an entry."""
         return command_entry(delivery.inbound, parsed, self._session.timezone_name)
 
-    def unrecorded(self, delivery: Delivery, entry: TapeEntry) -> list[TapeEntry]:
+    def unrecorded(self, delivery: ReceivedMessage, entry: TapeEntry) -> list[TapeEntry]:
         """Return a command's entry in a list; an empty one if the tape holds the command."""
         known = delivery.inbound.id in self._fold.turns.unanswered_commands
         return [] if known else [entry]
 
-    async def reply(self, delivery: Delivery, parsed: ParsedCommand, reply: CommandReply) -> None:
+    async def reply(
+        self, delivery: ReceivedMessage, parsed: ParsedCommand, reply: CommandReply
+    ) -> None:
         """Append command, memory change and reply in one step, and send the reply."""
         inbound = delivery.inbound
         before = self.unrecorded(delivery, self.command(delivery, parsed))
@@ -266,15 +268,15 @@ class SessionWriter:
         )
         await self.send_answers()
 
-    async def reply_text(self, delivery: Delivery, parsed: ParsedCommand, text: str) -> None:
+    async def reply_text(self, delivery: ReceivedMessage, parsed: ParsedCommand, text: str) -> None:
         """Reply to a command with a text in a message of its own."""
         await self.reply(delivery, parsed, CommandReply(text, replaces_message=False))
 
-    async def reply_commands_only(self, delivery: Delivery) -> None:
+    async def reply_commands_only(self, delivery: ReceivedMessage) -> None:
         """Refuse a message from another surface that is no command; it is not recorded."""
         await self._end(delivery, [], ONLY_COMMANDS)
 
-    async def give_up(self, delivery: Delivery, parsed: ParsedCommand | None) -> None:
+    async def give_up(self, delivery: ReceivedMessage, parsed: ParsedCommand | None) -> None:
         """Record and answer a message that broke the worker before, without handling it."""
         inbound = delivery.inbound
         if parsed is None and not inbound.expects_answer:
@@ -291,7 +293,7 @@ class SessionWriter:
             await self._end(delivery, before, COMMAND_GAVE_UP, status="error")
 
     async def start_session(
-        self, delivery: Delivery, parsed: ParsedCommand, *, summary: str, reason: str
+        self, delivery: ReceivedMessage, parsed: ParsedCommand, *, summary: str, reason: str
     ) -> None:
         """Seal the tape's live part and start the next phase, in one atomic append.
 
@@ -325,7 +327,7 @@ class SessionWriter:
 
     async def _end(
         self,
-        delivery: Delivery,
+        delivery: ReceivedMessage,
         before: Sequence[TapeEntry],
         text: str,
         *,
@@ -349,7 +351,7 @@ class SessionWriter:
         )
         await self.send_answers()
 
-    async def _is_known(self, delivery: Delivery) -> bool:
+    async def _is_known(self, delivery: ReceivedMessage) -> bool:
         """Return whether the tape holds the message; track or acknowledge it if so."""
         inbound, turns = delivery.inbound.id, self._fold.turns
         if inbound in turns.unanswered or (turns.open_turn and inbound in turns.open_turn.inbound):

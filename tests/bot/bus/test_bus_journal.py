@@ -62,13 +62,13 @@ async def test_a_line_from_before_commands_came_from_elsewhere_still_reads(tmp_p
     assert b"via" not in line
     bus = open_bus(tmp_path)
     inbox = await bus.claim()
-    assert (await inbox.receive()).inbound.via is None
+    assert (await inbox.receive()).inbound.answer_to is None
     await bus.aclose()
 
 
 async def test_a_line_whose_via_is_no_address_costs_itself_alone(tmp_path):
     bus = open_bus(tmp_path)
-    asked = replace(inbound(1), via=Address("web", "desk.1"))
+    asked = replace(inbound(1), answer_to=Address("web", "desk.1"))
     await bus.channel("web").publish(asked)
     await publish(bus, 2)
     await bus.aclose()

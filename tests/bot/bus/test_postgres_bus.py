@@ -323,7 +323,7 @@ async def test_a_message_that_kills_its_holders_is_buried_and_its_chat_is_told(f
     assert (await gateway.bus.statistics())["pending"] == 0
     queue = fleet.rows("select tapebot.queue_of('fake:1')")[0][0]
     assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(True,)]
-    await gateway.bus.compact()
+    await gateway.bus.purge()
     assert fleet.rows(f"select message is not null from pgmq.a_inbound_{queue}") == [(False,)]
 
 
@@ -476,8 +476,8 @@ async def test_a_command_from_elsewhere_does_not_change_where_a_chats_answers_go
     ports = [process.bus.channel("fake", shard=one, shards=3) for one in range(3)]
     desk = process.bus.channel("web")
     await ports[2].publish(inbound("m1"))
-    await desk.publish(replace(inbound("m2", text="/memory"), via=DESK))
-    await process.bus.send(Answer(DESK, "a1", "for the desk", of=HERE.session))
+    await desk.publish(replace(inbound("m2", text="/memory"), answer_to=DESK))
+    await process.bus.send(Answer(DESK, "a1", "for the desk", report_to=HERE.session))
     await process.bus.send(Answer(HERE, "a2", "for the chat"))
     assert (await ports[2].receive()).id == "a2"
     assert (await desk.receive()).id == "a1"
@@ -486,7 +486,7 @@ async def test_a_command_from_elsewhere_does_not_change_where_a_chats_answers_go
 async def test_whoever_gave_a_command_that_is_buried_is_told_where_they_are(fleet):
     gateway = await fleet.process("gateway")
     desk = gateway.bus.channel("web")
-    await desk.publish(replace(inbound("m1", text="/memory"), via=DESK))
+    await desk.publish(replace(inbound("m1", text="/memory"), answer_to=DESK))
     for number in range(DEAD_LETTER_AFTER_DEATHS):
         worker = await fleet.process(f"w{number}")
         assert (await (await worker.bus.claim()).receive()).inbound.id == "m1"

@@ -73,7 +73,12 @@ async def fill_home(home: Path) -> None:
         await port.publish(inbound(f"telegram:{40 + number % 3}", number))
     picture = Attachment("image", "a.png", "image/png", 3, "a" * 64)
     odd = inbound(
-        "discord:9:ü", 8, attachments=(picture,), edits="3", expects_answer=False, quote=ODD
+        "discord:9:ü",
+        8,
+        attachments=(picture,),
+        edited_message_id="3",
+        expects_answer=False,
+        quote=ODD,
     )
     await port.publish(odd)
     inbox = await bus.claim()

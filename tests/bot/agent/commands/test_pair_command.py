@@ -28,7 +28,7 @@ async def hosted(folder, *, owners=("fake:1",), allow=()):
         await hosts[0].bus.send(Answer(address, f"told-{address.session}", text))
 
     async with open_access_control(
-        folder, owners=owners, allow=allow, clock=clock, tell=tell
+        folder, owners=owners, allow=allow, clock=clock, send_notice=tell
     ) as access_control:
         commands = builtin_commands([pair_command(access_control), START_COMMAND])
         async with session_host(folder, ScriptedModel(), clock=clock, commands=commands) as host:
@@ -92,7 +92,7 @@ async def test_here_lets_everybody_in_a_group_use_the_bot(tmp_path):
         sent = await host.channel.send("/pair here", chat="-100", topic="7", private=False)
         assert "`/pair remove fake:-100`" in await host.channel.wait_for_answer(sent)
         inside = replace(
-            access_request(), private=False, address=Address("fake", "-100"), places=("-100",)
+            access_request(), private=False, address=Address("fake", "-100"), chat_ids=("-100",)
         )
         assert await access_control.authorize(inside) == AccessDecision("member")
         assert "takes" not in await host.channel.ask("/pair here", chat="9")

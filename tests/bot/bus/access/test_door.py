@@ -32,13 +32,13 @@ SILENCE = AccessDecision(None)
 
 def private(text: str | None = "hello", user="9", channel="telegram"):
     return AccessRequest(
-        Address(channel, user), Sender(user, "Eve"), private=True, places=(user,), text=text
+        Address(channel, user), Sender(user, "Eve"), private=True, chat_ids=(user,), text=text
     )
 
 
 def group(user="9", chat="-100", text=None):
     return AccessRequest(
-        Address("telegram", chat), Sender(user, "Eve"), private=False, places=(chat,), text=text
+        Address("telegram", chat), Sender(user, "Eve"), private=False, chat_ids=(chat,), text=text
     )
 
 
@@ -75,7 +75,7 @@ def home(request, tmp_path):
 
 @asynccontextmanager
 async def opened(home: Path | str, *, clock=None, tell=None, owners=(OWNER,), allow=()):
-    how = {"owners": owners, "allow": allow, "clock": clock or ManualClock(), "tell": tell}
+    how = {"owners": owners, "allow": allow, "clock": clock or ManualClock(), "send_notice": tell}
     with anyio.fail_after(60):
         async with at(home) as place, open_access_control(place, **how) as access_control:
             yield access_control
@@ -99,7 +99,7 @@ async def test_a_stranger_comes_in_with_the_code_that_an_owner_approves(home):
         assert await access_control.authorize(private()) == SILENCE
         paired = await access_control.approve(code.lower().replace("-", ""))
         assert paired is not None
-        assert (paired.place, paired.name, paired.told) == ("telegram:9", "Eve", True)
+        assert (paired.person, paired.name, paired.notified) == ("telegram:9", "Eve", True)
         assert await access_control.authorize(private()) == AccessDecision("member")
         assert await access_control.authorize(group()) == SILENCE
     assert chats.told == [("telegram:9", NEWCOMER)]
@@ -145,7 +145,7 @@ async def test_a_newcomer_who_cannot_be_told_is_in_all_the_same(home):
         code = code_in(await access_control.authorize(private()))
         paired = await access_control.approve(code)
         assert paired is not None
-        assert not paired.told
+        assert not paired.notified
         assert await access_control.authorize(private()) == AccessDecision("member")
         chats.closed = False
         assert (await access_control.approve(code)) is not None
@@ -238,7 +238,7 @@ async def test_of_many_who_claim_at_once_one_wins(home):
             for number in range(10):
                 tasks.start_soon(claim, str(number))
         listing = await access_control.overview()
-    assert [f"telegram:{user}" for user in won] == [one.place for one in listing.owners]
+    assert [f"telegram:{user}" for user in won] == [one.person for one in listing.owners]
     assert len(won) == 1
 
 
@@ -503,7 +503,7 @@ def test_no_sequence_of_strangers_messages_ever_yields_a_role(knocks, owners):
                         access_request.address,
                         access_request.sender,
                         access_request.private,
-                        access_request.places,
+                        access_request.chat_ids,
                         text,
                     )
                 )

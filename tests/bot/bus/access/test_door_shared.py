@@ -69,7 +69,7 @@ async def test_whom_one_process_lets_in_is_in_everywhere_at_once_and_out_at_once
             == await other.authorize(private("9"))
             == AccessDecision("member")
         )
-        assert [person.place for person in (await one.overview()).members] == ["telegram:9"]
+        assert [person.person for person in (await one.overview()).members] == ["telegram:9"]
         assert await one.remove("telegram:9") == "removed"
         assert (await other.authorize(private("9"))).role is None
 
@@ -88,7 +88,7 @@ async def test_two_doors_that_let_people_in_at_once_lose_nobody(url):
 
                 tasks.start_soon(let_in)
     async with opened(url) as access_control:
-        assert sorted(one.place for one in (await access_control.overview()).members) == [
+        assert sorted(one.person for one in (await access_control.overview()).members) == [
             f"telegram:{user}" for user in users
         ]
 
@@ -103,7 +103,7 @@ async def test_a_code_that_is_approved_in_two_processes_lets_in_once(url):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(approve, one)
             tasks.start_soon(approve, other)
-        assert [one.place for one in paired] == ["telegram:9"] * 2
+        assert [one.person for one in paired] == ["telegram:9"] * 2
         assert len((await one.overview()).members) == 1
 
 
@@ -132,7 +132,7 @@ async def test_of_two_who_claim_in_two_processes_at_once_one_wins(url):
         async with anyio.create_task_group() as tasks:
             for number in range(10):
                 tasks.start_soon(claim, doors[number % 2], str(100 + number))
-        assert [one.place for one in (await doors[0].overview()).owners] == won
+        assert [one.person for one in (await doors[0].overview()).owners] == won
     assert len(won) == 1
 
 

@@ -47,7 +47,7 @@ async def test_a_running_bot_lets_in_whom_the_shell_approves_and_tells_them(home
         told.append(address.session)
 
     async with (
-        open_access_control(home, tell=tell) as access_control,
+        open_access_control(home, send_notice=tell) as access_control,
         anyio.create_task_group() as tasks,
     ):
         await tasks.start(serve_control, home, {"pair": access_control.handle})

@@ -17,10 +17,10 @@ from bot.bus.access.access_list import (
     ConfiguredAccess,
     add_request,
     approve,
-    parse_place,
-    place_of,
+    parse_principal,
+    principal_of,
     role_of,
-    shown_name,
+    safe_name,
     with_chat,
     with_owner,
     without,
@@ -44,7 +44,7 @@ CODE = "ABCD-2345"
 
 def private(user="9", *, channel="telegram", name="Eve", text="hello"):
     return AccessRequest(
-        Address(channel, user), Sender(user, name), private=True, places=(user,), text=text
+        Address(channel, user), Sender(user, name), private=True, chat_ids=(user,), text=text
     )
 
 
@@ -53,7 +53,7 @@ def group(user="9", *, chat="-100", places=None, channel="telegram"):
         Address(channel, chat),
         Sender(user, "Eve"),
         private=False,
-        places=(chat,) if places is None else places,
+        chat_ids=(chat,) if places is None else places,
     )
 
 
@@ -104,7 +104,7 @@ def test_two_bots_of_one_platform_know_the_same_people():
 
 @pytest.mark.parametrize("identifier", ["", " 9", "9 ", "9,1", "*", "a" * 65, "9\n", "9:1"])
 def test_an_id_that_is_none_is_nobody(identifier):
-    assert place_of("telegram", identifier) is None
+    assert principal_of("telegram", identifier) is None
     access_request = replace(private(), sender=Sender(identifier, "Eve"))
     assert role_of(AccessList(), OWNED, access_request) is None
     assert add_request(AccessList(), access_request, START_TIME, CODE) == (AccessList(), None)
@@ -211,7 +211,7 @@ def test_a_listing_shows_no_code_and_no_name_that_steers():
     text = AccessOverview.of(access_list, OWNED, START_TIME + timedelta(minutes=3)).text()
     assert "ABCD" not in text
     assert "- `telegram:9` `Eve- telegram:1**`, asked 3 minutes ago" in text
-    assert len(shown_name("x" * 1000)) == 64
+    assert len(safe_name("x" * 1000)) == 64
 
 
 def test_a_full_list_of_those_who_wait_says_that_others_get_no_answer():
@@ -286,7 +286,7 @@ def test_no_crowd_makes_the_list_of_wrong_tries_grow():
 
 
 def test_a_place_is_read_as_people_write_it():
-    assert parse_place(" Telegram:-100 ") == "telegram:-100"
-    assert parse_place("telegram-work:42") == "telegram:42"
-    assert parse_place("42") is None
-    assert parse_place("telegram:") is None
+    assert parse_principal(" Telegram:-100 ") == "telegram:-100"
+    assert parse_principal("telegram-work:42") == "telegram:42"
+    assert parse_principal("42") is None
+    assert parse_principal("telegram:") is None

@@ -258,10 +258,10 @@ async def test_an_answer_shown_elsewhere_goes_on_in_the_trace_of_its_command(tmp
         async with export_traces("worker", seconds=60.0):
             bus = InstrumentedBus(LocalBus(tmp_path / "bus", session_limit=9, sync=False))
             desk = Address("web", "desk.1")
-            asked = replace(message(None).inbound, text="/memory", via=desk)
+            asked = replace(message(None).inbound, text="/memory", answer_to=desk)
             await bus.channel("web").publish(asked)
             taken = await (await bus.claim()).receive()
-            await bus.send(Answer(desk, "a1", "done", asked.id, of=asked.session))
+            await bus.send(Answer(desk, "a1", "done", asked.id, report_to=asked.session))
             shown = await bus.channel("web").receive()
             assert shown.trace == taken.inbound.trace
             await bus.aclose()

@@ -18,7 +18,7 @@ async def test_a_destructive_command_asks_with_buttons_and_the_press_takes_their
         assert [button.label for button in buttons] == ["Clear it", "Keep it"]
         pressed = await host.channel.send(buttons[0].command, pressed="out-2")
         assert "is cleared" in await host.channel.wait_for_answer(pressed)
-        assert host.channel.answers[-1].replaces == "out-2"
+        assert host.channel.answers[-1].replaced_message_id == "out-2"
 
 
 async def test_a_stale_button_clears_nothing(tmp_path):
@@ -41,7 +41,7 @@ async def test_buttons_and_what_they_replace_survive_a_restart(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
         await host.channel.wait_until(lambda: bool(host.channel.answers))
         again = host.channel.answers[0]
-        assert again.replaces == "out-9"
+        assert again.replaced_message_id == "out-9"
         assert again.buttons[1] == Button("Keep it", "/memory")
 
 
@@ -57,11 +57,11 @@ async def test_a_part_that_was_shown_before_a_kill_is_named_to_the_channel_again
     model = ScriptedModel([PausedStep(text_reply("It was a dark night."), partial="It was")])
     async with session_host(tmp_path, model) as host:
         await host.channel.wait_until(lambda: bool(host.channel.partials))
-        assert host.channel.partials[0].shown == ("55",)
+        assert host.channel.partials[0].sent_message_ids == ("55",)
         assert host.channel.partials[0].reply_to == story.id
     async with session_host(tmp_path, ScriptedModel([text_reply("The end.")])) as host:
         await host.channel.wait_for_answer(story)
-        assert host.channel.answers[0].shown == ("55",)
+        assert host.channel.answers[0].sent_message_ids == ("55",)
         await host.wait_for_pending(0)
         final = (await host.events("delivery"))[-1].data
         assert (final["delivered"], final["turn"]) == (True, stream)

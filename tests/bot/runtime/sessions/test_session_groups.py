@@ -313,7 +313,7 @@ async def test_a_refused_press_leaves_the_owners_question_where_it_is(tmp_path):
             "/memory clear yes", sender=BOB, private=False, role="member", pressed="out-1"
         )
         assert "only an owner" in await host.channel.wait_for_answer(pressed)
-        assert host.channel.answers[-1].replaces is None
+        assert host.channel.answers[-1].replaced_message_id is None
 
 
 async def test_chatter_leaves_room_for_questions(tmp_path):

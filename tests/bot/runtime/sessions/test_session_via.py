@@ -65,7 +65,7 @@ async def test_the_answer_goes_to_who_gave_the_command_and_not_into_the_chat(tmp
         assert (reply.name, end.name) == (REPLY, TURN_END)
         assert reply.data["via"] == end.data["via"] == DESK.session
     assert len(host.channel.answers) == 1
-    assert [one.of for one in web.answers] == ["fake:1"]
+    assert [one.report_to for one in web.answers] == ["fake:1"]
 
 
 async def test_a_private_chat_does_not_become_a_group_by_somebody_elses_command(tmp_path):
@@ -173,7 +173,7 @@ async def test_an_answer_that_a_kill_cut_off_still_goes_to_who_gave_the_command(
         await web.wait_for_answer(asked)
         await host.wait_for_pending(0)
         [again] = web.answers
-        assert (again.address, again.of, again.reply_to) == (DESK, "fake:1", asked.id)
+        assert (again.address, again.report_to, again.reply_to) == (DESK, "fake:1", asked.id)
     assert not host.channel.answers
 
 
