@@ -45,7 +45,7 @@ def inbound(chat: object) -> Inbound:
 @asynccontextmanager
 async def _pair(scale: Scale, database: Database) -> AsyncIterator[dict[str, tuple[Bus, Bus]]]:
     """Yield a gateway's and a worker's bus: two of PostgreSQL, and the one of a single process."""
-    local = LocalBus(scale.work / "bus", session_limit=100_000)
+    local = LocalBus(scale.work / "bus", max_queued_messages=100_000)
     async with (
         listening(database) as there,
         listening(database) as here,
@@ -58,8 +58,8 @@ async def _pair(scale: Scale, database: Database) -> AsyncIterator[dict[str, tup
                 database,
                 wakeups,
                 holder=holder,
-                session_limit=100_000,
-                sessions=1_000,
+                max_queued_messages=100_000,
+                max_held_sessions=1_000,
                 exports=folder,
             )
 

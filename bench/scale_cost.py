@@ -97,7 +97,7 @@ async def _carried(meter: Meter, queries: Queries, times: int) -> dict[str, Spen
         record = (
             encode_in(AcceptedMessage(0, SystemClock().now(), message)).decode("ascii").rstrip("\n")
         )
-        assert await queries.publish(message, record, room=100, shard=0, shards=1) is None
+        assert await queries.publish(message, record, capacity=100, shard=0, shards=1) is None
 
     async def claim(_: int) -> None:
         [head] = await queries.poll([], queues, 1, wary=False)

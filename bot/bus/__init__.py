@@ -40,8 +40,10 @@ from bot.core.errors import (
     SessionFull,
     SessionLost,
 )
+from bot.core.files import TEMPORARY_SUFFIX, create_or_replace_file
 
 __all__ = [
+    "TEMPORARY_SUFFIX",
     "WEB_CHANNEL",
     "AccessDecision",
     "AccessRequest",
@@ -83,6 +85,7 @@ __all__ = [
     "TranscriptMessage",
     "WebBackend",
     "WebUser",
+    "create_or_replace_file",
     "host_and_port",
     "web_address",
     "websocket_address",

@@ -95,16 +95,16 @@ class InboxJournal:
         if self.state.pending.pop(record.seq, None) is None:
             return False
         self._done.append(record.seq)
-        self._overdue |= record.seq <= self.state.through
+        self._overdue |= record.seq <= self.state.purge_through_seq
         return True
 
-    async def compact(self) -> None:
+    async def purge(self) -> None:
         """Remove the words of done messages from the file, and of pending ones once they are done.
 
         Raises:
             BusError: The storage refused; nothing is lost, and ``compact_if_due`` tries again.
         """
-        self.state.through = self.state.seq
+        self.state.purge_through_seq = self.state.seq
         self._overdue = True
         if not await self.compact_if_due():
             raise BusError(f"{self._path} could not be rewritten; check the disk, then ask again")
@@ -162,7 +162,7 @@ class InboxJournal:
         else:
             self._file.close()
             self._file = fresh
-            fresh.seek_mark(self.state.seq)
+            fresh.set_sequence(self.state.seq)
             kept = await self._named()
         self._compact_at = self._file.size + _COMPACT_BYTES
         return kept
@@ -198,7 +198,7 @@ class InboxJournal:
 
     def _open(self, path: Path) -> AppendFile:
         file = AppendFile(path, sync=self._sync)
-        file.seek_mark(self.state.seq)
+        file.set_sequence(self.state.seq)
         return file
 
     def _snapshot(self) -> tuple[list[Key], list[AcceptedMessage], int, int]:
@@ -206,6 +206,6 @@ class InboxJournal:
         state = self.state
         while len(state.seen) > _REMEMBERED + len(state.pending):
             state.seen.popitem(last=False)
-        if all(seq > state.through for seq in state.pending):
-            state.through = 0
-        return state.done, list(state.pending.values()), state.seq, state.through
+        if all(seq > state.purge_through_seq for seq in state.pending):
+            state.purge_through_seq = 0
+        return state.done, list(state.pending.values()), state.seq, state.purge_through_seq

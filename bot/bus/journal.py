@@ -4,8 +4,8 @@ Rule 1: a message is accepted once its ``in`` line is durable.
 Rule 2: a ``done`` line may be late (it is written with the next ``in`` line): a message that is
     delivered again after a kill is recognised on its tape.
 Rule 3: ``seen`` lines keep the platform ids of done messages, so that duplicates are recognised.
-Rule 4: a ``compact`` line names the newest of the messages whose words leave the file as soon as
-    they are done.
+Rule 4: a ``compact`` line names the newest message to purge: once those up to it are done, the file
+    is rewritten without their text.
 Rule 5: an unreadable line is skipped; the others are kept.
 """
 
@@ -50,14 +50,14 @@ class JournalState:
         pending: Accepted messages that are not done, by sequence number, in order.
         seen: Keys of all remembered messages, oldest first.
         seq: The newest sequence number.
-        through: Messages up to this number leave no words in the file.
+        purge_through_seq: Messages up to this number leave no words in the file.
         damaged: How many lines could not be read.
     """
 
     pending: OrderedDict[int, AcceptedMessage] = field(default_factory=OrderedDict)
     seen: OrderedDict[Key, None] = field(default_factory=OrderedDict)
     seq: int = 0
-    through: int = 0
+    purge_through_seq: int = 0
     damaged: int = 0
 
     def read(self, data: bytes) -> None:
@@ -83,7 +83,7 @@ class JournalState:
             self.seen[(str(line["session"]), str(line["id"]))] = None
             self.seq = max(self.seq, int(line["seq"]))
         elif operation == "compact":
-            self.through = max(self.through, int(line["through"]))
+            self.purge_through_seq = max(self.purge_through_seq, int(line["through"]))
         else:
             self.damaged += 1
 

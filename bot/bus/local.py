@@ -101,17 +101,22 @@ class LocalBus:
 
     Args:
         folder: The journal's folder; created if missing.
-        session_limit: The most messages that wait in one session.
+        max_queued_messages: The most messages that wait in one session.
         sync: Wait for the disk before a message counts as accepted.
         clock: Dates acceptance.
     """
 
     def __init__(
-        self, folder: Path, *, session_limit: int, sync: bool = True, clock: Clock | None = None
+        self,
+        folder: Path,
+        *,
+        max_queued_messages: int,
+        sync: bool = True,
+        clock: Clock | None = None,
     ) -> None:
         """Read the journal; accepted messages that are not done wait again."""
         self._journal = InboxJournal(folder / "inbox.jsonl", sync=sync)
-        self._limit = session_limit
+        self._limit = max_queued_messages
         self._clock = clock or SystemClock()
         self._sessions: dict[str, _Session] = {}
         self._ready: OrderedDict[str, None] = OrderedDict()
@@ -216,7 +221,7 @@ class LocalBus:
         """Remove the words of done messages from the disk; see ``bot.bus.ports.Bus``."""
         if self._closed:
             raise BusClosed("tapebot is stopping")
-        await self._journal.compact()
+        await self._journal.purge()
 
     @asynccontextmanager
     async def lock_session(self, session: str) -> AsyncIterator[None]:  # noqa: ARG002

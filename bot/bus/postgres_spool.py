@@ -60,8 +60,8 @@ class PostgresSpool(SharedSpool):
         self._channel = channel
         self._most = {True: most, False: most_of_strangers}
 
-    async def put(self, number: int, raw: Any) -> None:
-        """Store an update that this process took; it is durable when this returns.
+    async def store_claimed(self, number: int, raw: Any) -> None:
+        """Store an update as claimed by this process; it is durable when this returns.
 
         Raises:
             BusError: The database cannot be reached, or refused.
@@ -79,10 +79,10 @@ class PostgresSpool(SharedSpool):
             logger.warning("the handled update %s could not be removed: %s", number, error)
 
     async def load(self) -> list[tuple[int, Any]]:
-        """Return the updates that an earlier run took and did not handle, in order."""
+        """Return the updates that an earlier run claimed and did not handle, in order."""
         return await self._readable(await self._insist(_LOAD, []))
 
-    async def enqueue(self, number: int, raw: Any, *, known: bool) -> None:
+    async def store_pending(self, number: int, raw: Any, *, known: bool) -> None:
         """Store an update for whichever process handles them; it is durable when this returns.
 
         Raises:
@@ -96,8 +96,8 @@ class PostgresSpool(SharedSpool):
                 f"{self._channel} already, which is the most allowed"
             )
 
-    async def fetch_untaken(self, *, wait: bool = True) -> list[tuple[int, Any]]:
-        """Return a batch of updates that are neither taken nor settled, in order."""
+    async def fetch_pending(self, *, wait: bool = True) -> list[tuple[int, Any]]:
+        """Return a batch of pending updates: neither claimed nor handled, in order."""
         while True:
             event = self._wakeups.event(f"spool:{self._channel}")
             rows = await self._insist(_ARRIVED, [_AT_ONCE])
@@ -107,8 +107,8 @@ class PostgresSpool(SharedSpool):
             if not rows:
                 await self._wakeups.wait(event)
 
-    async def discard_untaken(self, numbers: Collection[int]) -> None:
-        """Delete those of these updates that were not ``put`` meanwhile.
+    async def delete_pending(self, numbers: Collection[int]) -> None:
+        """Delete those of these updates that were not ``store_claimed`` meanwhile.
 
         Raises:
             BusError: The database cannot be reached, or refused; they are returned again.

@@ -100,7 +100,7 @@ class RemoteCommands(Protocol):
     async def run(
         self,
         session: Address,
-        visitor: WebUser,
+        user: WebUser,
         text: str,
         *,
         private: bool,
@@ -114,7 +114,7 @@ class RemoteCommands(Protocol):
 
         Args:
             session: The conversation.
-            visitor: The user who gives the command.
+            user: The user who gives the command.
             text: The command, such as ``/memory undo``.
             private: Whether the conversation is one person's with the bot.
             pressed: Id of the answer whose button was pressed, if one was.

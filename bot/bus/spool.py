@@ -1,6 +1,6 @@
 """Protocols of the spool, which stores platform updates until they are handled.
 
-Rule 1: an update is durable when ``put`` or ``enqueue`` returns.
+Rule 1: an update is durable when ``store_claimed`` or ``store_pending`` returns.
 Rule 2: a handled update leaves no words behind.
 """
 
@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 
 class Spool(Protocol):
-    """The updates that one channel took, by the platform's update numbers."""
+    """The updates that one channel claimed, by the platform's update numbers."""
 
-    async def put(self, number: int, raw: Any) -> None:
-        """Store an update that this process took; it is durable when this returns.
+    async def store_claimed(self, number: int, raw: Any) -> None:
+        """Store an update as claimed by this process; it is durable when this returns.
 
         Raises:
             BusError: It could not be written; the text explains it to people.
@@ -26,7 +26,7 @@ class Spool(Protocol):
         ...
 
     async def load(self) -> list[tuple[int, Any]]:
-        """Return the updates that an earlier run took and did not handle, in order.
+        """Return the updates that an earlier run claimed and did not handle, in order.
 
         Damaged updates are set aside. It waits for unreachable storage.
         """
@@ -36,7 +36,7 @@ class Spool(Protocol):
 class SharedSpool(Spool, Protocol):
     """A spool that many processes share: any of them receives updates, and one handles them."""
 
-    async def enqueue(self, number: int, raw: Any, *, known: bool) -> None:
+    async def store_pending(self, number: int, raw: Any, *, known: bool) -> None:
         """Store an update for whichever process handles them; it is durable when this returns.
 
         An update that is stored already, or was handled recently, is not stored again.
@@ -52,8 +52,8 @@ class SharedSpool(Spool, Protocol):
         """
         ...
 
-    async def fetch_untaken(self, *, wait: bool = True) -> list[tuple[int, Any]]:
-        """Return a batch of updates that are neither taken nor settled, in order.
+    async def fetch_pending(self, *, wait: bool = True) -> list[tuple[int, Any]]:
+        """Return a batch of pending updates: neither claimed nor handled, in order.
 
         It waits for unreachable storage.
 
@@ -62,8 +62,8 @@ class SharedSpool(Spool, Protocol):
         """
         ...
 
-    async def discard_untaken(self, numbers: Collection[int]) -> None:
-        """Delete those of these updates that were not ``put`` meanwhile.
+    async def delete_pending(self, numbers: Collection[int]) -> None:
+        """Delete those of these updates that were not ``store_claimed`` meanwhile.
 
         Raises:
             BusError: They could not be deleted, and are returned again.

@@ -94,7 +94,7 @@ async def _pair_shared(settings: Settings, request: Mapping[str, Any]) -> Mappin
             shared.database,
             shared.wakeups,
             holder=shared.holder,
-            session_limit=settings.session_limit,
+            max_queued_messages=settings.session_limit,
             exports=settings.home / "exports",
         )
 

@@ -14,6 +14,7 @@ import mmap
 import os
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
+
+TEMPORARY_SUFFIX = ".new"
+"""The suffix of a file that is being written."""
 
 _PAGE = mmap.PAGESIZE
 """Bytes of a memory page: an append shares its first page with the append before it."""
@@ -92,11 +96,29 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file's content atomically: after a kill it is the old or the new content."""
-    fresh = path.with_name(path.name + ".new")
-    write_synced(fresh, data)
-    fresh.replace(path)
+    """Replace a file's content atomically and durably, readable by its owner only.
+
+    After a kill it is the old or the new content, and a partial file with ``TEMPORARY_SUFFIX`` may
+    remain.
+
+    Raises:
+        OSError: It could not be written.
+    """
+    fresh = path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        write_synced(fresh, data)
+        fresh.replace(path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
+
+
+def create_or_replace_file(path: Path, data: bytes) -> None:
+    """``replace_file``, with missing folders created for their owner only."""
+    private_directory(path.parent)
+    replace_file(path, data)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -108,7 +130,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 @dataclass(slots=True, eq=False)
 class _Waiter:
     data: bytes
-    mark: int
+    seq: int
     woken: anyio.Event = field(default_factory=anyio.Event)
     finished: bool = False
     error: OSError | None = None
@@ -117,10 +139,10 @@ class _Waiter:
 class AppendFile:
     """A file opened for append; writers that wait together share one sync.
 
-    Each append carries a mark, a growing number that its owner chooses (such as the id of the last
-    entry). ``staged`` is the newest mark handed in, ``mark`` the newest in the file. When a write
-    fails, everything queued behind it fails with it and ``staged`` falls back to ``mark``, so that
-    the owner's numbers never have a gap.
+    Each append carries a sequence number that its owner chooses (such as the id of the last entry).
+    ``queued_seq`` is the newest one handed in, ``durable_seq`` the newest in the file. When a write
+    fails, everything queued behind it fails with it and ``queued_seq`` falls back to
+    ``durable_seq``, so that the owner's numbers never have a gap.
     ``size`` counts the acknowledged bytes. What a failed write left behind them is cut off before
     anything else is written: at once, or by the next append if the disk still refuses.
     """
@@ -156,27 +178,27 @@ class AppendFile:
             os.close(self.fd)
             _name(error, path)
             raise
-        self.mark = 0
-        self.staged = 0
+        self.durable_seq = 0
+        self.queued_seq = 0
         self._sync = sync
         self._after_write = after_write
         self._queue: deque[_Waiter] = deque()
         self._flushing = False
         # True while bytes may lie behind ``size``: during a write, and after one that failed.
-        self._overhang = False
+        self._has_unacknowledged_tail = False
         # A writing thread may outlive its cancelled waiter.
         self._writing = Lock()
 
-    def seek_mark(self, mark: int) -> None:
-        """Set both marks after the owner has read the file."""
-        self.mark = self.staged = mark
+    def set_sequence(self, seq: int) -> None:
+        """Set both numbers after the owner has read the file."""
+        self.durable_seq = self.queued_seq = seq
 
     @property
     def sound(self) -> bool:
         """Whether the file ends with the acknowledged bytes, as far as is known."""
-        return not self._overhang
+        return not self._has_unacknowledged_tail
 
-    async def append(self, data: bytes, mark: int) -> None:
+    async def append(self, data: bytes, seq: int) -> None:
         """Write the bytes after all handed in before; return when they are durable.
 
         Cancellation takes effect only after the write.
@@ -185,18 +207,18 @@ class AppendFile:
             OSError: The storage refused; the bytes are not in the file, or are cut off before
                 anything follows them.
         """
-        waiter = _Waiter(data, mark)
+        waiter = _Waiter(data, seq)
         self._queue.append(waiter)
-        self.staged = mark
+        self.queued_seq = seq
         with anyio.CancelScope(shield=True):
             if self._flushing:
                 await waiter.woken.wait()
             if not waiter.finished:
-                await self._lead()
+                await self._flush_as_leader()
         if waiter.error is not None:
             raise waiter.error
 
-    def append_now(self, data: bytes, mark: int) -> None:
+    def append_now(self, data: bytes, seq: int) -> None:
         """Write at once, blocking; for repairs while nothing else uses the file.
 
         Raises:
@@ -204,7 +226,7 @@ class AppendFile:
         """
         self._commit(data)
         self._acknowledge(data)
-        self.seek_mark(mark)
+        self.set_sequence(seq)
 
     def restore(self) -> None:
         """Cut off what a failed write left behind, if anything; blocking.
@@ -213,7 +235,7 @@ class AppendFile:
             OSError: The storage still refuses.
         """
         with self._writing:
-            if self._overhang:
+            if self._has_unacknowledged_tail:
                 self._cut()
 
     def close(self) -> None:
@@ -223,7 +245,7 @@ class AppendFile:
                 os.close(self.fd)
                 self.fd = -1
 
-    async def _lead(self) -> None:
+    async def _flush_as_leader(self) -> None:
         """Write the queued data, then let the next waiter lead."""
         self._flushing = True
         batch = list(self._queue)
@@ -232,23 +254,23 @@ class AppendFile:
         try:
             await anyio.to_thread.run_sync(self._commit, data)
         except OSError as error:
-            self._settle(batch, error)
+            self._wake_batch(batch, error)
         except BaseException:
             # The outcome is unknown. The next append waits for the write, and cuts it off.
-            self._settle(batch, OSError(errno.EIO, "a write was broken off", str(self.path)))
+            self._wake_batch(batch, OSError(errno.EIO, "a write was broken off", str(self.path)))
             raise
         else:
             self._acknowledge(data)
-            self._settle(batch, None)
+            self._wake_batch(batch, None)
 
-    def _settle(self, batch: list[_Waiter], error: OSError | None) -> None:
+    def _wake_batch(self, batch: list[_Waiter], error: OSError | None) -> None:
         """Wake the batch with the outcome of its write, and let the next waiter lead."""
         if error is None:
-            self.mark = batch[-1].mark
+            self.durable_seq = batch[-1].seq
         else:
             batch.extend(self._queue)
             self._queue.clear()
-            self.staged = self.mark
+            self.queued_seq = self.durable_seq
         self._flushing = bool(self._queue)
         for waiter in batch:
             waiter.error = error
@@ -260,13 +282,13 @@ class AppendFile:
     def _acknowledge(self, data: bytes) -> None:
         self.size += len(data)
         self._tail = (self._tail + data[-_PAGE:])[-_PAGE:]
-        self._overhang = False
+        self._has_unacknowledged_tail = False
 
     def _commit(self, data: bytes) -> None:
         """Write and sync; the bytes count only once they are acknowledged."""
         with self._writing:
             try:
-                if self._overhang:
+                if self._has_unacknowledged_tail:
                     self._cut()
                 self._write(data)
             except OSError as error:
@@ -276,7 +298,7 @@ class AppendFile:
             self._after_write(data)
 
     def _write(self, data: bytes) -> None:
-        self._overhang = True
+        self._has_unacknowledged_tail = True
         try:
             _write_all(self.fd, data)
             if self._sync:
@@ -322,7 +344,7 @@ class AppendFile:
             os.dup2(fresh, self.fd, inheritable=False)
         finally:
             os.close(fresh)
-        self._overhang = False
+        self._has_unacknowledged_tail = False
 
 
 def _datasync(descriptor: int) -> None:

@@ -174,7 +174,9 @@ async def session_host(
     """
     clock, bounds = clock or ManualClock(), bounds or HostLimits()
     store = FileTapeStore(folder / "tapes", sync=False, clock=clock)
-    bus = LocalBus(folder / "bus", session_limit=bounds.session_limit, sync=False, clock=clock)
+    bus = LocalBus(
+        folder / "bus", max_queued_messages=bounds.session_limit, sync=False, clock=clock
+    )
     seen = over(bus)
     agent = _agent(folder, model, clock, bounds, tools)
     by_meaning = vectors(store) if vectors is not None else None

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from channels.private_files import write_private
+from bot.bus import create_or_replace_file
 
 FileStamp = tuple[int, int, int]
 """Inode, size and modification time, which change whenever the file does."""
@@ -73,7 +73,7 @@ def erase_history_entries(file: Path, holds: Callable[[str], bool]) -> int:
     with file_lock(file):
         kept, gone = remove_entries(file.read_bytes(), holds)
         if gone:
-            write_private(file, kept)
+            create_or_replace_file(file, kept)
     return gone
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import aiohttp
-import anyio
 import discord
+import stamina
 
 from channels.delivery.messenger import (
     FormattingRejected,
@@ -97,14 +97,32 @@ async def call_with_retries(what: str, call: Callable[[], Awaitable[T]]) -> T:
     Raises:
         MessengerError: Discord rejected the call.
     """
-    pause = MIN_BACKOFF_SECONDS
-    while True:
-        try:
-            with map_discord_errors():
-                return await call()
-        except RateLimited as flood:
-            wait = flood.seconds
-        except PlatformUnreachable as error:
-            wait, pause = pause, min(pause * 2, MAX_BACKOFF_SECONDS)
-            logger.info("%s waits %g s: %s", what, wait, error)
-        await anyio.sleep(wait)
+
+    def is_temporary(error: Exception) -> bool | float:
+        if isinstance(error, RateLimited):
+            return error.seconds
+        if isinstance(error, PlatformUnreachable):
+            logger.info("%s waits: %s", what, error)
+            return True
+        return False
+
+    async def mapped() -> T:
+        with map_discord_errors():
+            return await call()
+
+    return await endless_retries(MIN_BACKOFF_SECONDS)(is_temporary, mapped)
+
+
+def endless_retries(first: float) -> stamina.AsyncRetryingCaller:
+    """Return a caller that tries again for ever, with exponential backoff.
+
+    Args:
+        first: Seconds between the first two tries.
+    """
+    return stamina.AsyncRetryingCaller(
+        attempts=None,
+        timeout=None,
+        wait_initial=first,
+        wait_max=MAX_BACKOFF_SECONDS,
+        wait_jitter=0,
+    )

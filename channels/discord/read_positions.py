@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from bot.bus import BusError, ReadPosition, ReadPositionStore
-from channels.discord.errors import MAX_BACKOFF_SECONDS, MIN_BACKOFF_SECONDS
+from bot.bus import BusError, ReadPosition, ReadPositionStore, create_or_replace_file
+from channels.discord.errors import MIN_BACKOFF_SECONDS, endless_retries
 from channels.discord.shards import SINGLE_SHARD, Shard
 
 
@@ -53,7 +52,7 @@ class FileReadPositions(ReadPositionStore):
             rows[row[0]] = max(row, rows.get(row[0], row), key=lambda each: each[1])
         for channel in dropped:
             rows.pop(channel, None)
-        await anyio.to_thread.run_sync(_replace, self._path, _encode(rows.values()))
+        await anyio.to_thread.run_sync(create_or_replace_file, self._path, _encode(rows.values()))
         self._rows = rows
 
     def _read(self) -> Iterable[ReadPosition]:
@@ -94,17 +93,6 @@ def _decode(data: bytes) -> list[ReadPosition]:
     ]
 
 
-def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-
-
 logger = logging.getLogger(__name__)
 
 _WRITE_SECONDS = 1.0
@@ -142,21 +130,18 @@ class ReadPositions:
 
     async def load(self) -> None:
         """Load the positions, retrying until that succeeds; nothing missed can be read without."""
-        pause = MIN_BACKOFF_SECONDS
-        while True:
-            try:
-                rows = await self._store.read()
-            except BusError as error:
+
+        def is_temporary(error: Exception) -> bool:
+            if isinstance(error, BusError):
                 logger.warning("what was dealt with before cannot be read yet: %s", error)
-                await anyio.sleep(pause)
-                pause = min(pause * 2, MAX_BACKOFF_SECONDS)
-            else:
-                self._positions = {
-                    channel: ChannelPosition(message, guild)
-                    for channel, message, guild in rows
-                    if self._shard.owns_guild(guild)
-                }
-                return
+            return isinstance(error, BusError)
+
+        rows = await endless_retries(MIN_BACKOFF_SECONDS)(is_temporary, self._store.read)
+        self._positions = {
+            channel: ChannelPosition(message, guild)
+            for channel, message, guild in rows
+            if self._shard.owns_guild(guild)
+        }
 
     def get(self, channel_id: int) -> int | None:
         """Return the last handled message of a channel; None if it is not followed."""

@@ -21,6 +21,7 @@ import anyio
 import anyio.to_thread
 
 from bot.bus import (
+    TEMPORARY_SUFFIX,
     AccessDecision,
     AccessRequest,
     BusClosed,
@@ -31,10 +32,10 @@ from bot.bus import (
     Role,
     SessionFull,
     Spool,
+    create_or_replace_file,
 )
 from channels.base import ChannelContext
 from channels.keyed_executor import KeyedExecutor
-from channels.private_files import TEMPORARY_SUFFIX, write_private
 from channels.telegram.api import Backoff, TelegramTiming
 from channels.telegram.inbound_composer import InboundComposer, MessageGroup, RecentMessages
 from channels.telegram.notices import MigrationNotifier, NoticeSender
@@ -52,7 +53,7 @@ class FolderSpool(Spool):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def put(self, number: int, raw: Any) -> None:
+    async def store_claimed(self, number: int, raw: Any) -> None:
         """Store an update durably.
 
         Raises:
@@ -60,7 +61,7 @@ class FolderSpool(Spool):
         """
         data = json.dumps(raw).encode()
         try:
-            await anyio.to_thread.run_sync(write_private, self._path(number), data)
+            await anyio.to_thread.run_sync(create_or_replace_file, self._path(number), data)
         except OSError as exc:
             raise BusError(
                 f"the message could not be kept in {self._folder} ({exc.strerror}); "
@@ -355,7 +356,7 @@ class TelegramIntake:
                     "this one was not taken, please send it again later",
                 )
             return
-        put = partial(self._spool.put, event.update_id, raw)
+        put = partial(self._spool.store_claimed, event.update_id, raw)
         await self._publisher.notify_on_error(event, put, asks=asks)
         self._enqueue(event)
 
@@ -401,7 +402,7 @@ class TelegramIntake:
         if shared is not None:
             # With slow storage, updates that another process received may be read late.
             with suppress(BusError):
-                for _, raw in await shared.fetch_untaken(wait=False):
+                for _, raw in await shared.fetch_pending(wait=False):
                     await self.handle_update(raw)
         async with self._lock:
             pass

@@ -36,7 +36,7 @@ class SpoolConsumer:
     async def run(self) -> None:
         """Handle updates until cancelled; one that is not accepted stays, with all after it."""
         while True:
-            batch = await self._spool.fetch_untaken()
+            batch = await self._spool.fetch_pending()
             done: list[int] = []
             try:
                 for number, raw in batch:
@@ -47,7 +47,7 @@ class SpoolConsumer:
                     logger.warning("an update was not taken: %s", error)
             try:
                 # Updates that wait in a lane stay in the spool until they are handled.
-                await self._spool.discard_untaken(done)
+                await self._spool.delete_pending(done)
             except BusError as error:
                 logger.warning("updates that were taken come again: %s", error)
                 done.clear()

@@ -93,13 +93,13 @@ class SpoolReceiver:
             logger.warning("the update %s is skipped, as it is malformed", number)
             return
         if news:
-            await self._spool.enqueue(number, raw, known=False)
+            await self._spool.store_pending(number, raw, known=False)
         elif access_request is not None:
             # Without the text: this check must not consume a pairing code.
             decision = await self._access.authorize(access_request)
             known = decision.role is not None
             if known or access_request.private or decision.reply is not None:
-                await self._spool.enqueue(number, raw, known=known)
+                await self._spool.store_pending(number, raw, known=known)
 
 
 def _is_about_chat(update: Update) -> bool:

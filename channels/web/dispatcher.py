@@ -12,6 +12,7 @@ import logging
 from functools import partial
 
 import anyio
+import stamina
 
 from bot.bus import Activity, Answer, ChannelPort, DeliveryReport, Outbound, PartialAnswer
 from channels.keyed_executor import KeyedExecutor
@@ -21,8 +22,9 @@ from channels.web.remote_commands import WebRemoteCommands
 logger = logging.getLogger(__name__)
 
 _BETWEEN_PARTIALS = 0.05
-_FIRST_RETRY = 0.5
-_LONGEST_RETRY = 60.0
+_RETRIES = stamina.AsyncRetryingCaller(
+    attempts=None, timeout=None, wait_initial=0.5, wait_max=60.0, wait_jitter=0
+)
 
 
 class WebDispatcher:
@@ -82,18 +84,10 @@ class WebDispatcher:
 
     async def _retry_until_accepted(self, conversation: WebConversation, answer: Answer) -> None:
         """Retry until an answer can be displayed; it is not reported before."""
-        pause = _FIRST_RETRY
-        while True:
-            try:
-                await conversation.show_answer(answer)
-            except Exception as error:  # noqa: BLE001 (whatever it is, the answer must not be lost)
-                logger.warning(
-                    "an answer in %s waits %g s: %s",
-                    conversation.session,
-                    pause,
-                    type(error).__name__,
-                )
-                await anyio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_RETRY)
-            else:
-                return
+
+        def log(error: Exception) -> bool:
+            # Whatever it is, the answer must not be lost.
+            logger.warning("an answer in %s waits: %s", conversation.session, type(error).__name__)
+            return True
+
+        await _RETRIES(log, conversation.show_answer, answer)

@@ -15,8 +15,7 @@ from pathlib import Path
 import anyio.to_thread
 from pydantic import TypeAdapter, ValidationError
 
-from bot.bus import BusError
-from channels.private_files import write_private
+from bot.bus import BusError, create_or_replace_file
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ def _add(folder: Path, notice: Notice) -> bool:
     path = folder / f"{sha256(notice.id.encode()).hexdigest()}.json"
     if path.exists():
         return False
-    write_private(path, json.dumps(asdict(notice)).encode())
+    create_or_replace_file(path, json.dumps(asdict(notice)).encode())
     kept = _kept(folder)
     for old in sorted(kept, key=lambda one: kept[one].at)[:-MAX_NOTICES]:
         old.unlink(missing_ok=True)

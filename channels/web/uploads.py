@@ -22,12 +22,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+import aiofiles
 import anyio
 import anyio.to_thread
 from pydantic import TypeAdapter, ValidationError
 
-from bot.bus import FileUnavailable, RemoteFile
-from channels.private_files import write_private
+from bot.bus import FileUnavailable, RemoteFile, create_or_replace_file
 from channels.text import clean_text
 from channels.web.frames import MAX_FILES
 
@@ -39,7 +39,6 @@ UPLOAD_LIFETIME_SECONDS = 600
 MAX_CONCURRENT_UPLOADS = 4
 """The most uploads of one user that may run at once."""
 
-_PORTION = 1_000_000
 _LONGEST_NAME = 200
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,100}")
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -114,7 +113,9 @@ class UploadStore:
                 kind, mime = _kind(mime)
                 made = UploadedFile(upload, _name(name), kind, mime, size)
                 data = json.dumps(asdict(made)).encode()
-                await anyio.to_thread.run_sync(write_private, path.with_suffix(".json"), data)
+                await anyio.to_thread.run_sync(
+                    create_or_replace_file, path.with_suffix(".json"), data
+                )
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(_remove, path)
@@ -143,12 +144,9 @@ class UploadStore:
         self._taken.difference_update(gone)
 
     async def _fetch(self, path: Path, most: int) -> bytes:
-        def read() -> bytes:
-            with path.open("rb") as file:
-                return file.read(most)
-
         try:
-            return await anyio.to_thread.run_sync(read)
+            async with aiofiles.open(path, "rb") as file:
+                return await file.read(most)
         except OSError as exc:
             raise FileUnavailable("it is not there any more; please attach it again") from exc
 
@@ -178,19 +176,16 @@ class UploadStore:
             )
 
     async def _write(self, path: Path, chunks: AsyncIterable[bytes]) -> int:
-        size, waiting = 0, bytearray()
-        async for chunk in chunks:
-            size += len(chunk)
-            if size > self.most_bytes:
-                most = self.most_bytes / 1_000_000
-                raise UploadRefused(413, f"the file is larger than {most:g} MB")
-            waiting += chunk
-            if len(waiting) >= _PORTION:
-                await anyio.to_thread.run_sync(_append, path, bytes(waiting))
-                waiting.clear()
+        size = 0
+        async with aiofiles.open(path, "wb", opener=partial(os.open, mode=0o600)) as file:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > self.most_bytes:
+                    most = self.most_bytes / 1_000_000
+                    raise UploadRefused(413, f"the file is larger than {most:g} MB")
+                await file.write(chunk)
         if not size:
             raise UploadRefused(422, "the file is empty")
-        await anyio.to_thread.run_sync(_append, path, bytes(waiting))
         return size
 
     def _sweep(self, oldest: float) -> list[str]:
@@ -206,12 +201,6 @@ class UploadStore:
                 except FileNotFoundError:
                     continue
         return gone
-
-
-def _append(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "ab") as file:  # noqa: PTH123 (a descriptor has no path)
-        file.write(data)
 
 
 def _remove(path: Path) -> None:

@@ -192,7 +192,7 @@ class Fleet:
     async def running(self) -> AsyncIterator[Fleet]:
         """Run the bus and its worker, without a gateway yet."""
         self.posts = [Post() for _ in range(self._shards)]
-        self.bus = LocalBus(self._folder / "bus", session_limit=1000, sync=False)
+        self.bus = LocalBus(self._folder / "bus", max_queued_messages=1000, sync=False)
         with self.server.used_by_discord_py():
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks

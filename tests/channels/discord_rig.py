@@ -131,7 +131,7 @@ class Rig:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Rig]:
         """Run the channel on a bus until the block ends, as one life of the process."""
-        self.bus = LocalBus(self.folder / "bus", session_limit=self.limit, sync=False)
+        self.bus = LocalBus(self.folder / "bus", max_queued_messages=self.limit, sync=False)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._work)
             await tasks.start(self.serve)

@@ -29,7 +29,7 @@ async def work(bus: LocalBus) -> None:
 
 
 async def main(url: str, token: str, folder: Path) -> None:
-    bus = LocalBus(folder / "bus", session_limit=50)
+    bus = LocalBus(folder / "bus", max_queued_messages=50)
     access_control = Door()
     access_control.roles["7"] = "owner"
     platform = ChannelContext(

@@ -264,7 +264,7 @@ class Rig:
 async def rigged(folder: Path, **how: Any) -> AsyncIterator[Rig]:
     """Yield a rig whose server and bus run; Ada (7) owns the bot, Eve (13) is a stranger."""
     async with TelegramServer() as telegram, anyio.create_task_group() as tasks:
-        bus = LocalBus(folder / "bus", session_limit=50, sync=False)
+        bus = LocalBus(folder / "bus", max_queued_messages=50, sync=False)
         rig = Rig(telegram, folder, bus, **how)
         rig.access_control.roles["7"] = "owner"
         telegram.user(7, "Ada", "ada")

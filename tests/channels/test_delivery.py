@@ -414,9 +414,9 @@ async def test_topics_of_a_chat_share_its_flood():
 
 
 async def test_a_draft_is_shown_again_before_it_goes_while_the_turn_runs(monkeypatch):
-    monkeypatch.setattr("channels.delivery.answer_stream._DRAFT_STANDS", 0.05)
-    monkeypatch.setattr("channels.delivery.answer_stream._DRAFTS_APART", 0.0)
-    monkeypatch.setattr("channels.delivery.dispatcher._LEAVES_AFTER", 0.1)
+    monkeypatch.setattr("channels.delivery.answer_stream._DRAFT_SECONDS", 0.05)
+    monkeypatch.setattr("channels.delivery.answer_stream._DRAFT_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("channels.delivery.dispatcher._IDLE_SECONDS", 0.1)
     paper = Paper(drafts=[])
     async with Running(paper) as run:
         run.port.give(Activity(HERE, "tool"))
@@ -509,7 +509,7 @@ async def test_drafts_are_shown_where_there_are_any_and_become_one_message():
 
 
 async def test_typing_is_shown_while_a_turn_runs_and_not_after(monkeypatch):
-    monkeypatch.setattr("channels.delivery.dispatcher._LEAVES_AFTER", 0.05)
+    monkeypatch.setattr("channels.delivery.dispatcher._IDLE_SECONDS", 0.05)
     async with Running() as run:
         run.port.give(Activity(HERE, "thinking"))
         await until(lambda: len(run.paper.typed) >= 3)

@@ -71,7 +71,7 @@ async def test_an_edit_and_a_command_behind_a_busy_chat_outlast_the_connection(
         rig.shelf.gate.set()
         await rig.hear(4)
     assert rig.texts() == ["helo", "/stop", "slow", "hello"]
-    assert rig.heard[3].edits == str(number)
+    assert rig.heard[3].edited_message_id == str(number)
 
 
 async def test_an_answer_that_is_quicker_than_the_acknowledgement_takes_its_place(

@@ -31,7 +31,7 @@ async def test_an_edit_is_a_new_version_and_a_preview_is_nothing(rig, server, ad
         server.say(place, ada, "next")
         await rig.hear(3)
     edit = rig.heard[1]
-    assert (edit.text, edit.edits, edit.expects_answer) == ("hello", str(number), True)
+    assert (edit.text, edit.edited_message_id, edit.expects_answer) == ("hello", str(number), True)
     assert edit.id.startswith(f"{number}.e")
     assert rig.heard[2].text == "next"
 

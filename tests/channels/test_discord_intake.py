@@ -117,7 +117,7 @@ async def test_a_thread_is_a_conversation_of_its_own_and_is_allowed_by_its_chann
     assert found["outside"] == Address("discord", str(general))
     assert found["in a new one"] == Address("discord", str(general), str(fresh))
     access_request = next(each for each in rig.doors.knocks if each.address.topic == str(thread))
-    assert access_request.places == (str(thread), str(general), str(home))
+    assert access_request.chat_ids == (str(thread), str(general), str(home))
 
 
 async def test_what_is_replied_to_or_forwarded_is_a_quote_and_not_the_persons_words(

@@ -44,7 +44,7 @@ def rig(server, ada, tmp_path) -> Rig:
 
 async def refusal(rig: Rig, once_connected: Callable[[], None] | None = None) -> str:
     """Run the channel until it is refused; return the words."""
-    rig.bus = LocalBus(rig.folder / "bus", session_limit=10, sync=False)
+    rig.bus = LocalBus(rig.folder / "bus", max_queued_messages=10, sync=False)
     words: list[str] = []
 
     async def serve() -> None:

@@ -44,7 +44,7 @@ async def test_a_private_message_says_who_wrote_it_where_and_when(rig):
     assert inbound.address == Address("telegram", "7")
     assert (inbound.id, inbound.sender) == (str(number), Sender("7", "Ada"))
     assert (inbound.text, inbound.private, inbound.expects_answer) == ("Grüße 👋", True, True)
-    assert (inbound.role, inbound.quote, inbound.edits, inbound.pressed_message_id) == (
+    assert (inbound.role, inbound.quote, inbound.edited_message_id, inbound.pressed_message_id) == (
         "owner",
         None,
         None,
@@ -90,7 +90,7 @@ async def test_a_code_reaches_the_door_as_it_was_written(rig):
         rig.telegram.say(eve, 13, "/start tape-1234")
         assert await rig.shown(eve, 1) == [REFUSAL]
     [access_request] = rig.access_control.knocks
-    assert (access_request.text, access_request.private, access_request.places) == (
+    assert (access_request.text, access_request.private, access_request.chat_ids) == (
         "/start tape-1234",
         True,
         ("13",),
@@ -486,7 +486,7 @@ async def test_an_album_is_one_message(rig):
     assert (album.id, album.text) == (str(numbers[0]), "two cats")
     assert [one.size for one in album.attachments] == [3, 5]
     assert question.text == "which is older?"
-    assert (edit.text, edit.edits) == ("three cats", album.id)
+    assert (edit.text, edit.edited_message_id) == ("three cats", album.id)
 
 
 async def test_an_edit_of_a_part_keeps_what_the_other_parts_say(rig):
@@ -505,11 +505,11 @@ async def test_an_edit_of_a_part_keeps_what_the_other_parts_say(rig):
         await rig.arrived(4)
         rig.telegram.edit(rest, "c")
         long = (await rig.arrived(5))[4]
-    assert [(one.text, one.edits, one.expects_answer) for one in edits] == [
+    assert [(one.text, one.edited_message_id, one.expects_answer) for one in edits] == [
         ("a cat\ntwo dogs", str(album), True),
         ("two cats\ntwo dogs", str(album), True),
     ]
-    assert (long.text, long.edits) == ("a" * 4096 + "c", str(paste))
+    assert (long.text, long.edited_message_id) == ("a" * 4096 + "c", str(paste))
 
 
 async def test_an_edit_of_a_part_that_is_forgotten_is_of_that_part_alone(rig):
@@ -521,7 +521,7 @@ async def test_an_edit_of_a_part_that_is_forgotten_is_of_that_part_alone(rig):
     async with rig.running():
         rig.telegram.edit(other, "two dogs", caption=True)
         edit = (await rig.arrived(2))[1]
-    assert (edit.text, edit.edits) == ("two dogs", str(other))
+    assert (edit.text, edit.edited_message_id) == ("two dogs", str(other))
 
 
 async def test_an_album_whose_next_part_is_slow_to_take_stays_one(rig):
@@ -678,7 +678,7 @@ async def test_an_edit_names_the_message_whose_place_it_takes(rig):
         rig.telegram.edit(number, "I live in Bremen")
         await rig.arrived(3)
     edits = rig.inbounds[1:]
-    assert [(one.text, one.edits) for one in edits] == [
+    assert [(one.text, one.edited_message_id) for one in edits] == [
         ("I live in Berlin", str(number)),
         ("I live in Bremen", str(number)),
     ]
@@ -690,7 +690,7 @@ async def test_an_edit_that_changes_no_text_is_nothing(rig):
     async with rig.running():
         number = rig.telegram.say(rig.chat, 7, "see https://example.org")
         rig.telegram.edit(number, "see https://example.org")
-        assert [one.edits for one in await settled(rig)] == [None]
+        assert [one.edited_message_id for one in await settled(rig)] == [None]
 
 
 async def test_a_reaction_is_overheard_and_taking_it_back_is_nothing(rig):

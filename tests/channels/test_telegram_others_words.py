@@ -41,7 +41,7 @@ async def test_a_result_of_an_inline_bot_is_that_bots_word(rig):
         rig.telegram.edit(number, "/pair OTHER")
         rig.telegram.voice(rig.chat, 7, b"buy it", extra=INLINE)
         got = await rig.arrived(3)
-    assert [(one.text, one.quote, one.edits) for one in got] == [
+    assert [(one.text, one.quote, one.edited_message_id) for one in got] == [
         ("", "Sent through @eves_bot:\n/pair CODE", None),
         ("", "Sent through @eves_bot:\n/pair OTHER", str(number)),
         ("", "Sent through @eves_bot:\nbuy it", None),

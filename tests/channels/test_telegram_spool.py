@@ -31,7 +31,7 @@ from channels.telegram.intake import FolderSpool
 
 async def main():
     spool = FolderSpool(Path(sys.argv[1]))
-    await spool.put(1, {"update_id": 1, "text": "Grüße \\ud83d"})
+    await spool.store_claimed(1, {"update_id": 1, "text": "Grüße \\ud83d"})
     print("durable", flush=True)
     await asyncio.sleep(60)
 
@@ -164,7 +164,7 @@ async def test_who_is_shut_out_while_something_of_theirs_waits_is_out_at_once(ri
 
 
 async def test_of_too_much_that_waits_only_those_hear_who_spoke_to_the_bot(rig, monkeypatch):
-    monkeypatch.setattr(intake_module, "_MOST_WAITING", 200)
+    monkeypatch.setattr(intake_module, "_MAX_WAITING_MESSAGES", 200)
     rig.groups = GroupPolicy(keep_context=True)
     rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
     group = rig.telegram.group(-1001, "Garden")
@@ -215,7 +215,7 @@ async def test_a_spool_that_cannot_be_written_leaves_the_update_with_telegram(ri
 
 
 async def test_a_chat_where_too_much_waits_says_so_and_holds_up_nothing(rig, monkeypatch):
-    monkeypatch.setattr(intake_module, "_MOST_WAITING", 200)
+    monkeypatch.setattr(intake_module, "_MAX_WAITING_MESSAGES", 200)
     rig.telegram.faults.slow(method="download", gate=anyio.Event(), times=1)
     group = rig.telegram.group(-1001, "Garden")
     async with rig.running():
@@ -252,11 +252,11 @@ async def test_damaged_files_are_set_aside_and_the_others_handled(rig):
 
 async def test_files_are_open_to_their_owner_only(tmp_path):
     spool = FolderSpool(tmp_path / "a" / "spool")
-    await spool.put(3, {"update_id": 3})
+    await spool.store_claimed(3, {"update_id": 3})
     path = tmp_path / "a" / "spool" / "3.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    await spool.put(12, {"update_id": 12})
+    await spool.store_claimed(12, {"update_id": 12})
     assert [number for number, _ in await spool.load()] == [3, 12]
     await spool.remove(3)
     await spool.remove(3)

@@ -49,7 +49,7 @@ class LocalBackend:
         self.bus = self._opened()
 
     def _opened(self) -> LocalBus:
-        return LocalBus(self._folder / "bus", session_limit=LIMIT, sync=False)
+        return LocalBus(self._folder / "bus", max_queued_messages=LIMIT, sync=False)
 
     async def killed(self) -> Bus:
         self.bus = self._opened()
@@ -92,7 +92,7 @@ class PostgresBackend:
             self._database,
             self._wakeups,
             holder="test",
-            session_limit=LIMIT,
+            max_queued_messages=LIMIT,
             exports=self._folder / "exports",
         )
         self._life, self._dead = anyio.CancelScope(), anyio.Event()

@@ -94,7 +94,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[Scene
 
 @pytest.fixture
 async def bus(scene: Scene, tmp_path) -> AsyncIterator[Bus]:
-    local = LocalBus(tmp_path / "bus", session_limit=50, sync=False)
+    local = LocalBus(tmp_path / "bus", max_queued_messages=50, sync=False)
     bus = Bus(local)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(bus.serve, scene.session.partition(":")[0])

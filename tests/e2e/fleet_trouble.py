@@ -160,7 +160,7 @@ async def publishing(fleet: Fleet) -> AsyncIterator[Bus]:
     try:
         wakeups, exports = Wakeups(database), Path(fleet.folder / "exports")
         bus = PostgresBus(
-            database, wakeups, holder="trial", session_limit=2 * FLOOD, exports=exports
+            database, wakeups, holder="trial", max_queued_messages=2 * FLOOD, exports=exports
         )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wakeups.run)

@@ -48,7 +48,7 @@ async def _fill(home: Path) -> None:
             await (store.reset(tape) if part == 1 else store.archive(tape))
         await store.append_many(tape, [message("user", str(n)) for n in range(ENTRIES // 4)])
     await store.close()
-    bus, now = LocalBus(home / "bus", session_limit=1_000), SystemClock().now()
+    bus, now = LocalBus(home / "bus", max_queued_messages=1_000), SystemClock().now()
     for number in range(200):
         address = Address("telegram", str(number % TAPES))
         sender = Sender("7", "Ada")

@@ -71,7 +71,7 @@ async def test_a_message_that_was_set_aside_is_found_and_put_back_whole(
     database = Database(url)
     await database.open()
     wakeups = Wakeups(database)
-    bus = PostgresBus(database, wakeups, holder="here", session_limit=9, exports=tmp_path)
+    bus = PostgresBus(database, wakeups, holder="here", max_queued_messages=9, exports=tmp_path)
     try:
         port = bus.channel("telegram")
         for number in (1, 2):
@@ -111,7 +111,7 @@ async def test_a_session_that_is_held_is_shown_with_its_holder(url: str, tmp_pat
     database = Database(url)
     await database.open()
     bus = PostgresBus(
-        database, Wakeups(database), holder="box/7/9", session_limit=9, exports=tmp_path
+        database, Wakeups(database), holder="box/7/9", max_queued_messages=9, exports=tmp_path
     )
     try:
         await bus.publish(said(1))

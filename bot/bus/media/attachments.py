@@ -80,7 +80,7 @@ class AttachmentService(AttachmentReceiver):
         self._fetch_seconds = fetch_seconds
         self._spare_bytes = spare_bytes
         # A task in a limiter holds a whole file in memory; none waits for another limiter in it.
-        self._room = anyio.CapacityLimiter(_AT_ONCE)
+        self._capacity = anyio.CapacityLimiter(_AT_ONCE)
         self._readers = anyio.CapacityLimiter(_READERS)
         self._listeners = anyio.CapacityLimiter(_AT_ONCE)
 
@@ -93,7 +93,7 @@ class AttachmentService(AttachmentReceiver):
         taken = Attachment(file.kind, file.name or file.kind, file.mime, file.size or 0)
         if file.size is not None and file.size > self._max_bytes:
             return replace(taken, note=self._too_large())
-        async with self._room:
+        async with self._capacity:
             data = await self._fetched(file)
             if isinstance(data, str):
                 return replace(taken, note=data)
@@ -136,7 +136,7 @@ class AttachmentService(AttachmentReceiver):
 
     async def _read(self, taken: Attachment, blob: str) -> Attachment:
         if taken.kind in ("voice", "audio"):
-            return await self._heard(taken, blob)
+            return await self._transcribe(taken, blob)
         if taken.kind == "document":
             async with self._readers:
                 data = await self._blobs.get(blob)
@@ -148,7 +148,7 @@ class AttachmentService(AttachmentReceiver):
             return taken
         return replace(taken, note=UNREADABLE)
 
-    async def _heard(self, taken: Attachment, blob: str) -> Attachment:
+    async def _transcribe(self, taken: Attachment, blob: str) -> Attachment:
         if self._transcriber is None:
             return replace(taken, note=NO_TRANSCRIPTION)
         try:

@@ -80,10 +80,10 @@ async def read_document(
 
 def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
     """Decode text in any encoding, cut to a limit; refuse binary files."""
-    text = _decoded(data)
+    text = _decode(data)
     if text is None:
         return DocumentText(None, UNREADABLE)
-    shown = _shown(text, limit + 1)
+    shown = _visible_text(text, limit + 1)
     if not shown:
         return DocumentText(None, "the file has no text")
     if len(shown) > limit:
@@ -92,7 +92,7 @@ def read_text(data: bytes, limit: int = MAX_CHARACTERS) -> DocumentText:
     return DocumentText(shown)
 
 
-def _shown(text: str, most: int) -> str:
+def _visible_text(text: str, most: int) -> str:
     """Return the beginning of a text without control characters.
 
     It works in slices and stops at the limit: one call on a large text would block every thread.
@@ -106,11 +106,11 @@ def _shown(text: str, most: int) -> str:
     return shown.rstrip()
 
 
-def _decoded(data: bytes) -> str | None:
+def _decode(data: bytes) -> str | None:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
-    wide = _wide(data[:_SAMPLE])
+    wide = _utf16_byte_order(data[:_SAMPLE])
     if wide is not None:
         return data.decode(wide, "replace")
     if len(data) - len(data.translate(None, _CONTROLS)) > len(data) // 1_000:
@@ -123,7 +123,7 @@ def _decoded(data: bytes) -> str | None:
     return data.decode("latin-1")
 
 
-def _wide(sample: bytes) -> str | None:
+def _utf16_byte_order(sample: bytes) -> str | None:
     """Return the byte order of UTF-16 without a BOM: in Western text every second byte is zero."""
     if len(sample) < 4:
         return None

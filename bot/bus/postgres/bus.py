@@ -34,8 +34,8 @@ class PostgresBus:
         database: The open database, at this version's schema; the caller closes it after the bus.
         wakeups: Running notifications.
         holder: Names this process to people.
-        session_limit: The most messages that wait in one session.
-        sessions: The most sessions to hold at once; idle ones make place for others.
+        max_queued_messages: The most messages that wait in one session.
+        max_held_sessions: The most sessions to hold at once; idle ones make place for others.
         lease: Seconds after which a hold ends unless it is renewed.
         clock: Dates acceptance.
         exports: The folder to put files of answers in for channels to send.
@@ -47,20 +47,22 @@ class PostgresBus:
         wakeups: Wakeups,
         *,
         holder: str,
-        session_limit: int,
+        max_queued_messages: int,
         exports: Path,
-        sessions: int = 512,
+        max_held_sessions: int = 512,
         lease: float = 30.0,
         clock: Clock | None = None,
     ) -> None:
         self._queries = Queries(database, holder, lease)
         self._wakeups = wakeups
-        self._limit = session_limit
+        self._limit = max_queued_messages
         self._clock = clock or SystemClock()
         self._exports = exports
-        self._sessions = HeldSessions(self._queries, wakeups, most=sessions, lease=lease)
-        self._showing = OutboundWriter(self._queries)
-        self._outlets: dict[tuple[str, int, int, int], OutboundReader] = {}
+        self._sessions = HeldSessions(
+            self._queries, wakeups, max_sessions=max_held_sessions, lease=lease
+        )
+        self._outbound_writer = OutboundWriter(self._queries)
+        self._outbound_readers: dict[tuple[str, int, int, int], OutboundReader] = {}
         self._closed = False
 
     def channel(
@@ -68,9 +70,9 @@ class PostgresBus:
     ) -> PostgresPort:
         """Return a channel's port."""
         which = (name, shard, shards, epoch)
-        outlet = self._outlets.get(which)
-        if outlet is None:
-            outlet = OutboundReader(
+        reader = self._outbound_readers.get(which)
+        if reader is None:
+            reader = OutboundReader(
                 self._queries,
                 self._wakeups,
                 name,
@@ -79,8 +81,8 @@ class PostgresBus:
                 epoch=epoch,
                 exports=self._exports,
             )
-            self._outlets[which] = outlet
-        return PostgresPort(self, outlet)
+            self._outbound_readers[which] = reader
+        return PostgresPort(self, reader)
 
     async def publish(self, inbound: Inbound, *, shard: int = 0, shards: int = 1) -> PublishResult:
         """Make a message durable; see ``ChannelPort.publish``."""
@@ -89,7 +91,7 @@ class PostgresBus:
             encode_in(AcceptedMessage(0, self._clock.now(), inbound)).decode("ascii").rstrip("\n")
         )
         waiting = await self._queries.publish(
-            inbound, record, room=queue_limit(inbound, self._limit), shard=shard, shards=shards
+            inbound, record, capacity=queue_limit(inbound, self._limit), shard=shard, shards=shards
         )
         if waiting:
             raise session_full_error(waiting)
@@ -106,9 +108,9 @@ class PostgresBus:
             BusError: An answer could not be recorded.
         """
         if isinstance(outbound, Answer):
-            await self._showing.send(outbound)
+            await self._outbound_writer.send(outbound)
         else:
-            self._showing.put(outbound)
+            self._outbound_writer.put(outbound)
 
     async def drain(self) -> None:
         """Wait until every accepted message has been acknowledged."""
@@ -138,7 +140,7 @@ class PostgresBus:
         """Renew holds, listen for new items, and write partials, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._sessions.run)
-            tasks.start_soon(self._showing.run)
+            tasks.start_soon(self._outbound_writer.run)
             tasks.start_soon(self._forget)
 
     async def statistics(self) -> dict[str, Any]:
@@ -176,14 +178,14 @@ class PostgresBus:
 class PostgresPort:
     """A channel's port."""
 
-    def __init__(self, bus: PostgresBus, outlet: OutboundReader) -> None:
+    def __init__(self, bus: PostgresBus, reader: OutboundReader) -> None:
         self._bus = bus
-        self._outlet = outlet
+        self._outlet = reader
 
     async def publish(self, inbound: Inbound) -> PublishResult:
         """Make a message durable."""
-        outlet = self._outlet
-        return await self._bus.publish(inbound, shard=outlet.shard, shards=outlet.shards)
+        reader = self._outlet
+        return await self._bus.publish(inbound, shard=reader.shard, shards=reader.shards)
 
     async def receive(self) -> Outbound:
         """Return the next item to show."""

@@ -121,7 +121,7 @@ class HeldSession:
         return sum(isinstance(one, PostgresDelivery) and one.suspect for one in known)
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many more messages may be fetched; none besides a suspect."""
         return 0 if self.suspects else max(IN_HAND - len(self.fetched), 0)
 

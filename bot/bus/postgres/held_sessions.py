@@ -32,9 +32,9 @@ from bot.core.ids import new_id
 logger = logging.getLogger(__name__)
 
 # Wake-ups within this time after another are handled together.
-_SOON = 0.03
-_PAUSE = 1.0
-_ROOM = 8
+_BATCH_SECONDS = 0.03
+_RETRY_SECONDS = 1.0
+_MAX_RELEASE_REQUESTS = 8
 
 
 class HeldSessions:
@@ -43,17 +43,19 @@ class HeldSessions:
     Args:
         queries: The statements of the bus.
         wakeups: Notifications of new rows.
-        most: The most sessions to hold at once.
+        max_sessions: The most sessions to hold at once.
         lease: Seconds after which a hold ends unless it is renewed.
     """
 
-    def __init__(self, queries: Queries, wakeups: Wakeups, *, most: int, lease: float) -> None:
+    def __init__(
+        self, queries: Queries, wakeups: Wakeups, *, max_sessions: int, lease: float
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self.held: dict[str, HeldSession] = {}
         self._queries = queries
         self._intake = InboundRowHandler(queries, self.counts, self.ack)
         self._wakeups = wakeups
-        self._most = most
+        self._max_sessions = max_sessions
         self._lease = lease
         self._queues: tuple[int, ...] = ()
         self._ready: deque[HeldSession] = deque()
@@ -62,11 +64,11 @@ class HeldSessions:
         self._leaving: deque[HeldSession] = deque()
         self._claimers = 0
         self._claimed = anyio.Event()
-        self._stirred = anyio.Event()
-        self._told: set[int] = set()
+        self._poll_requested = anyio.Event()
+        self._queues_to_poll: set[int] = set()
         self._left = anyio.Event()
         # Fetching and releasing exclude each other: see rule 2.
-        self._books = anyio.Lock()
+        self._lock = anyio.Lock()
 
     # Public methods.
 
@@ -96,7 +98,7 @@ class HeldSessions:
             raise
         if not kept:
             self.counts["fenced"] += 1
-            self._lost(hold)
+            self._mark_lost(hold)
             hold.check()
         hold.working.pop(delivery.id, None)
 
@@ -125,8 +127,8 @@ class HeldSessions:
 
     def poll_now(self, *queues: int) -> None:
         """Poll queues at once."""
-        self._told.update(queues)
-        self._stirred.set()
+        self._queues_to_poll.update(queues)
+        self._poll_requested.set()
 
     # Background work.
 
@@ -137,13 +139,13 @@ class HeldSessions:
                 self._queues = tuple(range(await self._queries.queues()))
             except BusError as error:
                 logger.warning("the bus waits for its database: %s", error)
-                await anyio.sleep(_PAUSE)
+                await anyio.sleep(_RETRY_SECONDS)
         async with anyio.create_task_group() as tasks:
             for queue in self._queues:
-                tasks.start_soon(self._hear, queue)
-            tasks.start_soon(self._look_out)
+                tasks.start_soon(self._listen, queue)
+            tasks.start_soon(self._poll_repeatedly)
             tasks.start_soon(self._renew)
-            tasks.start_soon(self._give_back)
+            tasks.start_soon(self._release_repeatedly)
 
     async def aclose(self) -> None:
         """Release all held sessions."""
@@ -154,40 +156,40 @@ class HeldSessions:
             self._drop(hold)
             self._leaving.append(hold)
         self._ready.clear()
-        async with self._books:
+        async with self._lock:
             while self._leaving:
                 await self._release(self._leaving.popleft())
 
-    async def _hear(self, queue: int) -> None:
+    async def _listen(self, queue: int) -> None:
         while True:
             await self._wakeups.event(f"inbound:{queue}").wait()
             self.poll_now(queue)
 
-    async def _look_out(self) -> None:
+    async def _poll_repeatedly(self) -> None:
         looked, woken, refused = -POLL, False, False
         while True:
-            with anyio.move_on_after(_SOON if woken else POLL):
-                await self._stirred.wait()
-            self._stirred = anyio.Event()
-            queues, self._told = self._told, set()
+            with anyio.move_on_after(_BATCH_SECONDS if woken else POLL):
+                await self._poll_requested.wait()
+            self._poll_requested = anyio.Event()
+            queues, self._queues_to_poll = self._queues_to_poll, set()
             woken = bool(queues)
             if not woken or anyio.current_time() - looked > POLL:
                 queues, looked = set(self._queues), anyio.current_time()
             try:
-                async with self._books:
-                    await self._look(queues)
+                async with self._lock:
+                    await self._poll(queues)
                 refused = False
             except BusError as error:
                 if not refused:
                     logger.warning("the bus looks for messages again in a while: %s", error)
                 refused = True
-                await anyio.sleep(_PAUSE)
+                await anyio.sleep(_RETRY_SECONDS)
 
-    async def _look(self, queues: set[int]) -> None:
+    async def _poll(self, queues: set[int]) -> None:
         holds = [one for one in self.held.values() if one.queue in queues and self._serves(one)]
-        most = min(self._claimers - len(self._ready), self._most - len(self.held))
-        if self._claimers and len(self.held) >= self._most:
-            self._make_room()
+        most = min(self._claimers - len(self._ready), self._max_sessions - len(self.held))
+        if self._claimers and len(self.held) >= self._max_sessions:
+            self._request_releases()
         if not holds and most <= 0:
             return
         wary = any(one.suspects for one in self.held.values())
@@ -195,15 +197,15 @@ class HeldSessions:
         found = await self._queries.poll(holds, queues, max(most, 0), wary=wary)
         for one in found:
             if one.hold_index is None:
-                await self._head(one, asked)
+                await self._handle_claimed(one, asked)
             else:
-                await self._more(holds[one.hold_index - 1], one)
+                await self._handle_row(holds[one.hold_index - 1], one)
 
-    def _make_room(self) -> None:
+    def _request_releases(self) -> None:
         """Ask the workers that have been idle longest to leave: other sessions wait for a place."""
         idle = [one for one in self.held.values() if self._serves(one) and not one.busy]
         idle = [one for one in idle if not one.lock_count and one.release_requested_by is None]
-        for one in sorted(idle, key=lambda hold: hold.last_delivery_at)[:_ROOM]:
+        for one in sorted(idle, key=lambda hold: hold.last_delivery_at)[:_MAX_RELEASE_REQUESTS]:
             one.release_requested_by = ""
             one.add(ReleaseRequest())
 
@@ -211,10 +213,10 @@ class HeldSessions:
     def _serves(hold: HeldSession) -> bool:
         return not hold.released and not hold.lost
 
-    async def _more(self, hold: HeldSession, found: InboundRow) -> None:
+    async def _handle_row(self, hold: HeldSession, found: InboundRow) -> None:
         """Handle a new row of a held session."""
         if found.kind == "lost":
-            self._lost(hold)
+            self._mark_lost(hold)
         elif found.kind == "letgo":
             if hold.release_requested_by != found.body:
                 hold.release_requested_by = found.body
@@ -222,7 +224,7 @@ class HeldSessions:
         else:
             await self._intake.handle(hold, found)
 
-    async def _head(self, found: InboundRow, asked: float) -> None:
+    async def _handle_claimed(self, found: InboundRow, asked: float) -> None:
         """Handle the first row of a session that was just claimed."""
         group = str(found.headers["x-pgmq-group"])
         hold = HeldSession(
@@ -235,7 +237,7 @@ class HeldSessions:
         if kind in ("in", "report"):
             wary = any(one.suspects for one in self.held.values())
             if kind == "in" and wary and SUSPECT_AFTER <= found.deaths < DEAD_LETTER_AFTER_DEATHS:
-                await self._release(hold, pause=_PAUSE)
+                await self._release(hold, pause=_RETRY_SECONDS)
                 return
             if not await self._intake.handle(hold, found):
                 return
@@ -246,7 +248,7 @@ class HeldSessions:
             return
         before = self.held.get(group)
         if before is not None:
-            self._lost(before)
+            self._mark_lost(before)
             self._again[group] = hold
         else:
             self._offer(hold)
@@ -263,7 +265,7 @@ class HeldSessions:
         if (again := self._again.pop(hold.group, None)) is not None and again is not hold:
             self._offer(again)
 
-    def _lost(self, hold: HeldSession) -> None:
+    def _mark_lost(self, hold: HeldSession) -> None:
         if not hold.lost:
             self.counts["lost"] += 1
             logger.warning("session %s was lost to another holder", hold.session)
@@ -284,13 +286,13 @@ class HeldSessions:
                         if (one.queue, one.token) in kept:
                             one.ends = asked + self._lease
                         else:
-                            self._lost(one)
+                            self._mark_lost(one)
             except BusError as error:
                 logger.warning("sessions could not be renewed: %s", error)
 
-    async def _give_back(self) -> None:
+    async def _release_repeatedly(self) -> None:
         while True:
-            async with self._books:
+            async with self._lock:
                 while self._leaving:
                     await self._release(self._leaving[0])
                     # Removed only now: if cancelled before, ``aclose`` releases it.
@@ -308,7 +310,7 @@ class HeldSessions:
             logger.info("session %s is free when its lease ends: %s", hold.session, error)
 
 
-_PATIENCE = 5.0
+_RELEASE_SECONDS = 5.0
 """Seconds that a holder has to release a session."""
 
 
@@ -322,7 +324,7 @@ async def hold_session(
         BusError: The database refused, or cannot be reached.
     """
     group, call, holder = encode_key(session), new_id("keep"), None
-    with anyio.move_on_after(_PATIENCE):
+    with anyio.move_on_after(_RELEASE_SECONDS):
         while True:
             asked = anyio.current_time()
             queue, token, reads, holder = await queries.hold(group, call)

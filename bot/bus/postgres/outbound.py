@@ -30,11 +30,11 @@ PACE = 0.25
 FETCHED_WITHIN = 3_600.0
 """Seconds for which files of the web channel stay: the site links to them for download."""
 
-_MOST = 64
-_ANSWERED = 1_000
+_MAX_ROWS = 64
+_MAX_ENDED_STREAMS = 1_000
 # Wake-ups within this time after another are handled together.
-_SOON = 0.03
-_PAUSE = 1.0
+_BATCH_SECONDS = 0.03
+_RETRY_SECONDS = 1.0
 
 
 class OutboundWriter:
@@ -47,9 +47,9 @@ class OutboundWriter:
 
     def put(self, outbound: PartialAnswer | Activity) -> None:
         """Queue a partial or activity, which a newer one replaces; returns at once."""
-        place = (outbound.address.session, coalescing_key(outbound))
-        self._newest.pop(place, None)
-        self._newest[place] = outbound
+        slot = (outbound.address.session, coalescing_key(outbound))
+        self._newest.pop(slot, None)
+        self._newest[slot] = outbound
         self._filled.set()
 
     async def send(self, answer: Answer) -> None:
@@ -57,11 +57,11 @@ class OutboundWriter:
         session = answer.address.session
         if answer.stream is not None:
             self._newest.pop((session, stream_coalescing_key(answer.stream)), None)
-        before = [place for place in self._newest if place[0] == session]
+        before = [slot for slot in self._newest if slot[0] == session]
         if before:
-            await self._queries.show([self._newest.pop(place) for place in before])
+            await self._queries.write_partials([self._newest.pop(place) for place in before])
         files = [await _content(one.path) for one in answer.files]
-        await self._queries.send(answer, files)
+        await self._queries.write_answer(answer, files)
 
     async def run(self) -> None:
         """Write queued items until cancelled; refused ones are dropped, since newer ones follow."""
@@ -70,7 +70,7 @@ class OutboundWriter:
             self._filled = anyio.Event()
             newest, self._newest = self._newest, OrderedDict()
             try:
-                await self._queries.show(list(newest.values()))
+                await self._queries.write_partials(list(newest.values()))
             except BusError as error:
                 logger.info("partials were not shown: %s", error)
             await anyio.sleep(PACE)
@@ -105,36 +105,36 @@ class OutboundReader:
         self._wakeups = wakeups
         self._channel = channel
         # Without a lease, read again what another process was given.
-        self._mark = epoch or -1 - secrets.randbits(48)
+        self._consumer_id = epoch or -1 - secrets.randbits(48)
         self._exports = exports
         self._box = Outbox()
         self._raw: deque[tuple[str | None, str]] = deque()
         self._in_hand: set[str] = set()
-        self._answered: OrderedDict[str, None] = OrderedDict()
+        self._ended_streams: OrderedDict[str, None] = OrderedDict()
         self._written: dict[str, list[Path]] = {}
         self._leaving: deque[tuple[float, list[Path]]] = deque()
-        self._heard = anyio.Event()
-        self._heard.set()
+        self._woken = anyio.Event()
+        self._woken.set()
         self._taking = anyio.Lock()
 
     async def receive(self) -> Outbound:
         """Return the next item to show, waiting for it and for an unreachable database."""
         refused = False
         while True:
-            woken = self._heard.is_set()
+            woken = self._woken.is_set()
             try:
                 if woken or not self._box:
-                    await self._take()
+                    await self._fetch()
                 refused = False
             except BusError as error:
                 if not refused:
                     logger.warning("channel %s shows what waits later: %s", self._channel, error)
                 refused = True
-                await anyio.sleep(_PAUSE)
+                await anyio.sleep(_RETRY_SECONDS)
                 continue
             if (item := self._box.get_nowait()) is not None:
                 return item
-            await self._wakeups.wait(self._heard, _SOON if woken else POLL)
+            await self._wakeups.wait(self._woken, _BATCH_SECONDS if woken else POLL)
 
     async def report(self, report: DeliveryReport) -> None:
         """Record a delivery report, waiting for an unreachable database.
@@ -152,32 +152,32 @@ class OutboundReader:
                 refused = True
                 if not report.final:
                     return
-                await anyio.sleep(_PAUSE)
+                await anyio.sleep(_RETRY_SECONDS)
         if report.final:
             self._in_hand.discard(encode_key(report.answer))
             written = self._written.pop(encode_key(report.answer), [])
             stay = FETCHED_WITHIN if self._channel == WEB_CHANNEL else 0.0
             self._leaving.append((anyio.current_time() + stay, written))
-            self._let_go()
+            self._remove_files()
 
-    def _let_go(self) -> None:
+    def _remove_files(self) -> None:
         """Remove files of delivered answers after their time."""
         while self._leaving and self._leaving[0][0] <= anyio.current_time():
             for path in self._leaving.popleft()[1]:
                 path.unlink(missing_ok=True)
 
-    async def _take(self) -> None:
-        self._let_go()
+    async def _fetch(self) -> None:
+        self._remove_files()
         async with self._taking:
             # Get the event before the query, so that no notification is missed.
-            self._heard = self._wakeups.event(f"outbound:{self._channel}")
-            rows = await self._queries.take(
-                self._channel, self.shard, self.shards, self._mark, _MOST
+            self._woken = self._wakeups.event(f"outbound:{self._channel}")
+            rows = await self._queries.claim_outbound(
+                self._channel, self.shard, self.shards, self._consumer_id, _MAX_ROWS
             )
             self._raw.extend(rows)
-            if len(rows) >= _MOST:
-                self._heard = anyio.Event()
-                self._heard.set()
+            if len(rows) >= _MAX_ROWS:
+                self._woken = anyio.Event()
+                self._woken.set()
             while self._raw:
                 answer, body = self._raw[0]
                 outbound = decode(body)
@@ -194,10 +194,10 @@ class OutboundReader:
             self._in_hand.add(answer)
         if isinstance(outbound, Answer):
             if outbound.stream is not None:
-                self._answered[outbound.stream] = None
-                if len(self._answered) > _ANSWERED:
-                    self._answered.popitem(last=False)
-        elif isinstance(outbound, PartialAnswer) and outbound.stream in self._answered:
+                self._ended_streams[outbound.stream] = None
+                if len(self._ended_streams) > _MAX_ENDED_STREAMS:
+                    self._ended_streams.popitem(last=False)
+        elif isinstance(outbound, PartialAnswer) and outbound.stream in self._ended_streams:
             return
         self._box.put(outbound)
 

@@ -87,7 +87,7 @@ class Queries:
         self._lease = lease
 
     async def publish(
-        self, inbound: Inbound, record: str, *, room: int, shard: int, shards: int
+        self, inbound: Inbound, record: str, *, capacity: int, shard: int, shards: int
     ) -> int | None:
         """Accept a message.
 
@@ -99,7 +99,7 @@ class Queries:
             BusError: The database refused, or cannot be reached.
         """
         session = encode_key(inbound.session)
-        values = [session, encode_key(inbound.id), uuid.uuid4(), record, room]
+        values = [session, encode_key(inbound.id), uuid.uuid4(), record, capacity]
         if inbound.answer_to is None:
             [[found]] = await self.fetch(_PUBLISH, [*values, shard, shards])
         else:
@@ -125,7 +125,7 @@ class Queries:
                 *_columns(holds),
                 [one.after_in for one in holds],
                 [one.after_report for one in holds],
-                [one.room for one in holds],
+                [one.capacity for one in holds],
                 [wary or one.busy for one in holds],
             ],
         )
@@ -188,7 +188,7 @@ class Queries:
         if not kept:
             raise SessionLost(f"session {hold.session} went to another holder")
 
-    async def show(self, newest: Sequence[PartialAnswer | Act]) -> None:
+    async def write_partials(self, newest: Sequence[PartialAnswer | Act]) -> None:
         """Write partials and activity for their channels."""
         columns = (
             [encode_key(one.address.session) for one in newest],
@@ -200,18 +200,18 @@ class Queries:
             "select tapebot.show(%s::text[], %s::text[], %s::text[], %s::text[])", columns
         )
 
-    async def send(self, answer: Answer, files: Sequence[bytes | None]) -> None:
+    async def write_answer(self, answer: Answer, files: Sequence[bytes | None]) -> None:
         """Write an answer for its channel, unless it is on its way already."""
         await self.fetch(*_sending(answer, files))
 
-    async def take(
-        self, channel: str, shard: int, shards: int, mark: int, most: int
+    async def claim_outbound(
+        self, channel: str, shard: int, shards: int, consumer_id: int, most: int
     ) -> list[tuple[str | None, str]]:
         """Return a channel's outbound items: answer key or None, and the text of ``encode``."""
         lease = f"channel/{channel}" + (f"/{shard}" if shards > 1 else "")
         rows = await self.fetch(
             "select answer, body from tapebot.take(%s, %s, %s, %s, %s, %s)",
-            [channel, shard, shards, mark, lease, most],
+            [channel, shard, shards, consumer_id, lease, most],
         )
         return [(answer, body) for answer, body in rows]
 

@@ -44,7 +44,7 @@ class Wakeups:
         with anyio.move_on_after(seconds):
             await event.wait()
 
-    def tell(self, topic: str) -> None:
+    def wake(self, topic: str) -> None:
         """Wake the waiters of a topic in this process."""
         event = self._events.pop(topic, None)
         if event is not None:
@@ -59,9 +59,9 @@ class Wakeups:
                     await connection.execute("listen tapebot")
                     self.listening = True
                     pause = _FIRST_PAUSE
-                    self._tell_all()
+                    self._wake_all()
                     async for one in connection.notifies():
-                        self.tell(one.payload)
+                        self.wake(one.payload)
             except (psycopg.Error, DatabaseUnavailable) as error:
                 logger.debug("wake-ups are not heard for now: %s", error)
             finally:
@@ -69,7 +69,7 @@ class Wakeups:
             await anyio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _tell_all(self) -> None:
+    def _wake_all(self) -> None:
         """Wake all waiters: notifications may have been lost while nobody listened."""
         for topic in list(self._events):
-            self.tell(topic)
+            self.wake(topic)

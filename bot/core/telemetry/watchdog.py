@@ -141,7 +141,7 @@ class Watchdog:
         self._beats, self._beat_at = 0, time.monotonic()
         self._done = threading.Event()
         self._loop_thread = threading.main_thread()
-        self._told = self._recorded = self._ending = False
+        self._reported = self._recorded = self._ending = False
         self._stopped_at: int | None = None
         self._doing: tuple[int, ActiveWork | None] | None = None
 
@@ -157,7 +157,7 @@ class Watchdog:
             thread.start()
             try:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._live)
+                    tasks.start_soon(self._heartbeat)
                     try:
                         yield
                     finally:
@@ -187,7 +187,7 @@ class Watchdog:
         signal.siginterrupt(signal.SIGVTALRM, False)
         return before
 
-    async def _live(self) -> None:
+    async def _heartbeat(self) -> None:
         while True:
             self._beats, self._beat_at = self._beats + 1, time.monotonic()
             if threading.current_thread() is threading.main_thread():
@@ -210,7 +210,7 @@ class Watchdog:
     # In the thread.
 
     def _watch(self) -> None:
-        beats, stood = self._beats, 0.0
+        beats, stalled_for = self._beats, 0.0
         moment, used = time.monotonic(), time.process_time()
         while not self._done.wait(_LOOK):
             self._look_at_memory()
@@ -219,16 +219,16 @@ class Watchdog:
             ran = passed if passed <= _LATE else min(passed, used_now - used)
             moment, used = now, used_now
             if self._beats != beats:
-                if self._told:
-                    self._goes_on(stood)
-                beats, stood = self._beats, 0.0
+                if self._reported:
+                    self._on_recovery(stalled_for)
+                beats, stalled_for = self._beats, 0.0
                 continue
-            stood += ran
-            if stood >= self._stalled:
-                self._stands(stood)
+            stalled_for += ran
+            if stalled_for >= self._stalled:
+                self._on_stall(stalled_for)
                 stopping = self._stopped_at is not None
-                if stopping or stood >= self._ended:
-                    self._end(stood, 128 + signal.SIGTERM if stopping else _FAILED)
+                if stopping or stalled_for >= self._ended:
+                    self._end(stalled_for, 128 + signal.SIGTERM if stopping else _FAILED)
 
     def _look_at_memory(self) -> None:
         low = self._memory_is_low()
@@ -241,19 +241,19 @@ class Watchdog:
         )
         if self._folder is None:
             return
-        mark = self._folder / LOW_MEMORY
+        low_memory_file = self._folder / LOW_MEMORY
         with suppress(OSError):
             if low:
-                mark.touch(0o600)
+                low_memory_file.touch(0o600)
             else:
-                mark.unlink(missing_ok=True)
+                low_memory_file.unlink(missing_ok=True)
 
-    def _stands(self, stood: float) -> None:
-        if not self._told:
-            self._told = True
+    def _on_stall(self, stalled_for: float) -> None:
+        if not self._reported:
+            self._reported = True
             logger.error(
                 "the event loop has not turned for %.0f s; it stands here:\n%s",
-                stood,
+                stalled_for,
                 self._stack(),
             )
             if self._loop_thread is threading.main_thread():
@@ -282,19 +282,19 @@ class Watchdog:
         except OSError as error:
             logger.warning("the hang could not be recorded: %s", error)
 
-    def _goes_on(self, stood: float) -> None:
-        logger.warning("the event loop turns again; it had stood for %.1f s", stood)
+    def _on_recovery(self, stalled_for: float) -> None:
+        logger.warning("the event loop turns again; it had stood for %.1f s", stalled_for)
         if self._recorded and self._record is not None:
             with suppress(OSError):
                 self._record.unlink(missing_ok=True)
-        self._told = self._recorded = False
+        self._reported = self._recorded = False
 
-    def _end(self, stood: float, code: int) -> None:
+    def _end(self, stalled_for: float, code: int) -> None:
         why = (
             "it was asked to stop" if self._stopped_at is not None else "nothing else would end it"
         )
         logger.critical(
-            "ending the process: the event loop stands since %.0f s, and %s", stood, why
+            "ending the process: the event loop stands since %.0f s, and %s", stalled_for, why
         )
         self._ending = True
         _flush_log(_LOGGED)

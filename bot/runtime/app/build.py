@@ -210,14 +210,14 @@ def _plain_bus(
     if database is None:
         durable = settings.tape_sync == "always"
         limit = settings.session_limit
-        return LocalBus(home / "bus", session_limit=limit, sync=durable, clock=clock)
+        return LocalBus(home / "bus", max_queued_messages=limit, sync=durable, clock=clock)
     from bot.bus.postgres import PostgresBus
 
     return PostgresBus(
         database.database,
         database.wakeups,
         holder=database.holder,
-        session_limit=settings.session_limit,
+        max_queued_messages=settings.session_limit,
         lease=settings.lease_seconds,
         clock=clock,
         exports=home / "exports",

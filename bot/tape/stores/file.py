@@ -132,7 +132,7 @@ class FileTapeStore(TapeStore):
     async def version(self, tape: str) -> int:
         """Return the id of the last entry, which may not be durable yet."""
         async with self._tapes.use(tape) as live:
-            return live.file.staged
+            return live.file.queued_seq
 
     async def read(
         self, tape: str, from_entry_id: int | None = None, to_entry_id: int | None = None
@@ -178,7 +178,7 @@ class FileTapeStore(TapeStore):
     ) -> AsyncGenerator[TapeEntry, None]:
         """Yield entries newest first, through the segments."""
         async with self._tapes.use(tape) as live:
-            first, ceiling = live.first_id, live.file.mark + 1
+            first, ceiling = live.first_id, live.file.durable_seq + 1
         if before is not None:
             ceiling = min(ceiling, before)
         size = _FIRST_PAGE
@@ -204,10 +204,10 @@ class FileTapeStore(TapeStore):
         self._tapes.check_writable()
         async with self._tapes.use(tape) as live:
             file = live.file
-            check_version(tape, expect, file.staged)
+            check_version(tape, expect, file.queued_seq)
             if not entries:
                 return []
-            stamped = stamp(entries, self._clock, file.staged)
+            stamped = stamp(entries, self._clock, file.queued_seq)
             data = live.encode(stamped)
             with map_os_errors(f"tape {tape} could not be written", TapeWriteError):
                 await file.append(data, stamped[-1].id)
@@ -417,7 +417,7 @@ class FileTapeStore(TapeStore):
     async def _durable(self, tape: str) -> int:
         """Return the id of the last entry that is durable."""
         async with self._tapes.use(tape) as live:
-            return live.file.mark
+            return live.file.durable_seq
 
     def _grown(self, tape: str) -> None:
         self._growth.notify(tape)

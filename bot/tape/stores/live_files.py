@@ -76,7 +76,7 @@ class LiveTape:
     @property
     def chain_end(self) -> bytes:
         """The value that the next entry's link refers to."""
-        return self.chain.get(self.file.staged, CHAIN_START)
+        return self.chain.get(self.file.queued_seq, CHAIN_START)
 
     def encode(self, entries: Sequence[TapeEntry]) -> bytes:
         """Return the lines of the next append.
@@ -88,7 +88,7 @@ class LiveTape:
             return encode_entries(entries)
         data, value = encode_chained(entries, self.chain_end)
         # A failed append falls back to an earlier entry, whose link is still here.
-        for number in [n for n in self.chain if n < self.file.mark]:
+        for number in [n for n in self.chain if n < self.file.durable_seq]:
             del self.chain[number]
         self.chain[entries[-1].id] = value
         return data
@@ -107,7 +107,9 @@ class LiveTape:
     def parts(self, folder: TapeFolder, fd: int | None = None) -> TapeSnapshot:
         """Return a snapshot of the tape, read through another descriptor if one is given."""
         file = FileSource(self.file.fd if fd is None else fd, self.file.size)
-        return TapeSnapshot(self.tape, file, self.first_id, self.file.mark, self.sealed(folder))
+        return TapeSnapshot(
+            self.tape, file, self.first_id, self.file.durable_seq, self.sealed(folder)
+        )
 
 
 class LiveFiles:
@@ -262,21 +264,23 @@ class LiveFiles:
         elif named != tape:
             raise TapeError(f"the file of tape {tape} belongs to {named}: {file.path.name}")
         lost = self._lost(tape, head, source, ending, last_id)
-        file.seek_mark(max(last_id, lost.get("missing", 0)))
+        file.set_sequence(max(last_id, lost.get("missing", 0)))
         chained = first is None or first.link is not None
         live = LiveTape(
-            tape, file, head, {file.mark: ending.chain or CHAIN_START} if chained else {}
+            tape, file, head, {file.durable_seq: ending.chain or CHAIN_START} if chained else {}
         )
         self._parts.record_damage(tape, head.id, ending.damaged)
         if first is None:
-            live.head = head = replace(head, id=file.mark + 1)
+            live.head = head = replace(head, id=file.durable_seq + 1)
         if self._read_only:
             return live
         if live.dropped:
             self.drop_sealed(tape, live.dropped)
         if not ending.clean or lost or first is None:
             self._repair(live, ending, lost, [head] if first is None else [])
-        self._heads.note(self._folder.stem(tape), file.mark, live.chain.get(file.mark))
+        self._heads.note(
+            self._folder.stem(tape), file.durable_seq, live.chain.get(file.durable_seq)
+        )
         return live
 
     def _lost(
@@ -313,7 +317,7 @@ class LiveFiles:
             "damaged": len(ending.damaged) + ending.bad_newline,
             **lost,
         }
-        note = stamp([*head, event(REPAIR_EVENT, found)], self.clock, file.staged)
+        note = stamp([*head, event(REPAIR_EVENT, found)], self.clock, file.queued_seq)
         close = CANCEL + b"\n" if ending.unterminated else b""
         with map_os_errors("a tape that was cut short could not be repaired", TapeWriteError):
             if ending.bad_newline:

@@ -147,12 +147,12 @@ class LiveTapes:
                 # New users wait for the lock, so this ends.
                 try:
                     await self._drain(live)
-                    check_version(tape, expect, live.file.staged)
+                    check_version(tape, expect, live.file.queued_seq)
                     with map_os_errors(failed, TapeWriteError):
                         await anyio.to_thread.run_sync(live.file.restore)
                     if seal_at is not None:
                         segment = self._folder.next_segment(
-                            tape, live.first_id, live.file.mark, seal_at
+                            tape, live.first_id, live.file.durable_seq, seal_at
                         )
                     data = self._begin(live, carry, title, segment)
                 finally:
@@ -173,9 +173,9 @@ class LiveTapes:
     ) -> bytes:
         """Return the content of the live file that follows another one."""
         kept = title if title is not None else live.title
-        dropped = live.file.staged if segment is None else live.dropped
+        dropped = live.file.queued_seq if segment is None else live.dropped
         head = header_entry(live.tape, kept, previous=segment, dropped=dropped)
-        fresh = stamp([head, *carry], self._files.clock, live.file.staged)
+        fresh = stamp([head, *carry], self._files.clock, live.file.queued_seq)
         return encode_chained(fresh, live.chain_end)[0]
 
     async def replace(self, seen: TapeSnapshot, fresh: Path) -> bool:

@@ -18,7 +18,7 @@ HERE = Address("fake", "1")
 
 
 def open_bus(folder: Path) -> LocalBus:
-    return LocalBus(folder / "bus", session_limit=100, sync=False)
+    return LocalBus(folder / "bus", max_queued_messages=100, sync=False)
 
 
 def inbound(number: int) -> Inbound:
@@ -168,7 +168,7 @@ async def test_a_message_is_on_the_disk_before_it_is_accepted(tmp_path, monkeypa
             on_disk.append(path.read_bytes())
 
     monkeypatch.setattr(os, "fdatasync", kept)
-    bus = LocalBus(tmp_path / "bus", session_limit=100)
+    bus = LocalBus(tmp_path / "bus", max_queued_messages=100)
     for number in range(3):
         await publish(bus, number)
         assert f'"m{number}"'.encode() in on_disk[-1]

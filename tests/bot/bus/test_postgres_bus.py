@@ -99,9 +99,9 @@ class Fleet:
             database,
             wakeups,
             holder=name,
-            session_limit=limit,
+            max_queued_messages=limit,
             lease=lease,
-            sessions=sessions,
+            max_held_sessions=sessions,
             exports=self._folder / name / "exports",
         )
         process = Process(bus, anyio.CancelScope(), anyio.Event())
@@ -401,7 +401,7 @@ async def test_a_session_that_nobody_holds_is_kept_from_others(fleet):
 
 
 async def test_a_holder_elsewhere_is_asked_and_lets_go(fleet, monkeypatch):
-    monkeypatch.setattr(held_sessions, "_PATIENCE", LONG)
+    monkeypatch.setattr(held_sessions, "_RELEASE_SECONDS", LONG)
     keeper, worker = await fleet.process("a"), await fleet.process("b")
     await keeper.bus.channel("fake").publish(inbound("m1"))
     inbox = await worker.bus.claim()
@@ -643,7 +643,7 @@ async def _crashed(fleet: Fleet, server: PostgresServer) -> None:
 
 async def test_sessions_are_given_out_no_further_than_a_process_may_hold(fleet):
     process = await fleet.process("a")
-    process.bus._sessions._most = 2
+    process.bus._sessions._max_sessions = 2
     assert isinstance(process.bus._sessions, HeldSessions)
     for chat in range(3):
         await process.bus.channel("fake").publish(inbound("m", Address("fake", str(chat))))

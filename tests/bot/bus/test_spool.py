@@ -90,9 +90,9 @@ async def test_putting_twice_keeps_once(opened):
 async def test_channels_keep_apart(shared):
     await shared("telegram").put(1, "one")
     await shared("telegram-work").put(1, "other")
-    await shared("telegram").enqueue(2, "two", known=True)
+    await shared("telegram").store_pending(2, "two", known=True)
     assert await shared("telegram-work").load() == [(1, "other")]
-    assert await shared("telegram-work").fetch_untaken(wait=False) == []
+    assert await shared("telegram-work").fetch_pending(wait=False) == []
 
 
 async def test_what_arrives_in_one_process_wakes_another_at_once_in_order(url, shared):
@@ -101,14 +101,14 @@ async def test_what_arrives_in_one_process_wakes_another_at_once_in_order(url, s
     async def take() -> None:
         spool = shared()
         while len(found) < 3:
-            batch = await spool.fetch_untaken()
+            batch = await spool.fetch_pending()
             found.extend(batch)
-            await spool.discard_untaken([number for number, _ in batch])
+            await spool.delete_pending([number for number, _ in batch])
 
     async with process(url) as elsewhere, anyio.create_task_group() as tasks:
         tasks.start_soon(take)
         for number in (5, 6, 7):
-            await elsewhere().enqueue(number, AWKWARD, known=True)
+            await elsewhere().store_pending(number, AWKWARD, known=True)
     assert found == [(5, AWKWARD), (6, AWKWARD), (7, AWKWARD)]
 
 
@@ -117,80 +117,80 @@ async def test_an_update_that_two_processes_receive_at_once_arrives_once(url, sh
         for opened in (shared, elsewhere) * 5:
 
             async def arrive(opened=opened) -> None:
-                await opened().enqueue(1, AWKWARD, known=True)
+                await opened().store_pending(1, AWKWARD, known=True)
 
             tasks.start_soon(arrive)
-    assert await shared().fetch_untaken() == [(1, AWKWARD)]
+    assert await shared().fetch_pending() == [(1, AWKWARD)]
 
 
 async def test_what_was_handled_leaves_no_words_and_does_not_arrive_or_wait_again(url, shared):
     spool = shared()
-    await spool.enqueue(1, AWKWARD, known=True)
-    await spool.discard_untaken([1])
-    await spool.enqueue(2, AWKWARD, known=True)
-    await spool.put(2, AWKWARD)
+    await spool.store_pending(1, AWKWARD, known=True)
+    await spool.delete_pending([1])
+    await spool.store_pending(2, AWKWARD, known=True)
+    await spool.store_claimed(2, AWKWARD)
     await spool.remove(2)
     assert kept(url) == [(1, None), (2, None)]
     for number in (1, 2):
-        await spool.enqueue(number, AWKWARD, known=True)
-        await spool.put(number, AWKWARD)
-    assert (await spool.fetch_untaken(wait=False), await spool.load()) == ([], [])
+        await spool.store_pending(number, AWKWARD, known=True)
+        await spool.store_claimed(number, AWKWARD)
+    assert (await spool.fetch_pending(wait=False), await spool.load()) == ([], [])
 
 
 async def test_what_was_handled_long_ago_is_forgotten(url, shared):
     spool = shared()
     for number in range(5):
-        await spool.put(number, AWKWARD)
+        await spool.store_claimed(number, AWKWARD)
         await spool.remove(number)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "update tapebot.spool set handled_at = handled_at - interval '2 days' where number < 4"
         )
-    await spool.discard_untaken([])
+    await spool.delete_pending([])
     assert kept(url) == [(4, None)]
 
 
 async def test_what_waits_in_a_lane_is_not_settled_and_is_there_for_the_next_run(shared):
     spool = shared()
     for number in (1, 2):
-        await spool.enqueue(number, AWKWARD, known=True)
-    await spool.put(1, AWKWARD)
-    assert await spool.fetch_untaken() == [(2, AWKWARD)]
-    await spool.discard_untaken([1, 2])
+        await spool.store_pending(number, AWKWARD, known=True)
+    await spool.store_claimed(1, AWKWARD)
+    assert await spool.fetch_pending() == [(2, AWKWARD)]
+    await spool.delete_pending([1, 2])
     assert await shared().load() == [(1, AWKWARD)]
-    assert await shared().fetch_untaken(wait=False) == []
+    assert await shared().fetch_pending(wait=False) == []
 
 
 async def test_strangers_can_keep_only_so_much_and_keep_nobody_else_out(shared):
     spool = shared(most=5, most_of_strangers=2)
     for number in (1, 2):
-        await spool.enqueue(number, AWKWARD, known=False)
+        await spool.store_pending(number, AWKWARD, known=False)
     with pytest.raises(BusError, match="2 updates of strangers wait for telegram already"):
-        await spool.enqueue(3, AWKWARD, known=False)
-    await spool.enqueue(2, AWKWARD, known=False)
+        await spool.store_pending(3, AWKWARD, known=False)
+    await spool.store_pending(2, AWKWARD, known=False)
     for number in range(10, 15):
-        await spool.enqueue(number, AWKWARD, known=True)
+        await spool.store_pending(number, AWKWARD, known=True)
     with pytest.raises(BusError, match="5 updates of members wait"):
-        await spool.enqueue(15, AWKWARD, known=True)
-    await spool.discard_untaken([1])
-    await spool.enqueue(3, AWKWARD, known=False)
-    assert [number for number, _ in await spool.fetch_untaken()] == [2, 3, 10, 11, 12, 13, 14]
+        await spool.store_pending(15, AWKWARD, known=True)
+    await spool.delete_pending([1])
+    await spool.store_pending(3, AWKWARD, known=False)
+    assert [number for number, _ in await spool.fetch_pending()] == [2, 3, 10, 11, 12, 13, 14]
 
 
 async def test_what_is_damaged_is_left_out_and_the_others_come(url, shared):
     for number in (1, 2):
         await shared().put(number, AWKWARD)
-        await shared().enqueue(number + 2, AWKWARD, known=True)
+        await shared().store_pending(number + 2, AWKWARD, known=True)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update tapebot.spool set raw = '{' where number in (1, 3)")
     assert await shared().load() == [(2, AWKWARD)]
-    assert await shared().fetch_untaken() == [(4, AWKWARD)]
+    assert await shared().fetch_pending() == [(4, AWKWARD)]
 
 
 async def test_a_database_that_refuses_is_told_and_waited_for(url, shared, monkeypatch, caplog):
     monkeypatch.setattr("bot.bus.postgres_spool._PAUSE", 0.01)
     spool = shared()
-    await spool.put(1, AWKWARD)
+    await spool.store_claimed(1, AWKWARD)
 
     def rename(*names: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
@@ -198,11 +198,11 @@ async def test_a_database_that_refuses_is_told_and_waited_for(url, shared, monke
 
     rename("tapebot.spool", "away")
     with pytest.raises(BusError, match=r"the message could not be kept: .* refused"):
-        await spool.put(2, AWKWARD)
+        await spool.store_claimed(2, AWKWARD)
     with pytest.raises(BusError, match="refused"):
-        await spool.enqueue(2, AWKWARD, known=True)
+        await spool.store_pending(2, AWKWARD, known=True)
     with pytest.raises(BusError, match="refused"):
-        await spool.discard_untaken([1])
+        await spool.delete_pending([1])
     await spool.remove(1)
     found = []
 

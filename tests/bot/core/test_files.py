@@ -87,7 +87,7 @@ async def test_appends_are_in_the_file_in_the_order_they_were_handed_in(log):
         for number in range(1, 101):
             tasks.start_soon(log.append, b"%d\n" % number, number)
     assert log.path.read_bytes() == b"".join(b"%d\n" % number for number in range(1, 101))
-    assert (log.mark, log.staged, log.size) == (100, 100, log.path.stat().st_size)
+    assert (log.durable_seq, log.queued_seq, log.size) == (100, 100, log.path.stat().st_size)
     assert mode(log.path) == 0o600
 
 
@@ -95,15 +95,15 @@ async def test_an_append_is_in_the_file_when_it_returns(log):
     for number in range(1, 6):
         await log.append(b"x", number)
         assert log.path.stat().st_size == log.size == number
-        assert log.mark == number
+        assert log.durable_seq == number
 
 
 async def test_marks_tell_what_was_handed_in_from_what_is_in_the_file(log):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(log.append, b"a", 1)
         await anyio.lowlevel.checkpoint()
-        assert (log.staged, log.mark) == (1, 0)
-    assert (log.staged, log.mark) == (1, 1)
+        assert (log.queued_seq, log.durable_seq) == (1, 0)
+    assert (log.queued_seq, log.durable_seq) == (1, 1)
 
 
 async def test_an_append_that_has_begun_is_finished_when_its_task_is_cancelled(log):
@@ -112,8 +112,8 @@ async def test_an_append_that_has_begun_is_finished_when_its_task_is_cancelled(l
             tasks.start_soon(log.append, b"x", number)
         await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
-    assert log.path.read_bytes() == b"x" * log.mark
-    assert log.staged == log.mark == 10
+    assert log.path.read_bytes() == b"x" * log.durable_seq
+    assert log.queued_seq == log.durable_seq == 10
     await log.append(b"y", 11)
     assert log.path.read_bytes() == b"x" * 10 + b"y"
 
@@ -122,7 +122,7 @@ async def test_a_refused_write_fails_all_that_waited_and_marks_fall_back(tmp_pat
     """The descriptor cannot be written, as on a device that was unplugged."""
     (tmp_path / "log").write_bytes(b"before")
     log = AppendFile(tmp_path / "log", sync=False, writable=False)
-    log.seek_mark(7)
+    log.set_sequence(7)
     failed = []
 
     async def append(number: int) -> None:
@@ -139,7 +139,7 @@ async def test_a_refused_write_fails_all_that_waited_and_marks_fall_back(tmp_pat
     finally:
         log.close()
     assert [number for number, _ in sorted(failed)] == [8, 9, 10, 11, 12]
-    assert (log.staged, log.mark) == (7, 7)
+    assert (log.queued_seq, log.durable_seq) == (7, 7)
     assert (tmp_path / "log").read_bytes() == b"before"
 
 
@@ -194,11 +194,11 @@ async def test_a_file_takes_appends_again_once_the_disk_does(log, disk, refuses,
         with pytest.raises(OSError, match=told) as raised:
             await log.append(b"refused\n", 2)
         assert raised.value.filename == str(log.path)
-        assert (log.mark, log.staged, log.size) == (1, 1, 6)
+        assert (log.durable_seq, log.queued_seq, log.size) == (1, 1, 6)
     disk.refuses = {}
     await log.append(b"second\n", 2)
     assert log.path.read_bytes() == b"first\nsecond\n"
-    assert (log.mark, log.staged, log.size) == (2, 2, 13)
+    assert (log.durable_seq, log.queued_seq, log.size) == (2, 2, 13)
 
 
 async def test_what_a_refused_sync_left_is_cut_off_at_once_where_the_disk_lets_it(log, disk):
@@ -263,7 +263,7 @@ async def test_whoever_reads_by_the_descriptor_goes_on_after_a_failed_sync(log, 
 async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_after(log):
     """The event loop itself takes the writer away, past any shield; nobody is left waiting."""
     writer = asyncio.ensure_future(log.append(b"first", 1))
-    while not log.staged:
+    while not log.queued_seq:
         await anyio.lowlevel.checkpoint()
     follower = asyncio.ensure_future(log.append(b"second", 2))
     await anyio.lowlevel.checkpoint()
@@ -276,7 +276,7 @@ async def test_a_write_whose_end_was_not_seen_costs_those_who_waited_and_none_af
         assert raised.value.errno == errno.EIO
         await log.append(b"third", 1)
     assert log.path.read_bytes() == b"third"
-    assert (log.mark, log.staged, log.size) == (1, 1, 5)
+    assert (log.durable_seq, log.queued_seq, log.size) == (1, 1, 5)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EACCES])
@@ -288,7 +288,7 @@ def test_what_is_wrong_is_said_without_the_path(number):
 
 def test_appending_at_once_sets_both_marks(log):
     log.append_now(b"note", 4)
-    assert (log.mark, log.staged, log.path.read_bytes()) == (4, 4, b"note")
+    assert (log.durable_seq, log.queued_seq, log.path.read_bytes()) == (4, 4, b"note")
 
 
 def test_opening_a_file_goes_on_at_its_end(tmp_path):

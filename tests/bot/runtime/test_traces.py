@@ -38,7 +38,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def bus(home: Path) -> AsyncIterator[LocalBus]:
-    bus = LocalBus(home / "bus", session_limit=10, sync=False)
+    bus = LocalBus(home / "bus", max_queued_messages=10, sync=False)
     yield bus
     await bus.aclose()
 

@@ -67,7 +67,7 @@ async def fill_home(home: Path) -> None:
         await fill(store)
     finally:
         await store.close()
-    bus = LocalBus(home / "bus", session_limit=100)
+    bus = LocalBus(home / "bus", max_queued_messages=100)
     port = bus.channel("telegram")
     for number in range(8):
         await port.publish(inbound(f"telegram:{40 + number % 3}", number))

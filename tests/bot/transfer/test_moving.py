@@ -141,7 +141,7 @@ async def test_messages_that_wait_are_worked_in_order_as_given_out_before(source
         there.database,
         Wakeups(there.database),
         holder="here",
-        session_limit=100,
+        max_queued_messages=100,
         exports=places.folder,
     )
     wanted = (await source.read_bus_state()).messages

@@ -256,7 +256,7 @@ async def test_an_answer_shown_elsewhere_goes_on_in_the_trace_of_its_command(tmp
     async with collecting() as (collector, environment):
         monkeypatch.setenv(*environment.popitem())
         async with export_traces("worker", seconds=60.0):
-            bus = InstrumentedBus(LocalBus(tmp_path / "bus", session_limit=9, sync=False))
+            bus = InstrumentedBus(LocalBus(tmp_path / "bus", max_queued_messages=9, sync=False))
             desk = Address("web", "desk.1")
             asked = replace(message(None).inbound, text="/memory", answer_to=desk)
             await bus.channel("web").publish(asked)

@@ -38,7 +38,7 @@ async def _look(_: BaseModel, __: object) -> ToolOutcome:
 
 
 async def publish(folder: Path) -> None:
-    bus = InstrumentedBus(LocalBus(folder / "bus", session_limit=100))
+    bus = InstrumentedBus(LocalBus(folder / "bus", max_queued_messages=100))
     for number, chat in enumerate(("4711", "4712"), 1):
         sender, now = Sender("7", "Ada"), datetime.now(UTC)
         await bus.channel("fake").publish(
