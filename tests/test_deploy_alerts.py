@@ -10,7 +10,7 @@ import yaml
 
 from bot.core.telemetry import metrics
 from bot.core.telemetry import monitoring as operations
-from bot.core.telemetry.instruments import Counter, Histogram, SampledMetric
+from bot.core.telemetry.instruments import Counter, Histogram, PolledMetric
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -25,7 +25,7 @@ def known_metrics():
     """Return {name as Prometheus has it: names of its labels}."""
     found = {"up": {"job", "instance"}}
     for one in (*vars(metrics).values(), *vars(operations).values()):
-        if isinstance(one, SampledMetric):
+        if isinstance(one, PolledMetric):
             found[one.name] = set(one.labels)
         elif isinstance(one, Counter):
             found[one.name] = set(one._children.names)

@@ -62,7 +62,7 @@ async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessL
         The results, and the access list or the error that prevented reading it.
     """
     try:
-        async with open_database(settings, patience=_PATIENCE) as database:
+        async with open_database(settings, retry_seconds=_PATIENCE) as database:
             found, whole = await _look(database)
             if not whole:
                 return found, TapebotError("who may use the bot is not known: see the database")

@@ -37,7 +37,7 @@ from channels.console.render import AnswerRenderer
 from channels.console.terminal_text import clean_input
 from channels.console.turn_state import TurnState
 
-_FAREWELL = "Bye. Everything said is on the tape."
+_DRAIN_SECONDS = "Bye. Everything said is on the tape."
 _LEAVE = frozenset({"/quit", "/exit"})
 _STOP = "/stop"
 _SPIN_SECONDS = 0.12
@@ -99,7 +99,7 @@ class InteractiveConversation:
                     # Keep raw mode between two prompts as well.
                     with self._unsent, self._keyboard.raw_mode():
                         await self._read_all()
-                self._write(f"{_FAREWELL}\n")
+                self._write(f"{_DRAIN_SECONDS}\n")
                 tasks.cancel_scope.cancel()
 
     async def _read_all(self) -> None:

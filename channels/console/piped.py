@@ -15,7 +15,7 @@ from bot.bus import Answer, BusClosed, BusError, ChannelPort, DeliveryReport
 from channels.console.messages import InboundFactory, answer_text
 from channels.console.terminal_text import strip_controls
 
-_LINGER = 10.0
+_DRAIN_SECONDS = 10.0
 """Seconds to wait, after the input has ended, for answers that are still due."""
 
 
@@ -37,7 +37,7 @@ class PipedConversation:
         self._source = source
         self._sink = sink
         self._shown = 0
-        self._showing = anyio.Lock()
+        self._output_lock = anyio.Lock()
         self._awaited: str | None = None
         self._answered = anyio.Event()
 
@@ -47,10 +47,10 @@ class PipedConversation:
             tasks.start_soon(self._show_answers, tasks.cancel_scope)
             await self._ask_all()
             # Messages of an earlier run may still be answered.
-            with anyio.move_on_after(_LINGER):
+            with anyio.move_on_after(_DRAIN_SECONDS):
                 await self._port.wait_drained()
             # An answer that is being written is completed and reported.
-            async with self._showing:
+            async with self._output_lock:
                 tasks.cancel_scope.cancel()
 
     async def _ask_all(self) -> None:
@@ -77,7 +77,7 @@ class PipedConversation:
             outbound = await self._port.receive()
             if not isinstance(outbound, Answer):
                 continue
-            async with self._showing:
+            async with self._output_lock:
                 error = await self._show(await answer_text(outbound))
                 await self._port.report(
                     DeliveryReport(

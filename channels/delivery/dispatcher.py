@@ -116,7 +116,7 @@ class _Form(Generic[PieceT]):
     plain: bool = False
 
 
-class _Pauses:
+class _Backoff:
     """Wait between tries with exponential backoff."""
 
     def __init__(self) -> None:
@@ -243,7 +243,7 @@ class ChatQueue(Generic[PieceT]):
             MessageRejected: The platform rejected it permanently.
         """
         form = _Form(answer.text, self._pieces(answer.text), answer.buttons, answer.files)
-        pauses = _Pauses()
+        backoff = _Backoff()
         while True:
             await self._rate_limit.wait()
             count = len(form.pieces) + len(form.files)
@@ -263,7 +263,7 @@ class ChatQueue(Generic[PieceT]):
             except MessageRejected:
                 raise
             except Exception as error:  # noqa: BLE001 (raised again after a few tries)
-                await pauses.wait_after(error)
+                await backoff.wait_after(error)
             else:
                 return
 

@@ -171,12 +171,12 @@ class RateLimitState:
         await anyio.sleep_until(self.retry_at)
 
 
-async def check_file(file: OutgoingFile, most: int) -> None:
+async def check_file(file: OutgoingFile, max_bytes: int) -> None:
     """Check that a file exists and that the platform accepts its size.
 
     Args:
         file: The file.
-        most: The most bytes that the platform accepts.
+        max_bytes: The most bytes that the platform accepts.
 
     Raises:
         FileRejected: It is missing or too large.
@@ -184,5 +184,5 @@ async def check_file(file: OutgoingFile, most: int) -> None:
     size = await file_size(file)
     if size is None:
         raise FileRejected(file, missing_file_text(file))
-    if size > most:
-        raise FileRejected(file, oversized_file_text(file, size, most))
+    if size > max_bytes:
+        raise FileRejected(file, oversized_file_text(file, size, max_bytes))

@@ -86,14 +86,14 @@ class DiscordClient(discord.Client):
     Args:
         events: Receives the events.
         shard: The shard whose events the gateway sends.
-        turn: Waits until IDENTIFY may be sent.
+        wait_for_slot: Waits until IDENTIFY may be sent.
 
     Attributes:
         events: Receives the events; None once the connection has ended.
     """
 
     def __init__(
-        self, events: ClientEvents, shard: Shard, turn: Callable[[], Awaitable[None]]
+        self, events: ClientEvents, shard: Shard, wait_for_slot: Callable[[], Awaitable[None]]
     ) -> None:
         intents = discord.Intents.none()
         intents.guilds = True
@@ -115,7 +115,7 @@ class DiscordClient(discord.Client):
         )
         self.http.ws_connect = partial(_gateway, self.http)  # type: ignore[method-assign]
         self.events: ClientEvents | None = events
-        self._turn = turn
+        self._wait_for_slot = wait_for_slot
         parsers = self._connection.parsers
         for event in parsers.keys() - _VITAL:
             parsers[event] = partial(_run_logged, event, parsers[event])
@@ -142,7 +142,7 @@ class DiscordClient(discord.Client):
         initial: bool = False,  # noqa: ARG002 - each connection begins one session
     ) -> None:
         """Wait until IDENTIFY may be sent."""
-        await self._turn()
+        await self._wait_for_slot()
 
     async def on_connect(self) -> None:
         """Pass the event on."""

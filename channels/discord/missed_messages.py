@@ -161,8 +161,8 @@ class MissedMessageReader:
         channel, after = await self._channel(channel_id), self._positions.get(channel_id) or 0
         if _nothing_new(channel, after):
             return
-        page = await self._page(channel, after)
-        if len(page) == _PAGE:
+        batch = await self._page(channel, after)
+        if len(batch) == _PAGE:
             newest = await self._before_newest(channel, after)
             if newest != after:
                 logger.warning(
@@ -173,13 +173,13 @@ class MissedMessageReader:
                     f"While I was away, more than {MAX_MISSED_MESSAGES} messages were sent here. I read the newest of "
                     "them and none before: please send again what still matters.",
                 )
-                after, page = newest, await self._page(channel, newest)
+                after, batch = newest, await self._page(channel, newest)
         old = 0
-        while page:
-            for message in page:
+        while batch:
+            for message in batch:
                 old += await self._run_logged(message)
-            after = page[-1].id
-            page = await self._page(channel, after) if len(page) == _PAGE else []
+            after = batch[-1].id
+            batch = await self._page(channel, after) if len(batch) == _PAGE else []
         if old:
             logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
             await self._tell(

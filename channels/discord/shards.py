@@ -68,9 +68,9 @@ class IdentifySchedule:
     async def reserve(self, name: str, apart: float) -> float:
         """Reserve the next slot; see ``ReserveSlot``."""
         now = anyio.current_time()
-        turn = max(now, self._free.get(name, now))
-        self._free[name] = turn + apart
-        return turn - now
+        slot = max(now, self._free.get(name, now))
+        self._free[name] = slot + apart
+        return slot - now
 
 
 PROCESS_SCHEDULE = IdentifySchedule()

@@ -200,7 +200,7 @@ class MigrationNotifier:
     def __init__(self, access: Authorizer, notices: NoticeSender) -> None:
         self._access = access
         self._notices = notices
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._notified: OrderedDict[str, None] = OrderedDict()
 
     async def notify(self, migration: SupergroupMigration) -> None:
         """Notify a group once, if the user who upgraded it had access there.
@@ -209,7 +209,7 @@ class MigrationNotifier:
             BusError: The access control could not store a change.
         """
         old, new = migration.old, migration.new
-        if new.session in self._told:
+        if new.session in self._notified:
             return
         access_request = AccessRequest(
             address=old, sender=migration.sender, private=False, chat_ids=(old.chat_id,), text=None
@@ -217,7 +217,7 @@ class MigrationNotifier:
         decision = await self._access.authorize(access_request)
         if decision.role is None:
             return
-        self._told[new.session] = None
-        if len(self._told) > _MOST_KNOWN:
-            self._told.popitem(last=False)
+        self._notified[new.session] = None
+        if len(self._notified) > _MOST_KNOWN:
+            self._notified.popitem(last=False)
         self._notices.send(new, MIGRATED_TEXT)

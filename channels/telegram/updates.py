@@ -42,7 +42,7 @@ class UpdateReader:
         """Return the event in an update; None if it is irrelevant or malformed."""
         try:
             update = validate_update(raw)
-            self._tell_news(update)
+            self._announce_news(update)
             return read_update(update, self._channel, self._me)
         except ValidationError as exc:
             # Without the input, which may be a stranger's text.
@@ -56,7 +56,7 @@ class UpdateReader:
             logger.warning("the update %s is skipped: no such time", read_update_id(raw))
         return None
 
-    def _tell_news(self, update: Update) -> None:
+    def _announce_news(self, update: Update) -> None:
         news = _news_of(update, self._me)
         if news is None:
             return
@@ -154,19 +154,19 @@ def sanitize_update(raw: Any, error: ValidationError) -> tuple[Json, set[str]] |
     """
     if not isinstance(raw, dict):
         return None
-    for place in _PLACES:
+    for path in _PLACES:
         trail: list[Json] = [raw]
-        for name in place:
+        for name in path:
             inner = trail[-1].get(name)
             trail.append(inner if isinstance(inner, dict) else {})
         message = trail.pop()
         if not message:
             continue
-        wrong = [one["loc"][len(place) :] for one in _errors(error) if _below(one["loc"], place)]
+        wrong = [one["loc"][len(path) :] for one in _errors(error) if _below(one["loc"], path)]
         smaller, left_out = _without(message, wrong)
         if not left_out:
             return None
-        for outer, name in zip(reversed(trail), reversed(place), strict=True):
+        for outer, name in zip(reversed(trail), reversed(path), strict=True):
             smaller = {**outer, name: smaller}
         return smaller, left_out
     return None
@@ -177,8 +177,8 @@ def _errors(error: ValidationError) -> Iterable[Any]:
     return error.errors(include_url=False, include_context=False, include_input=False)
 
 
-def _below(where: tuple[int | str, ...], place: tuple[str, ...]) -> bool:
-    return where[: len(place)] == place
+def _below(where: tuple[int | str, ...], path: tuple[str, ...]) -> bool:
+    return where[: len(path)] == path
 
 
 def _without(message: Json, wrong: list[tuple[int | str, ...]]) -> tuple[Json, set[str]]:

@@ -296,7 +296,7 @@ class WebhookRegistration:
         self._secret = secret
         self._announce = announce
         self._timing = timing
-        self._told = ""
+        self._announced = ""
         # Telegram's dates are whole seconds.
         self._trouble = datetime.now(UTC) - timedelta(seconds=1)
 
@@ -322,7 +322,7 @@ class WebhookRegistration:
             except RateLimited as flood:
                 await pause.wait(flood.seconds)
             except MessengerError as error:
-                self._tell(
+                self._announce_once(
                     f"the webhook could not be set, I try again until it is ({error}); "
                     "TAPEBOT_TELEGRAM_WEBHOOK_URL is its address"
                 )
@@ -340,17 +340,19 @@ class WebhookRegistration:
                 logger.debug("the webhook could not be looked at: %s", error)
                 continue
             if info.url != self._address:
-                self._tell("another program took this bot's updates; stop it. I take them back")
+                self._announce_once(
+                    "another program took this bot's updates; stop it. I take them back"
+                )
                 return
             at = info.last_error_date
             if at is not None and at > self._trouble:
                 self._trouble = at
                 if info.pending_update_count:
-                    self._tell(f"updates do not get through: {info.last_error_message}")
+                    self._announce_once(f"updates do not get through: {info.last_error_message}")
 
-    def _tell(self, what: str) -> None:
-        if what != self._told:
-            self._told = what
+    def _announce_once(self, what: str) -> None:
+        if what != self._announced:
+            self._announced = what
             logger.warning("Telegram: %s", what)
             self._announce(f"Telegram: {what}")
 

@@ -164,7 +164,9 @@ class WebConversation:
             # No await from here on, so that the page misses no frame and gets none twice.
             pending = self._pending.values()
             page.put(
-                lines_frame(rows, pending, reset=reset, older=older, mark=self._erasure_version)
+                lines_frame(
+                    rows, pending, reset=reset, older=older, erasure_version=self._erasure_version
+                )
             )
             for kind, frame in (
                 ("activity", self._activity),
@@ -323,7 +325,13 @@ class WebConversation:
         older = len(messages) >= PAGE_SIZE
         rows = await self._rows(messages, messages[0].position if older else 0)
         self._send(
-            lines_frame(rows, self._pending.values(), reset=True, older=older, mark=erasure_version)
+            lines_frame(
+                rows,
+                self._pending.values(),
+                reset=True,
+                older=older,
+                erasure_version=erasure_version,
+            )
         )
         self._erasure_version = erasure_version
 

@@ -142,7 +142,7 @@ def lines_frame(
     *,
     reset: bool = False,
     older: bool = False,
-    mark: str | None = None,
+    erasure_version: str | None = None,
 ) -> str:
     """Return a frame of messages as JSON.
 
@@ -151,23 +151,23 @@ def lines_frame(
         pending: Encoded messages after them that are not on the tape yet.
         reset: Whether the page must drop all that it shows.
         older: Whether there are messages before these.
-        mark: The transcript's erasure version, if the page needs it.
+        erasure_version: The transcript's erasure version, if the page needs it.
     """
     body = ",".join([*map(encode, rows), *pending])
     begin = f'{{"type":"lines","reset":{encode(reset)},"older":{encode(older)},'
-    marked = "" if mark is None else f'"mark":{encode(mark)},'
+    marked = "" if erasure_version is None else f'"mark":{encode(erasure_version)},'
     return f'{begin}{marked}"lines":[{body}]}}'
 
 
 def welcome_frame(
-    visitor: WebUser, commands: tuple[MenuCommand, ...], most_bytes: int
+    user: WebUser, commands: tuple[MenuCommand, ...], most_bytes: int
 ) -> dict[str, Any]:
     """Return the first frame of a connection."""
     return {
         "type": "welcome",
-        "session": visitor.address.session,
-        "name": visitor.name,
-        "role": visitor.role,
+        "session": user.address.session,
+        "name": user.name,
+        "role": user.role,
         "commands": [
             {"name": one.name, "summary": one.summary, "forms": [list(form) for form in one.forms]}
             for one in commands

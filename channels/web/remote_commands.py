@@ -30,7 +30,7 @@ from channels.text import clean_text
 
 logger = logging.getLogger(__name__)
 
-_CHAT = "desk."
+_REPLY_ADDRESS_PREFIX = "desk."
 _COMMAND = re.compile(r"/[a-z][a-z0-9_]*(?:@\w+)?(?:\s.*)?", re.IGNORECASE | re.DOTALL)
 """The syntax of ``bot.agent.commands.parser``."""
 
@@ -58,7 +58,7 @@ class WebRemoteCommands:
     def is_for_remote(outbound: Outbound) -> bool:
         """Return whether an outbound is for a remote caller rather than for a conversation."""
         elsewhere = isinstance(outbound, Answer) and outbound.report_to is not None
-        return elsewhere or outbound.address.chat_id.startswith(_CHAT)
+        return elsewhere or outbound.address.chat_id.startswith(_REPLY_ADDRESS_PREFIX)
 
     async def run(
         self,
@@ -78,25 +78,25 @@ class WebRemoteCommands:
                 "only commands can be given here, such as /memory; /help lists them"
             )
         # Also the inbound's id, as it is unique.
-        place = f"{_CHAT}{secrets.token_hex(16)}"
-        waiting = self._waiting[place] = _Waiting()
+        address = f"{_REPLY_ADDRESS_PREFIX}{secrets.token_hex(16)}"
+        waiting = self._waiting[address] = _Waiting()
         inbound = Inbound(
             address=session,
-            id=place,
+            id=address,
             sender=Sender(visitor.id, visitor.name),
             text=text,
             sent_at=datetime.now(UTC),
             private=private,
             role=visitor.role,
             pressed_message_id=None if pressed is None else clean_text(pressed),
-            answer_to=Address(WEB_CHANNEL, place),
+            answer_to=Address(WEB_CHANNEL, address),
         )
         try:
             with anyio.fail_after(within):
                 await self._port.publish(inbound)
                 await waiting.came.wait()
         finally:
-            del self._waiting[place]
+            del self._waiting[address]
         if waiting.answer is None:
             raise AssertionError
         return waiting.answer

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 FILE = "access.json"
 """The file's name in the home folder."""
 
-_PATIENCE = 3.0
+_LOCK_SECONDS = 3.0
 """Seconds to wait for another process: ``tapebot pair`` takes less."""
 
 
@@ -35,7 +35,7 @@ class FileAccessStore(AccessStore):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = FileLock(
-            path.with_suffix(".lock"), timeout=_PATIENCE, mode=PRIVATE_FILE, thread_local=False
+            path.with_suffix(".lock"), timeout=_LOCK_SECONDS, mode=PRIVATE_FILE, thread_local=False
         )
         self._snapshot = AccessSnapshot("", AccessList(), new_code(CLAIM_CODE_LENGTH))
 
@@ -50,7 +50,7 @@ class FileAccessStore(AccessStore):
             TapeLocked: Another process has it locked.
             SettingsError: It is damaged or not accessible.
         """
-        access_list = await anyio.to_thread.run_sync(self._take)
+        access_list = await anyio.to_thread.run_sync(self._lock_and_read)
         self._snapshot = replace(self._snapshot, version=new_id("roster"), access_list=access_list)
 
     async def read(self) -> AccessSnapshot:
@@ -76,7 +76,7 @@ class FileAccessStore(AccessStore):
         """Release the lock."""
         self._lock.release()
 
-    def _take(self) -> AccessList:
+    def _lock_and_read(self) -> AccessList:
         try:
             private_directory(self._path.parent)
             self._lock.acquire()

@@ -24,7 +24,7 @@ from bot.core.errors import BusClosed, BusError
 logger = logging.getLogger(__name__)
 
 _HOUR = 3600.0
-_FAREWELL = 5.0
+_SHUTDOWN_SECONDS = 5.0
 
 
 class PostgresBus:
@@ -159,7 +159,7 @@ class PostgresBus:
     async def aclose(self) -> None:
         """Accept no more messages; release the held sessions."""
         self._closed = True
-        with anyio.move_on_after(_FAREWELL, shield=True):
+        with anyio.move_on_after(_SHUTDOWN_SECONDS, shield=True):
             await self._sessions.aclose()
 
     def _open(self) -> None:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 Connection = AsyncConnection[Row]
 
-PATIENCE = 30.0
+RETRY_SECONDS = 30.0
 """Seconds for which an operation is retried while the server is unreachable."""
 
 UNLIMITED = """
@@ -62,15 +62,17 @@ class Database:
     Args:
         url: ``postgresql://user:password@host:port/name``, as libpq takes it.
         connections: The most connections in the pool.
-        patience: Seconds for which an operation is retried.
+        retry_seconds: Seconds for which an operation is retried.
 
     Raises:
         SettingsError: The address is invalid.
     """
 
-    def __init__(self, url: str, *, connections: int = 8, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, url: str, *, connections: int = 8, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
         self._parameters = connection_parameters(url)
-        self._patience = patience
+        self._retry_seconds = retry_seconds
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             conninfo.make_conninfo(**self._parameters),
             kwargs={"autocommit": True},
@@ -119,7 +121,7 @@ class Database:
         values: Sequence[Any] = (),
         *,
         seconds: float = _ATTEMPT,
-        patience: float | None = None,
+        retry_seconds: float | None = None,
     ) -> list[Row]:
         """Run one statement by itself; return its rows.
 
@@ -127,10 +129,10 @@ class Database:
             sql: The statement, with ``%s`` for each value.
             values: Values as psycopg takes them.
             seconds: The most seconds for one attempt.
-            patience: Seconds for which it is retried; by default the database's own.
+            retry_seconds: Seconds for which it is retried; by default the database's own.
 
         Raises:
-            DatabaseUnavailable: The server could not be reached for the whole patience.
+            DatabaseUnavailable: The server could not be reached for all the retries.
             psycopg.Error: The server refused the statement.
         """
 
@@ -138,7 +140,7 @@ class Database:
             cursor = await connection.execute(sql.encode(), values)
             return await cursor.fetchall() if cursor.description is not None else []
 
-        return await self._attempts(work, seconds, patience)
+        return await self._attempts(work, seconds, retry_seconds)
 
     async def transact(
         self, work: Callable[[Connection], Awaitable[T]], *, seconds: float = _ATTEMPT
@@ -150,7 +152,7 @@ class Database:
             seconds: The most seconds for one attempt.
 
         Raises:
-            DatabaseUnavailable: The server could not be reached for the whole patience.
+            DatabaseUnavailable: The server could not be reached for all the retries.
             psycopg.Error: The server refused a statement.
         """
 
@@ -207,12 +209,12 @@ class Database:
         self,
         work: Callable[[Connection], Awaitable[T]],
         seconds: float,
-        patience: float | None = None,
+        retry_seconds: float | None = None,
     ) -> T:
         attempts = stamina.retry_context(
             on=is_transient,
             attempts=None,
-            timeout=self._patience if patience is None else patience,
+            timeout=self._retry_seconds if retry_seconds is None else retry_seconds,
             wait_initial=0.05,
             wait_max=1.0,
             wait_jitter=0.1,

@@ -11,7 +11,7 @@ from bot.core.telemetry.instruments import MetricSample
 from bot.core.telemetry.metrics import LEASES_HELD, LEASES_LOST
 
 _ONCE = 0.001
-"""Seconds of patience that allow a single attempt; 0 would mean no limit."""
+"""Retry seconds that allow a single attempt; 0 would mean no limit."""
 
 
 def database_check(database: Database) -> Callable[[], Awaitable[str | None]]:
@@ -28,7 +28,7 @@ def database_check(database: Database) -> Callable[[], Awaitable[str | None]]:
         if agreed:
             # No retry: the check runs again anyway.
             [[done]] = await database.fetch(
-                "select count(*) from tapebot.migration", patience=_ONCE
+                "select count(*) from tapebot.migration", retry_seconds=_ONCE
             )
             # A newer version migrates first, and adds only what this version can ignore.
             agreed = done >= known

@@ -103,7 +103,7 @@ class Leases:
             "select tapebot.lease_renew(%s, %s, %s)",
             [list(held), epochs, self._seconds],
             seconds=self._seconds / 3,
-            patience=self._seconds / 3,
+            retry_seconds=self._seconds / 3,
         )
         kept = {name for (name,) in rows}
         for name, one in held.items():
@@ -138,7 +138,7 @@ class Leases:
                 "select tapebot.lease_give(%s, %s)",
                 [name, epoch],
                 seconds=self._seconds / 6,
-                patience=self._seconds / 6,
+                retry_seconds=self._seconds / 6,
             )
         except DatabaseUnavailable as error:
             logger.info("the lease %s ends by itself: %s", name, error)

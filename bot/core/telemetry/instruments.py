@@ -132,8 +132,8 @@ class Histogram:
         )
 
 
-class SampledMetric(NamedTuple):
-    """A metric whose value must be queried; see ``bot.core.telemetry.sampling``.
+class PolledMetric(NamedTuple):
+    """A metric whose value must be queried; see ``bot.core.telemetry.gauge_polling``.
 
     Attributes:
         name: The metric's name by Prometheus' conventions.
@@ -149,9 +149,9 @@ class SampledMetric(NamedTuple):
 
 
 class MetricSample(NamedTuple):
-    """One value of a ``SampledMetric``."""
+    """One value of a ``PolledMetric``."""
 
-    metric: SampledMetric
+    metric: PolledMetric
     value: float
     labels: tuple[str, ...] = ()
 

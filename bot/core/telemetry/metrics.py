@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from bot.core.errors import SessionLost, TapebotError, VersionConflict
-from bot.core.telemetry.instruments import Counter, Histogram, MetricSample, SampledMetric
+from bot.core.telemetry.instruments import Counter, Histogram, MetricSample, PolledMetric
 
 _CALL = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _TOOL = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
@@ -31,21 +31,21 @@ DELIVERY_SECONDS = Histogram(
     ("channel", "outcome"),
     bounds=_CALL,
 )
-INBOUND_DEPTH = SampledMetric(
+INBOUND_DEPTH = PolledMetric(
     "tapebot_inbound_messages",
     "Messages accepted and not done with, of all processes that share the bus.",
     ("queue",),
 )
-INBOUND_AGE = SampledMetric(
+INBOUND_AGE = PolledMetric(
     "tapebot_inbound_oldest_seconds",
     "Age of the oldest message that is accepted and not done with.",
     ("queue",),
 )
-UNDELIVERED = SampledMetric(
+UNDELIVERED = PolledMetric(
     "tapebot_undelivered_answers",
     "Answers that no channel has said its last word on, of all processes that share the bus.",
 )
-POISON = SampledMetric(
+POISON = PolledMetric(
     "tapebot_inbound_poison_total",
     "Messages that this process set aside since everybody who worked on them died.",
     kind="counter",
@@ -53,33 +53,33 @@ POISON = SampledMetric(
 
 # Sessions.
 
-SESSIONS_HELD = SampledMetric(
+SESSIONS_HELD = PolledMetric(
     "tapebot_sessions_held", "Sessions that this process has a worker for."
 )
-SESSIONS_FAILING = SampledMetric(
+SESSIONS_FAILING = PolledMetric(
     "tapebot_sessions_failing", "Sessions whose worker has failed and is tried again."
 )
-HOLDS = SampledMetric("tapebot_session_holds", "Sessions whose messages this process holds.")
-HOLDS_LOST = SampledMetric(
+HOLDS = PolledMetric("tapebot_session_holds", "Sessions whose messages this process holds.")
+HOLDS_LOST = PolledMetric(
     "tapebot_session_holds_lost_total",
     "Sessions that this process lost because it could not renew them in time.",
     kind="counter",
 )
-HOLDS_RENEWED = SampledMetric(
+HOLDS_RENEWED = PolledMetric(
     "tapebot_session_holds_renewed_total", "Renewals of sessions held.", kind="counter"
 )
-LEASES_LOST = SampledMetric(
+LEASES_LOST = PolledMetric(
     "tapebot_leases_lost_total",
     "Leases (channels, shards) that this process lost because it could not renew them in time.",
     kind="counter",
 )
-LEASES_HELD = SampledMetric("tapebot_leases_held", "Leases that this process holds.")
+LEASES_HELD = PolledMetric("tapebot_leases_held", "Leases that this process holds.")
 FENCED = Counter(
     "tapebot_fenced_writes_total",
     "Writes refused because another holder had the session by then.",
     ("kind",),
 )
-ACKS_FENCED = SampledMetric(
+ACKS_FENCED = PolledMetric(
     "tapebot_fenced_acks_total",
     "Acknowledgements refused because another holder had the message by then.",
     kind="counter",
@@ -129,13 +129,13 @@ CONSOLIDATIONS = Counter(
     "Consolidations by what became of them: kept, dropped (what they were of had changed), failed.",
     ("outcome",),
 )
-CONSOLIDATION_DUE = SampledMetric(
+CONSOLIDATION_DUE = PolledMetric(
     "tapebot_consolidation_due_sessions", "Sessions held whose consolidation is due."
 )
-CONSOLIDATION_MESSAGES = SampledMetric(
+CONSOLIDATION_MESSAGES = PolledMetric(
     "tapebot_consolidation_due_messages", "Messages in those sessions that are not consolidated."
 )
-CONSOLIDATION_LAG = SampledMetric(
+CONSOLIDATION_LAG = PolledMetric(
     "tapebot_consolidation_lag_seconds", "How long the longest of those has been due."
 )
 ERRORS = Counter(

@@ -10,16 +10,16 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from bot.core.telemetry import instruments
+from bot.core.telemetry.gauge_polling import EVERY, GaugePoller, Read
 from bot.core.telemetry.health import SECONDS, CheckFunction, HealthCheck, HealthCheckResult
-from bot.core.telemetry.instruments import MetricSample, SampledMetric
+from bot.core.telemetry.instruments import MetricSample, PolledMetric
 from bot.core.telemetry.metrics import CONSOLIDATION_BACKLOG
-from bot.core.telemetry.sampling import EVERY, Read, Sampler
 
-_STARTED = SampledMetric(
+_STARTED = PolledMetric(
     "tapebot_start_time_seconds", "When the process was set up, since the epoch."
 )
 _STARTING = "it is starting"
-_INFO = SampledMetric("tapebot_info", "Which tapebot this is.", ("version", "role"))
+_INFO = PolledMetric("tapebot_info", "Which tapebot this is.", ("version", "role"))
 
 
 class MonitoringServer:
@@ -37,7 +37,7 @@ class MonitoringServer:
     def __init__(self, role: str = "both") -> None:
         self._registry = instruments.enable_metrics()
         self._checks: list[HealthCheck] = []
-        self._sampler = Sampler()
+        self._gauge_poller = GaugePoller()
         self._tasks: TaskGroup | None = None
         self._unready: str | None = _STARTING
         self._ended: dict[str, str | None] = {}
@@ -76,7 +76,7 @@ class MonitoringServer:
             read: Returns the samples.
             every: Seconds between two calls.
         """
-        self._sampler.add(name, read, every)
+        self._gauge_poller.add(name, read, every)
 
     def set_unready(self, reason: str | None) -> None:
         """Report the process as not ready, for this reason; with None the checks decide.
@@ -116,8 +116,8 @@ class MonitoringServer:
             found[place] = await check.result(tasks)
 
         async with anyio.create_task_group() as asking:
-            for place, check in enumerate(asked):
-                asking.start_soon(ask, place, check)
+            for index, check in enumerate(asked):
+                asking.start_soon(ask, index, check)
         return own + [found[place] for place in range(len(asked))]
 
     async def run(
@@ -134,13 +134,13 @@ class MonitoringServer:
         from bot.core.telemetry.monitoring_http import application, bound_socket, serve
 
         with bound_socket(address) as bound:
-            self._registry.register(self._sampler)
+            self._registry.register(self._gauge_poller)
             try:
                 async with anyio.create_task_group() as tasks:
                     self._tasks = tasks
-                    tasks.start_soon(self._sampler.run)
+                    tasks.start_soon(self._gauge_poller.run)
                     await serve(application(self, self._registry), bound, task_status)
             finally:
                 self._tasks = None
-                self._registry.unregister(self._sampler)
+                self._registry.unregister(self._gauge_poller)
                 instruments.disable_metrics()

@@ -127,4 +127,4 @@ def save_traceparent(session: str, about: str, traceparent: str | None) -> None:
 def find_traceparent(session: str, *about: str | None) -> str | None:
     """Return the ``traceparent`` saved for the first of these messages or turns that has one."""
     found = (_Tracing.noted.get((session, one)) for one in about if one is not None)
-    return next((place for place in found if place is not None), None)
+    return next((traceparent for traceparent in found if traceparent is not None), None)

@@ -63,13 +63,13 @@ async def open_database_services(settings: Settings) -> AsyncIterator[DatabaseSe
 
 @asynccontextmanager
 async def open_database(
-    settings: Settings, *, patience: float | None = None
+    settings: Settings, *, retry_seconds: float | None = None
 ) -> AsyncIterator[Database]:
     """Connect to the configured database, whatever its schema version.
 
     Args:
         settings: The settings; ``database_url`` is required.
-        patience: Seconds for which an operation is retried; None for the bot's default.
+        retry_seconds: Seconds for which an operation is retried; None for the bot's default.
 
     Raises:
         SettingsError: No address is set, it is invalid, or a package is missing.
@@ -80,13 +80,13 @@ async def open_database(
             "TAPEBOT_DATABASE_URL: not set; allowed: postgresql://user:password@host:port/name"
         )
     try:
-        from bot.core.database.connections import PATIENCE, Database
+        from bot.core.database.connections import RETRY_SECONDS, Database
     except ImportError as error:
         raise SettingsError(
             f"TAPEBOT_DATABASE_URL: needs {error.name or 'psycopg'}: pip install 'tapebot[postgres]'"
         ) from error
-    seconds = PATIENCE if patience is None else patience
-    database = Database(settings.database_url.get_secret_value(), patience=seconds)
+    seconds = RETRY_SECONDS if retry_seconds is None else retry_seconds
+    database = Database(settings.database_url.get_secret_value(), retry_seconds=seconds)
     await database.open()
     try:
         yield database

@@ -17,7 +17,7 @@ async def opened(
     url: str, *, patience: float = 30.0, workspace: str = "", hears: bool = True
 ) -> AsyncIterator[PostgresTapeStore]:
     """Open a store as a process of its own would."""
-    database = Database(url, patience=patience)
+    database = Database(url, retry_seconds=patience)
     await database.open()
     wakeups = Wakeups(database)
     try:

@@ -25,7 +25,7 @@ TAPE = "telegram:42"
 @pytest.fixture
 async def database() -> AsyncIterator[Database]:
     url = await anyio.to_thread.run_sync(fresh_database)
-    one = Database(url, patience=2)
+    one = Database(url, retry_seconds=2)
     await one.open()
     yield one
     await one.close()

@@ -420,7 +420,7 @@ async def test_the_file_is_its_owners_alone(tmp_path):
 
 
 async def test_two_processes_cannot_have_the_file_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("bot.bus.access.file_store._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.bus.access.file_store._LOCK_SECONDS", 0.0)
     async with opened(tmp_path):
         with pytest.raises(TapeLocked, match="another tapebot"):
             async with opened(tmp_path):

@@ -178,7 +178,7 @@ async def test_while_the_database_is_away_nobody_is_let_in_and_afterwards_all_ar
     try:
         url = server.create()
         await anyio.to_thread.run_sync(_migrated, url)
-        async with opened(url, patience=0.5) as access_control:
+        async with opened(url, retry_seconds=0.5) as access_control:
             code = await code_for(access_control, "9")
             await access_control.approve(code)
             await anyio.to_thread.run_sync(server.stop, "immediate")

@@ -25,7 +25,7 @@ def home(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(f"{PREFIX}HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("bot.bus.access.file_store._PATIENCE", 0.0)
+    monkeypatch.setattr("bot.bus.access.file_store._LOCK_SECONDS", 0.0)
     return tmp_path / "home"
 
 

@@ -98,7 +98,7 @@ async def test_a_server_that_crashes_and_comes_back_costs_nothing_but_time(own_s
 @pytest.mark.slow
 async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server):
     url = own_server.create().replace("tapebot@", "tapebot:hunter2@")
-    database = Database(url, patience=0.5)
+    database = Database(url, retry_seconds=0.5)
     await database.open()
     try:
         await anyio.to_thread.run_sync(own_server.stop)
@@ -109,7 +109,7 @@ async def test_a_server_that_is_gone_is_told_of_without_the_password(own_server)
     finally:
         await database.close()
     with pytest.raises(DatabaseUnavailable):
-        await Database(url, patience=0.2).open()
+        await Database(url, retry_seconds=0.2).open()
 
 
 @pytest.mark.parametrize("url", ["not an address", "postgresql://[", "host=a host"])

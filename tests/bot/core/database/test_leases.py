@@ -32,7 +32,7 @@ def url():
 @asynccontextmanager
 async def process(url, name, *, seconds=SECONDS, renewing=True):
     """One process's leases."""
-    database = Database(url, patience=5)
+    database = Database(url, retry_seconds=5)
     await database.open()
     wakeups = Wakeups(database)
     leases = Leases(database, wakeups, name, seconds=seconds)

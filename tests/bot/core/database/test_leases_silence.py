@@ -35,8 +35,8 @@ async def test_who_hears_nothing_of_the_database_ends_its_job_before_another_beg
         begun.append(anyio.current_time())
 
     async with WireCutter(server().port) as wire, anyio.create_task_group() as tasks:
-        far = Database(url.replace(f":{server().port}/", f":{wire.port}/"), patience=5)
-        near = Database(url, patience=5)
+        far = Database(url.replace(f":{server().port}/", f":{wire.port}/"), retry_seconds=5)
+        near = Database(url, retry_seconds=5)
         await far.open()
         await near.open()
         first = Leases(far, Wakeups(far), "a", seconds=SECONDS)

@@ -51,7 +51,7 @@ def alter(url, setting):
 
 
 async def migrated(url):
-    database = Database(url, patience=3)
+    database = Database(url, retry_seconds=3)
     await database.open()
     try:
         return await migrate(database)
@@ -98,7 +98,7 @@ async def test_who_is_not_let_in_reads_why_and_no_password(ready, caplog):
     caplog.set_level(logging.DEBUG)
     url = re.sub("//[^@/]*@", f"//nobody:{PASSWORD}@", ready)
     with anyio.fail_after(20), pytest.raises(DatabaseUnavailable, match='"nobody"') as raised:
-        await Database(url, patience=0.5).open()
+        await Database(url, retry_seconds=0.5).open()
     assert PASSWORD not in "".join(traceback.format_exception(raised.value)) + caplog.text
 
 
@@ -155,7 +155,7 @@ async def test_a_user_without_rights_is_told_so(ready):
     with psycopg.connect(ready, autocommit=True) as connection:
         connection.execute("drop role if exists weak")
         connection.execute("create role weak login")
-    weak = Database(re.sub("//[^@/]*@", "//weak@", ready), patience=3)
+    weak = Database(re.sub("//[^@/]*@", "//weak@", ready), retry_seconds=3)
     await weak.open()
     try:
         with pytest.raises(DatabaseUnavailable, match="does not let this user"):

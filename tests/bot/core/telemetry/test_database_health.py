@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Database]:
     """Lend a database that does not wait for long."""
-    one = Database(url, patience=1.0)
+    one = Database(url, retry_seconds=1.0)
     await one.open()
     try:
         yield one

@@ -24,7 +24,7 @@ from bot.core.errors import (
     VersionConflict,
 )
 from bot.core.telemetry import instruments, metrics
-from bot.core.telemetry.instruments import MetricSample, SampledMetric
+from bot.core.telemetry.instruments import MetricSample, PolledMetric
 from bot.core.telemetry.monitoring import MonitoringServer
 from bot.llm.instrumented import instrumented
 from bot.memory.records.event_names import (
@@ -174,7 +174,7 @@ async def test_no_label_makes_more_series_than_its_bound(operations):
 
 
 async def test_what_cannot_be_asked_for_is_left_out_until_it_can(operations):
-    depth = SampledMetric("tapebot_test_depth", "Depth.", ("queue",))
+    depth = PolledMetric("tapebot_test_depth", "Depth.", ("queue",))
     well = True
 
     async def ask() -> list[MetricSample]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from bot.core.telemetry.instruments import MetricSample, SampledMetric
+from bot.core.telemetry.instruments import MetricSample, PolledMetric
 from bot.core.telemetry.metrics import SAMPLE_FAILURES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Source:
     failing: bool = False
 
 
-class Sampler:
+class GaugePoller:
     """Queries sources and keeps their values until the next query; a Prometheus collector."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Sampler:
         """Return the current values for a scrape, without outdated ones."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        families: dict[SampledMetric, CounterMetricFamily | GaugeMetricFamily] = {}
+        families: dict[PolledMetric, CounterMetricFamily | GaugeMetricFamily] = {}
         now = anyio.current_time()
         for source in self._sources:
             if now - source.read_at > 2 * source.every + _PATIENCE:
