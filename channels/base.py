@@ -1,4 +1,4 @@
-"""The contract of a channel, the adapter between one platform and the bus: what it gets and gives."""
+"""The contract of a channel, the adapter between a platform and the bus, and its context."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ class Inbound:
         attachments: The files that came with it.
         pressed_message_id: The platform's id of the bot's message whose button was pressed, if one
             was.
-        answer_to: The surface that gets the answer to a command, if not the conversation: the command's
-            author views the conversation from there, and takes no part in it.
+        answer_to: The surface that gets the answer to a command, if not the conversation: the
+            command's author views the conversation from there, and takes no part in it.
         trace: The ``traceparent`` of the message; see ``bot.core.telemetry.tracing``.
     """
 
@@ -184,8 +184,10 @@ class Answer:
         reply_to: The platform's id of the message that it answers, if any; of several, the newest.
         stream: The stream of partials that this text completes, if it was streamed.
         buttons: Shown below it if the platform has buttons; the text makes sense without them.
-        sent_message_ids: Ids of platform messages that already carry parts of it, in order, as reported.
-        replaced_message_id: The platform's id of the message that it replaces: that of the pressed button.
+        sent_message_ids: Ids of platform messages that already carry parts of it, in order, as
+            reported.
+        replaced_message_id: The platform's id of the message that it replaces: that of the pressed
+            button.
         files: Sent below it, in order; a file that is gone or too large is mentioned in the text.
         report_to: Key of the session that it belongs to, if it is shown in another conversation.
         trace: As in ``Inbound``.

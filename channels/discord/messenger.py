@@ -57,8 +57,8 @@ class FileSender:
 
         Args:
             message: The file.
-            recently_started: Whether the file may have been sent before a restart; the last messages are then
-                searched for it.
+            recently_started: Whether the file may have been sent before a restart; the last
+                messages are then searched for it.
 
         Raises:
             FileRejected: The file is missing or too large.
@@ -117,7 +117,7 @@ _LONGEST_ID = 100
 _LONGEST_LABEL = 80
 _MOST_BUTTONS = 25
 _NOTHING = "…"
-_YOUNG_SECONDS = 600.0
+_RECENTLY_STARTED_SECONDS = 600.0
 _LOOKED_THROUGH = 50
 _MESSAGE_ID = re.compile(r"(\d+)(?:\.e\d+)?")
 _ASKED = re.compile(r"\D*(\d+)")
@@ -137,7 +137,7 @@ class DiscordMessenger:
         self._client = client
         self._deferred = deferred
         self._uploads = FileSender(client, deferred)
-        self._old = time.monotonic() + _YOUNG_SECONDS
+        self._recently_started_until = time.monotonic() + _RECENTLY_STARTED_SECONDS
         self._written: set[str] = set()
 
     def rate_limit_key(self, address: Address) -> str:
@@ -167,7 +167,7 @@ class DiscordMessenger:
 
     async def send_file(self, message: OutgoingMessage[OutgoingFile]) -> str:
         """Send a file, or adopt the message that was sent before a restart; return its id."""
-        recently_started = time.monotonic() <= self._old
+        recently_started = time.monotonic() <= self._recently_started_until
         return await self._uploads.send(message, recently_started=recently_started)
 
     async def edit(
@@ -212,7 +212,10 @@ class DiscordMessenger:
         Raises:
             PlatformUnreachable: There is no connection.
         """
-        if message.address.session in self._written or time.monotonic() > self._old:
+        if (
+            message.address.session in self._written
+            or time.monotonic() > self._recently_started_until
+        ):
             return None
         channel = self._client.messageable(message.address)
         bot = self._client.client.user

@@ -7,8 +7,8 @@ Rule 2: every statement may be repeated.
 Rule 3: no connection is held while waiting.
 
 ``queries`` has the statements, ``held_session`` the state of one held session, ``held_sessions``
-claims and renews them, ``row_handler`` turns rows into received messages, ``outbound`` carries answers to
-channels, ``codec`` encodes messages, and ``bus`` has the bus and its ports.
+claims and renews them, ``row_handler`` turns rows into received messages, ``outbound`` carries
+answers to channels, ``codec`` encodes messages, and ``bus`` has the bus and its ports.
 
 Functions in the database keep the names that they were released with: ``look`` polls, ``bury`` moves
 a message to the dead letters, ``silence`` withdraws partials, ``letgo`` is a release request,
