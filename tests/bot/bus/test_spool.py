@@ -69,7 +69,7 @@ def kept(url: str) -> list[tuple]:
 
 async def test_what_was_put_is_there_after_a_restart_in_order_until_it_is_removed(opened):
     for number in (12, 3, 100):
-        await opened().put(number, {"update_id": number})
+        await opened().store_claimed(number, {"update_id": number})
     assert [number for number, _ in await opened().load()] == [3, 12, 100]
     await opened().remove(12)
     await opened().remove(12)
@@ -77,19 +77,19 @@ async def test_what_was_put_is_there_after_a_restart_in_order_until_it_is_remove
 
 
 async def test_every_text_comes_back_as_it_was(opened):
-    await opened().put(1, AWKWARD)
+    await opened().store_claimed(1, AWKWARD)
     assert await opened().load() == [(1, AWKWARD)]
 
 
 async def test_putting_twice_keeps_once(opened):
     for _ in range(2):
-        await opened().put(1, AWKWARD)
+        await opened().store_claimed(1, AWKWARD)
     assert await opened().load() == [(1, AWKWARD)]
 
 
 async def test_channels_keep_apart(shared):
-    await shared("telegram").put(1, "one")
-    await shared("telegram-work").put(1, "other")
+    await shared("telegram").store_claimed(1, "one")
+    await shared("telegram-work").store_claimed(1, "other")
     await shared("telegram").store_pending(2, "two", known=True)
     assert await shared("telegram-work").load() == [(1, "other")]
     assert await shared("telegram-work").fetch_pending(wait=False) == []
@@ -179,7 +179,7 @@ async def test_strangers_can_keep_only_so_much_and_keep_nobody_else_out(shared):
 
 async def test_what_is_damaged_is_left_out_and_the_others_come(url, shared):
     for number in (1, 2):
-        await shared().put(number, AWKWARD)
+        await shared().store_claimed(number, AWKWARD)
         await shared().store_pending(number + 2, AWKWARD, known=True)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update tapebot.spool set raw = '{' where number in (1, 3)")
