@@ -82,7 +82,7 @@ async def test_an_update_that_the_disk_refuses_leaves_nothing_behind(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
     try:
         with pytest.raises(BusError, match="could not be kept"):
-            await FolderSpool(tmp_path).put(1, {"text": WORDS * 9})
+            await FolderSpool(tmp_path).store_claimed(1, {"text": WORDS * 9})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
