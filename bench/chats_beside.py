@@ -125,7 +125,7 @@ async def starts(scale: Scale) -> dict[str, list[Start]]:
     for name, open_platform in PLATFORMS.items():
         library = _LIBRARIES[name]
         taken[f"import {library}, nothing else"] = [Start(clocked(partial(_import, library)))]
-        here = taken[f'{name}, "is here"'] = []
+        here = taken[f'{name}, "connected as"'] = []
         for run in range(scale.pick(2, 1)):
             async with (
                 open_platform(1) as platform,

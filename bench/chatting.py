@@ -34,7 +34,7 @@ SHORT, LONG = 1.0, 3.0
 """Seconds of a turn of the model, and of one whose question asks for something long."""
 
 _FRAGMENTS = 10
-_IS_HERE = "is here"
+_IS_HERE = "connected as"
 _START_SECONDS = 60.0
 _NUMBER = re.compile(r"\(question (\d+)(, at length)?\)")
 

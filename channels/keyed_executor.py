@@ -52,4 +52,4 @@ class KeyedExecutor:
         try:
             await work()
         except Exception:  # one job's failure must not stop the other chats
-            logger.exception("something that a platform sent could not be handled")
+            logger.exception("an event from a platform could not be handled")

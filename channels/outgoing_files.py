@@ -22,17 +22,17 @@ async def file_size(file: OutgoingFile) -> int | None:
 
 def missing_file_text(file: OutgoingFile) -> str:
     """Return the note about a file that no longer exists."""
-    return f"({file.name} could not be sent: it is not there any more.)"
+    return f"({file.name} could not be sent: it no longer exists.)"
 
 
 def oversized_file_text(file: OutgoingFile, size: int, most: int) -> str:
     """Return the note about a file that is larger than the platform accepts, in bytes."""
     return (
-        f"({file.name} has {size / _MEGABYTE:.3g} MB, and no more than {most // _MEGABYTE} MB can be "
-        f"sent here. It lies in tapebot's home folder, as {file.display_path}.)"
+        f"({file.name} has {size / _MEGABYTE:.3g} MB, and at most {most // _MEGABYTE} MB can be "
+        f"sent here. It is in tapebot's home folder, as {file.display_path}.)"
     )
 
 
 def rejected_file_text(file: OutgoingFile, why: str) -> str:
     """Return the note about a file that the platform rejected."""
-    return f"({file.name} could not be sent: {why}. It lies in tapebot's home folder, as {file.display_path}.)"
+    return f"({file.name} could not be sent: {why}. It is in tapebot's home folder, as {file.display_path}.)"

@@ -54,7 +54,7 @@ class TelegramBot:
         """
         name, equals, token = text.strip().rpartition("=")
         if equals and not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
-            raise ValueError("names of bots that are at most 16 lower-case letters and digits")
+            raise ValueError("bot names of at most 16 lower-case letters and digits")
         if not re.fullmatch(r"\d+:[\w-]{8,}", token):
             raise ValueError("a token as @BotFather gives it, 123456789:AA...")
         return cls(f"telegram-{name}" if name else "telegram", SecretStr(token))
@@ -76,13 +76,13 @@ class TelegramSettings(BaseModel):
         (), description="Bot token from @BotFather; several as NAME=TOKEN, separated by commas."
     )
     telegram_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of a Bot API server of your own; unset: Telegram's."
+        None, description="Address of your own Bot API server; unset: Telegram's."
     )
     telegram_webhook_url: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Public address that Telegram sends updates to; unset: they are polled."
+        None, description="Public address for Telegram's webhook; unset: polling."
     )
     telegram_webhook_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
-        "127.0.0.1:8081", description="Where those updates arrive on this machine."
+        "127.0.0.1:8081", description="Where the webhook listens on this machine."
     )
 
     @field_validator("telegram_token")
@@ -90,7 +90,7 @@ class TelegramSettings(BaseModel):
     def _named_apart(cls, tokens: tuple[TelegramBot, ...]) -> tuple[TelegramBot, ...]:
         names = [token.channel for token in tokens]
         if len(set(names)) < len(names):
-            raise ValueError("of several bots, each with a name of its own: NAME=TOKEN,NAME=TOKEN")
+            raise ValueError("several bots, each with its own name: NAME=TOKEN,NAME=TOKEN")
         return tokens
 
 
@@ -146,15 +146,13 @@ class DiscordSettings(BaseModel):
         None, description="Bot token from Discord's developer portal."
     )
     discord_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of another server that speaks Discord's REST API."
+        None, description="Address of another Discord REST API; unset: Discord's."
     )
     discord_gateway_url: Annotated[str, AfterValidator(websocket_address)] | None = Field(
         None,
         description="Address of another gateway; unset: Discord's, whatever the API's address is.",
     )
-    discord_shards: int = Field(
-        1, ge=1, le=16_384, description="Shards that gateways divide Discord's servers by."
-    )
+    discord_shards: int = Field(1, ge=1, le=16_384, description="Number of Discord shards.")
 
 
 def _discord_channels(settings: DiscordSettings) -> Iterator[ChannelSpec]:

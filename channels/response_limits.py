@@ -15,9 +15,7 @@ class PlatformResponseTooLarge(aiohttp.ClientPayloadError):
     """A platform's response exceeded the limit."""
 
     def __init__(self) -> None:
-        super().__init__(
-            f"an answer of more than {MAX_RESPONSE_BYTES // 1_000_000} MB was broken off"
-        )
+        super().__init__(f"an answer of more than {MAX_RESPONSE_BYTES // 1_000_000} MB was cut off")
 
 
 class SizeLimitedResponse(aiohttp.ClientResponse):

@@ -149,7 +149,7 @@ def check_limit(limit: int) -> None:
         ValueError: The limit is below ``MIN_MESSAGE_LIMIT``.
     """
     if limit < MIN_MESSAGE_LIMIT:
-        raise ValueError(f"the limit of a message is {limit}; give at least {MIN_MESSAGE_LIMIT}")
+        raise ValueError(f"the message limit is {limit}, but must be at least {MIN_MESSAGE_LIMIT}")
 
 
 def format_table(rows: Sequence[Sequence[str]], alignments: Sequence[Alignment]) -> str:

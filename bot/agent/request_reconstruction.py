@@ -111,9 +111,9 @@ async def reconstruct_request(
     if call.vision is None and any(
         f.is_viewable_image for one in spoken for f in attachments_in(one.meta)
     ):
-        notes.append("The tape does not say whether the model saw the images in view.")
+        notes.append("The tape does not record whether the model saw the images in view.")
     if call.erased:
-        notes.append("What was looked up for this step was erased since.")
+        notes.append("The recalled text of this step has been erased since.")
     return ReconstructedRequest(
         call,
         name,
@@ -131,13 +131,13 @@ async def reconstruct_request(
 def no_calls_reason(turn: PastTurn) -> str:
     """Return in plain words why a turn without calls has no request to show."""
     if turn.status == "open":
-        return "No call of this turn has been answered yet: a call is recorded with its answer."
-    return "No call of this turn was answered: a call is recorded with its answer."
+        return "The model has not answered a call of this turn yet: calls are recorded with their answers."
+    return "The model answered no call of this turn: calls are recorded with their answers."
 
 
 def unavailable_reason(error: SettingsError) -> str:
     """Return in plain words why a call's request cannot be shown."""
-    return f"It cannot be shown: {error}."
+    return f"The prompt cannot be shown: {error}."
 
 
 async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
@@ -145,12 +145,12 @@ async def _prompt(tape: TapeService, fold: SessionFold) -> tuple[str, int, str]:
     digest, at = fold.turns.last_prompt
     found = await tape.read_entries(at, at) if at else []
     if not found or found[0].kind != "system":
-        return "", 0, "The system prompt is not on the tape any more."
+        return "", 0, "The system prompt is no longer on the tape."
     content = str(found[0].payload.get("content") or "")
     if is_erased(found[0]):
-        return content, at, "The words of the system prompt were erased since."
+        return content, at, "The text of the system prompt has been erased since."
     changed = prompt_digest(content) != digest
-    return content, at, "Words of the system prompt were erased since." if changed else ""
+    return content, at, "Parts of the system prompt have been erased since." if changed else ""
 
 
 def _lacks_words(entry: TapeEntry) -> bool:

@@ -347,7 +347,7 @@ class Turn:
         self._steps += 1
         text = reply.content.strip()
         if not text:
-            text = "I could not finish this within the steps allowed for one turn."
+            text = "I could not finish this within the allowed steps of one turn."
         if reply.finish_reason == "length":
             text += _CUT_OFF
         answered = self._fold.window.messages_by_platform_id(self.inbound)
@@ -423,8 +423,8 @@ class Turn:
 def _apology(error: ModelError) -> str:
     if isinstance(error, ContextOverflow):
         return (
-            "This is too long for the model, even after I set older messages aside. Your message "
-            "is kept; please send a shorter one, or begin anew with /new."
+            "This is too long for the model, even without older messages. Your message "
+            "is kept; please send a shorter one, or start a new session with /new."
         )
     return (
         f"I could not get an answer from the model: {error}. Your message is kept, and I will "

@@ -109,7 +109,7 @@ async def _read_text(path: Path) -> str | None:
         async with aiofiles.open(path, encoding="utf-8", errors="replace") as file:
             return await file.read()
     except OSError as error:
-        logger.warning("%s cannot be read and is left out: %s", path, error.strerror)
+        logger.warning("%s cannot be read and is skipped: %s", path, error.strerror)
         return None
 
 
@@ -133,6 +133,6 @@ def _skill(path: Path, text: str) -> Skill | None:
     name = fields.get("name") if isinstance(fields, dict) else None
     description = fields.get("description") if isinstance(fields, dict) else None
     if not isinstance(name, str) or not isinstance(description, str):
-        logger.warning("%s has no front matter with name and description; left out", path)
+        logger.warning("%s has no front matter with name and description; skipped", path)
         return None
     return Skill(name.strip(), " ".join(description.split())[:MAX_DESCRIPTION], path)

@@ -54,7 +54,7 @@ class InboxJournal:
         if path.exists():
             self.state.read(path.read_bytes())
             if self.state.damaged:
-                logger.warning("%d damaged lines in %s were left out", self.state.damaged, path)
+                logger.warning("%d damaged lines in %s were skipped", self.state.damaged, path)
             replace_file(path, encode_state(*self._snapshot()))
         self._file = self._open(path)
 
@@ -107,7 +107,7 @@ class InboxJournal:
         self.state.purge_through_seq = self.state.seq
         self._overdue = True
         if not await self.compact_if_due():
-            raise BusError(f"{self._path} could not be rewritten; check the disk, then ask again")
+            raise BusError(f"{self._path} could not be rewritten; check the disk, then try again")
 
     async def compact_if_due(self) -> bool:
         """Rewrite the file if that is due; messages that arrive meanwhile wait.
@@ -140,7 +140,7 @@ class InboxJournal:
                     await self._file.append(encode_done(self._done), self.state.seq)
             except OSError as error:
                 # The tapes recognise messages that are delivered again.
-                logger.warning("the inbox journal could not be closed in order: %s", error)
+                logger.warning("the inbox journal was not closed properly: %s", error)
         self._file.close()
 
     async def _quiet(self) -> None:
@@ -155,7 +155,7 @@ class InboxJournal:
         try:
             fresh = await anyio.to_thread.run_sync(self._replaced, data)
         except OSError:
-            logger.exception("the inbox journal could not be compacted; it goes on as it is")
+            logger.exception("the inbox journal could not be compacted; it stays unchanged")
             self._done = done + self._done
             self._overdue |= overdue
             kept = False
@@ -189,9 +189,7 @@ class InboxJournal:
         try:
             await anyio.to_thread.run_sync(sync_directory, self._path.parent)
         except OSError:
-            logger.exception(
-                "the inbox journal's folder could not be synchronised; it is tried again"
-            )
+            logger.exception("the inbox journal's folder could not be synchronised; retrying")
             self._overdue = True
             return False
         return True

@@ -92,8 +92,8 @@ class PostgresSpool(SharedSpool):
         rows = await self._done("select tapebot.spool_arrive(%s, %s, %s, %s, %s)", values)
         if rows != [(True,)]:
             raise BusError(
-                f"{self._most[known]} updates of {'members' if known else 'strangers'} wait for "
-                f"{self._channel} already, which is the most allowed"
+                f"{self._most[known]} updates of {'members' if known else 'strangers'} already "
+                f"wait for {self._channel}, which is the maximum"
             )
 
     async def fetch_pending(self, *, wait: bool = True) -> list[tuple[int, Any]]:
@@ -124,7 +124,7 @@ class PostgresSpool(SharedSpool):
             try:
                 found.append((number, json.loads(raw)))
             except ValueError as error:
-                logger.warning("the kept update %s is damaged, and left out: %s", number, error)
+                logger.warning("skipped the stored update %s, which is damaged: %s", number, error)
                 await self.remove(number)
         return found
 
@@ -134,7 +134,7 @@ class PostgresSpool(SharedSpool):
             try:
                 return await self._done(sql, values)
             except BusError as error:
-                logger.warning("the updates of %s are waited for: %s", self._channel, error)
+                logger.warning("waiting for the updates of %s: %s", self._channel, error)
             await anyio.sleep(_PAUSE)
 
     async def _done(self, sql: str, values: Sequence[Any]) -> list[Row]:

@@ -24,6 +24,6 @@ def queue_limit(inbound: Inbound, limit: int) -> int:
 def session_full_error(waiting: int) -> SessionFull:
     """Return the error for a message that is refused because so many wait."""
     return SessionFull(
-        f"{waiting} messages already wait here, which is the most allowed: "
-        "this one was not taken, please send it again later"
+        f"{waiting} messages already wait here, which is the maximum. This one was not accepted; "
+        "please send it again later"
     )

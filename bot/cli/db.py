@@ -55,7 +55,7 @@ async def _migrate(settings: Settings) -> None:
         ran = await migrate(database)
         for name in ran:
             print(f"done\t{name}")
-        print(f"{database.display_address}: {_steps(len(ran))} run, and it is of this version")
+        print(f"{database.display_address}: {_steps(len(ran))} run; the tables have this version")
 
 
 async def _status(settings: Settings) -> int:
@@ -66,11 +66,9 @@ async def _status(settings: Settings) -> int:
         for name in waiting:
             print(f"waits\t{name}")
         if waiting:
-            print(
-                f"{database.display_address}: {_steps(len(waiting))} to be run: tapebot db migrate"
-            )
+            print(f"{database.display_address}: {_steps(len(waiting))} to run: tapebot db migrate")
             return WAITS
-        print(f"{database.display_address}: of this version; {await sizes(database)}")
+        print(f"{database.display_address}: the tables have this version; {await sizes(database)}")
         return READY
 
 
@@ -86,12 +84,12 @@ async def sizes(database: Database) -> str:
         rows = await database.fetch(_SIZES, seconds=_COUNTING)
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} does not say what it holds: {error}"
+            f"the database at {database.display_address} cannot be measured: {error}"
         ) from error
     tapes, entries, messages, leases, size = rows[0]
     return (
         f"tapes: {tapes:,}, entries: {entries:,}, waiting messages: {messages:,}, "
-        f"leases held: {leases:,}, {size} in all"
+        f"leases held: {leases:,}, {size} in total"
     )
 
 

@@ -112,7 +112,7 @@ def _terminal() -> CheckResult:
         remedy = "Set PYTHONUTF8=1, or a locale such as C.UTF-8."
         return CheckResult("terminal", "warn", f"its encoding is {encoding}", remedy)
     attached = sys.stdin is not None and sys.stdin.isatty()
-    return CheckResult("terminal", "ok", "yes" if attached else "none; lines are read from a pipe")
+    return CheckResult("terminal", "ok", "yes" if attached else "none; input is read from a pipe")
 
 
 def _on_disk(settings: Settings) -> Iterator[CheckResult]:
@@ -125,7 +125,7 @@ def _on_disk(settings: Settings) -> Iterator[CheckResult]:
     except FileNotFoundError:
         yield _can_be_made(home)
     except OSError as exc:
-        remedy = "Set TAPEBOT_HOME to a folder of yours."
+        remedy = "Set TAPEBOT_HOME to a folder that you own."
         yield CheckResult("home", "bad", f"{home} cannot be reached: {exc.strerror}", remedy)
     else:
         if is_folder:
@@ -147,9 +147,9 @@ def _nearest(path: Path) -> Path:
 def _can_be_made(home: Path) -> CheckResult:
     parent = _nearest(home)
     if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-        return CheckResult("home", "ok", f"{home} will be made at the first start")
-    remedy = "Set TAPEBOT_HOME to a folder of yours."
-    return CheckResult("home", "bad", f"{home} cannot be made in {parent}", remedy)
+        return CheckResult("home", "ok", f"{home} will be created at the first start")
+    remedy = "Set TAPEBOT_HOME to a folder that you own."
+    return CheckResult("home", "bad", f"{home} cannot be created in {parent}", remedy)
 
 
 def _writable(home: Path) -> CheckResult:
@@ -159,8 +159,8 @@ def _writable(home: Path) -> CheckResult:
             file.flush()
             os.fsync(file.fileno())
     except OSError as exc:
-        remedy = "Make the folder writable for this user, or free space."
-        return CheckResult("home", "bad", f"{home} takes no durable write: {exc.strerror}", remedy)
+        remedy = "Make the folder writable for this user, or free disk space."
+        return CheckResult("home", "bad", f"{home}: writing to disk fails: {exc.strerror}", remedy)
     return CheckResult("home", "ok", f"{home} is writable, and writes reach the disk")
 
 
@@ -170,7 +170,7 @@ def _modes(home: Path) -> Iterator[CheckResult]:
     open_files = [path for path in inside if not path.is_symlink() and _is_open(path)]
     # If others cannot enter the home folder, the modes inside it do not matter.
     if open_files and _is_open(home):
-        text = f"others can open what is in it, e.g. {open_files[0]}"
+        text = f"other users can open its files, e.g. {open_files[0]}"
         yield CheckResult("home", "warn", text, f"chmod -R go-rwx '{home}'")
 
 
@@ -184,14 +184,14 @@ def _is_open(path: Path) -> bool:
 def _private(path: Path, what: str, mode: int) -> Iterator[CheckResult]:
     if path.exists() and _is_open(path):
         found = stat.S_IMODE(path.stat().st_mode)
-        text = f"others can open {what} (mode {found:04o})"
+        text = f"other users can open {what} (mode {found:04o})"
         yield CheckResult("home", "warn", text, f"chmod {mode:o} '{path}'")
 
 
 def _space(folder: Path) -> CheckResult:
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB free"
-    remedy = f"Free some space on the disk of {folder}."
+    remedy = f"Free disk space in {folder}."
     if free < _NO_SPACE:
         return CheckResult("disk", "bad", text, remedy)
     return (
@@ -211,9 +211,9 @@ def _lock(tapes: Path) -> CheckResult:
     except FileNotFoundError:
         return CheckResult("tapes", "ok", "none yet")
     except OSError as exc:
-        remedy = f"Give the folder to the user that runs tapebot: {tapes}"
-        return CheckResult("tapes", "bad", f"the lock cannot be looked at: {exc.strerror}", remedy)
-    return CheckResult("tapes", "ok", "no tapebot is running on them")
+        remedy = f"Make the user that runs tapebot the owner of {tapes}"
+        return CheckResult("tapes", "bad", f"the lock cannot be checked: {exc.strerror}", remedy)
+    return CheckResult("tapes", "ok", "not in use")
 
 
 def _owner(tapes: Path) -> str:
@@ -221,13 +221,13 @@ def _owner(tapes: Path) -> str:
         pid = (tapes / ".owner").read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         pid = ""
-    return f"process {pid}" if pid.isdigit() else "its process is not known"
+    return f"process {pid}" if pid.isdigit() else "unknown process"
 
 
 def _workspace(settings: Settings) -> Iterator[CheckResult]:
     folder = settings.workspace_folder
     if settings.workspace is not None and not os.access(folder, os.R_OK | os.X_OK):
-        remedy = "Make the folder, or correct TAPEBOT_WORKSPACE."
+        remedy = "Create the folder, or correct TAPEBOT_WORKSPACE."
         yield CheckResult("workspace", "bad", f"{folder} cannot be opened", remedy)
         return
     sizes = []
@@ -307,7 +307,7 @@ def _key(provider: str, settings: Settings) -> CheckResult:
     if held := next((name for name in names if os.environ.get(name)), None):
         return CheckResult("model", "ok", f"its key is in {held}")
     if not names:
-        return CheckResult("model", "ok", "whether it needs a key is not known here")
+        return CheckResult("model", "ok", "it is unknown whether it needs a key")
     remedy = f"Set {names[0]}, or TAPEBOT_MODEL_API_KEY for the main model."
     own_address = settings.model_api_base is not None and provider == main
     return CheckResult("model", "warn" if own_address else "bad", "it has no key", remedy)

@@ -39,7 +39,7 @@ def check_channels(
             yield _channel(title, platform, spec.token_check, ask=ask)
     if not configured:
         names = " or ".join(PREFIX + one.setting.upper() for one in PLATFORMS.values())
-        remedy = f"Set {names} to be reached elsewhere."
+        remedy = f"Set {names} to add a channel."
         yield CheckResult("channels", "ok", "the console", remedy)
         return
     yield _access(settings, access_list)
@@ -53,9 +53,7 @@ def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bo
     if check is None:
         return CheckResult("channels", "ok", name)
     if not ask:
-        return CheckResult(
-            "channels", "ok", f"{name} (`doctor --probe` asks whether the token is good)"
-        )
+        return CheckResult("channels", "ok", f"{name} (`doctor --probe` checks the token)")
     # The call's errors are not shown: they may contain the URL, and with it the token.
     request = urllib.request.Request(check.url, headers=check.headers)  # noqa: S310 (a checked setting)
     try:
@@ -63,15 +61,15 @@ def _channel(name: str, platform: Platform, check: TokenCheck | None, *, ask: bo
             told = json.load(answer)
     except urllib.error.HTTPError as error:
         if error.code in (401, 404):
-            remedy = "Put the right one into the settings: @BotFather or the portal shows it."
-            return CheckResult("channels", "bad", f"{name} does not know the token", remedy)
+            remedy = "Set the right token; @BotFather or the developer portal shows it."
+            return CheckResult("channels", "bad", f"{name} does not accept the token", remedy)
         return CheckResult("channels", "warn", f"{name} answered {error.code}", "Try again later.")
     except (OSError, ValueError, http.client.HTTPException):
-        remedy = "Look at the network, and at the address if one is set."
+        remedy = "Check the network, and the address if one is set."
         return CheckResult("channels", "warn", f"{name} cannot be reached", remedy)
     person = told.get("result", told) if isinstance(told, dict) else {}
     who = person.get("username") if isinstance(person, dict) else None
-    return CheckResult("channels", "ok", f"{name}: @{who or '?'} is known there")
+    return CheckResult("channels", "ok", f"{name}: connected as @{who or '?'}")
 
 
 def _access(settings: Settings, access_list: AccessList | TapebotError | None) -> CheckResult:
@@ -83,12 +81,14 @@ def _access(settings: Settings, access_list: AccessList | TapebotError | None) -
         return CheckResult("access", "bad", str(access_list))
     named = ConfiguredAccess(frozenset(settings.owners), frozenset(settings.allow))
     if not has_owner(access_list, named):
-        remedy = "Start it and send it the claim code that it prints, or set TAPEBOT_OWNERS."
-        return CheckResult("access", "warn", "nobody owns the bot yet: it answers nobody", remedy)
+        remedy = "Start the bot and send it the claim code that it prints, or set TAPEBOT_OWNERS."
+        return CheckResult(
+            "access", "warn", "the bot has no owner yet, so it answers nobody", remedy
+        )
     owners = named.owners | {one.person for one in access_list.people if one.role == "owner"}
     others = named.allow | {one.person for one in access_list.people}
     others |= {one.chat for one in access_list.chats}
     counted = f"{len(owners)} owner{'s' * (len(owners) != 1)}"
     return CheckResult(
-        "access", "ok", f"{counted}; people and chats in all: {len(owners | others)}"
+        "access", "ok", f"{counted}; people and chats in total: {len(owners | others)}"
     )

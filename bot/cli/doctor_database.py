@@ -65,12 +65,12 @@ async def check_database(settings: Settings) -> tuple[list[CheckResult], AccessL
         async with open_database(settings, retry_seconds=_PATIENCE) as database:
             found, whole = await _look(database)
             if not whole:
-                return found, TapebotError("who may use the bot is not known: see the database")
+                return found, TapebotError("unknown: see the database")
             from bot.bus.access.postgres_store import PostgresAccessStore
 
             return found, await _roster(PostgresAccessStore(database).peek())
     except TapebotError as error:
-        remedy = "See that it runs, and correct TAPEBOT_DATABASE_URL."
+        remedy = "Check that it runs, and correct TAPEBOT_DATABASE_URL."
         return [CheckResult("database", "bad", str(error), remedy)], error
 
 
@@ -89,15 +89,15 @@ async def _look(database: Database) -> tuple[list[CheckResult], bool]:
     server = await _asked(database, empty=bool(waiting))
     found = list(_server(database.display_address, server))
     if waiting:
-        text = f"{len(waiting)} steps of its tables wait ({waiting[0]} is the next)"
+        text = f"{len(waiting)} migrations of its tables are pending (next: {waiting[0]})"
         found.append(CheckResult("database", "bad", text, "tapebot db migrate"))
         return found, False
     if not (await database.fetch(_QUEUE))[0][0]:
-        remedy = "Put the schema pgmq back from a copy of the database."
-        found.append(CheckResult("database", "bad", "its queues (pgmq) are gone", remedy))
+        remedy = "Restore the schema pgmq from a copy of the database."
+        found.append(CheckResult("database", "bad", "its queues (pgmq) are missing", remedy))
         return found, True
     held = f"{server.leases} lease{'s' * (server.leases != 1)} held by running processes"
-    found.append(CheckResult("database", "ok", f"its tables are of this version; {held}"))
+    found.append(CheckResult("database", "ok", f"its tables have this version; {held}"))
     return found, True
 
 
@@ -125,5 +125,5 @@ def _server(place: str, server: _Server) -> Iterator[CheckResult]:
         text = f"its clock is {abs(server.ahead):.0f} seconds {side} this machine's"
         yield CheckResult("database", "warn", text, "Synchronise both clocks (NTP).")
     if server.unsafe:
-        text = f"it may lose what it confirmed ({', '.join(server.unsafe)})"
-        yield CheckResult("database", "warn", text, "Set them as PostgreSQL has them by default.")
+        text = f"it may lose confirmed writes ({', '.join(server.unsafe)})"
+        yield CheckResult("database", "warn", text, "Set them to PostgreSQL's defaults.")

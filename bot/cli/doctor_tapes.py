@@ -27,24 +27,28 @@ async def check_tape_store(settings: Settings, *, ask: bool) -> CheckResult:
     remote = name.startswith(("http://", "https://"))
     if name == "memory":
         remedy = "Set TAPEBOT_TAPE_STORE=file to keep them."
-        return CheckResult("tapes", "warn", "in memory: they are gone when tapebot ends", remedy)
-    where = f"on the tape server {name}" if remote else f"kept by the installed store {name}"
+        return CheckResult("tapes", "warn", "in memory: they are lost when tapebot ends", remedy)
+    where = f"on the tape server {name}" if remote else f"in the installed store {name}"
     if not ask and not remote and name in {point.name for point in entry_points(group=GROUP)}:
-        return CheckResult("tapes", "ok", f"{where} (`doctor --probe` asks whether it answers)")
+        return CheckResult("tapes", "ok", f"{where} (`doctor --probe` checks whether it answers)")
     try:
         store = build_tape_store(settings, read_only=True)
     except TapebotError as error:
         return CheckResult("tapes", "bad", str(error), "Correct it.")
     try:
         if not ask:
-            return CheckResult("tapes", "ok", f"{where} (`doctor --probe` asks whether it answers)")
+            return CheckResult(
+                "tapes", "ok", f"{where} (`doctor --probe` checks whether it answers)"
+            )
         with anyio.fail_after(_PATIENCE):
             seen = len(await store.list_tapes())
     except TimeoutError:
         text = f"{where}: no answer within {_PATIENCE:g} seconds"
-        return CheckResult("tapes", "bad", text, "See that it runs and can be reached from here.")
+        return CheckResult("tapes", "bad", text, "Check that it runs and can be reached from here.")
     except TapebotError as error:
-        return CheckResult("tapes", "bad", f"{where}: {error}", "See to it; no tape is kept here.")
+        return CheckResult(
+            "tapes", "bad", f"{where}: {error}", "Fix it; tapes are only kept there."
+        )
     finally:
         await store.close()
     return CheckResult("tapes", "ok", f"{where}: it answers, and lists {seen} tapes")

@@ -54,7 +54,7 @@ def eval_recall(paths: Sequence[Path], as_json: bool, embeddings: str | None = N
         return 0
     print(f"{len(answers)} questions on {messages} messages")
     if left_out:
-        print(f"{left_out} questions without evidence are left out")
+        print(f"{left_out} questions without evidence are skipped")
     print(_tables(answers))
     if fused:
         print(f"\nby words and by meaning ({embeddings})")

@@ -43,7 +43,7 @@ def offer_model(settings: Settings) -> Settings:
         return settings
     why, name = found
     private_directory(settings.home)
-    print(f"{why}. Answers would come from {name}; what you say would be sent there.")
+    print(f"{why}. {name} would then answer, and your messages would be sent there.")
     chosen = _ask(name)
     if chosen is None:
         replace_file(asked, b"")
@@ -54,7 +54,7 @@ def offer_model(settings: Settings) -> Settings:
     config = settings.config or settings.home / "tapebot.toml"
     before = config.read_bytes() if config.exists() else b""
     replace_file(config, line.encode() + before)
-    print(f"Kept in {config}.")
+    print(f"Saved in {config}.")
     return checked
 
 
@@ -71,7 +71,7 @@ def _ask(name: str) -> str | None:
             return name
         if "/" in reply and " " not in reply:
             return reply
-        print(f"{reply!r} is neither yes, no, nor a model such as {name}.")
+        print(f"{reply!r} is not yes, no or a model such as {name}.")
 
 
 def _found() -> tuple[str, str] | None:

@@ -50,12 +50,12 @@ def import_jsonl(settings: Settings, path: Path, *, dry_run: bool = False) -> in
     """
     if settings.tape_store != "file" and settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE: an export becomes a tape only where tapes are files; import it "
-            "there, or on the machine of the tape server, with this setting left out"
+            "TAPEBOT_TAPE_STORE: exports can only be imported into tapes in files; unset it, or "
+            "import on the machine of the tape server"
         )
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not path.exists() or not files:
-        raise TapeNotFound(f"{path}: there is no export here")
+        raise TapeNotFound(f"{path}: no export found")
     return 1 if anyio.run(_restore, settings, files, dry_run) else 0
 
 
@@ -145,19 +145,21 @@ def _import_foreign(
     dry_run: bool,
 ) -> int:
     if settings.tape_store == "memory" and settings.database_url is None:
-        raise SettingsError("TAPEBOT_TAPE_STORE: what is imported into memory is gone at once")
+        raise SettingsError(
+            "TAPEBOT_TAPE_STORE: an import into memory is lost when the command ends"
+        )
     if memory_to is not None:
         try:
             memory_to = Address.parse(memory_to).session
         except InvalidInbound as error:
-            raise SettingsError(f"{memory_to!r} is no session such as telegram:42") from error
+            raise SettingsError(f"{memory_to!r} is not a session such as telegram:42") from error
     found = read() if path.exists() else ImportedData("")
     for problem in found.problems[:_TOLD]:
         print(f"note\t{printable(problem)}", file=sys.stderr)
     if len(found.problems) > _TOLD:
         print(f"note\tand {len(found.problems) - _TOLD} more", file=sys.stderr)
     if not found.conversations and not found.memory:
-        raise TapeNotFound(f"{path}: nothing was found here that could be brought over")
+        raise TapeNotFound(f"{path}: found nothing to import")
     return anyio.run(_write_imported, settings, found, memory_to, dry_run)
 
 

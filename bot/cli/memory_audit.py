@@ -123,7 +123,7 @@ def _lines(report: _Report) -> list[str]:
                 lines += [f"    {f'{numbers}: ' if numbers else ''}{one.why}", f"      → {one.do}"]
         lines.append("")
     facts, scopes, found = sum(report.facts.values()), len(report.facts), len(report.findings)
-    told = f"findings: {found:,}" if found else "nothing was found"
+    told = f"findings: {found:,}" if found else "no findings"
     return [*lines, f"scopes: {scopes:,}, facts: {facts:,}; {told}"]
 
 

@@ -48,13 +48,13 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
         )
     if settings.database_url is None:
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: not set, and it names the database; "
-            "allowed: postgresql://user:password@host:port/name"
+            "TAPEBOT_DATABASE_URL: not set, but the migration needs a database; allowed: "
+            "postgresql://user:password@host:port/name"
         )
     if settings.tape_store != "file":
         raise SettingsError(
-            f"TAPEBOT_TAPE_STORE: given {settings.tape_store!r}; only tapes in files of this machine "
-            "can be moved: unset it, or run this where they are"
+            f"TAPEBOT_TAPE_STORE: given {settings.tape_store!r}; only tapes in files on this "
+            "machine can be migrated; unset it, or run this where the files are"
         )
     moved = anyio.run(_migrate, settings, source == "files", dry_run)
     if moved.differing:
@@ -67,28 +67,30 @@ def migrate(settings: Settings, source: str, target: str, *, dry_run: bool = Fal
 async def _migrate(settings: Settings, to_database: bool, dry_run: bool) -> MigrationResult:
     files = FileHomeStorage(settings.home, settings.workspace_id or "")
     if to_database and not await files.has_data():
-        raise TapeNotFound(f"{settings.home}: there is nothing here that could be moved")
+        raise TapeNotFound(f"{settings.home}: nothing to migrate")
     async with _database(settings) as database, AsyncExitStack() as held:
         if not dry_run:
             await held.enter_async_context(_alone(files, database))
         source, target = (files, database) if to_database else (database, files)
         moved = await migrate_home(source, target, say=_say, dry_run=dry_run)
         if not dry_run and (busy := await database.users()):
-            raise TapeLocked(f"a tapebot was started meanwhile ({busy}): stop it, and move again")
+            raise TapeLocked(
+                f"a tapebot was started meanwhile ({busy}): stop it, and migrate again"
+            )
         if not to_database and (answers := await database.count_pending_answers()):
             _note(
-                f"{answers} answers were on their way: those to messages are shown again from the tapes, "
-                "and notices are lost"
+                f"{answers} answers were not yet delivered: answers to messages are shown again "
+                "from the tapes, notices are lost"
             )
     damaged = files.tapes.statistics()["damaged_lines"]
     if damaged:
         _note(
-            f"{damaged} damaged lines of the files cannot be read and are not moved; "
-            "`tapebot tape verify` names them"
+            f"{damaged} damaged lines cannot be read and are not copied; `tapebot tape verify` "
+            "lists them"
         )
     if others := await anyio.to_thread.run_sync(files.others):
         _note(
-            f"{others} tapes of other workspaces stay in {settings.home}: move them with their "
+            f"{others} tapes of other workspaces stay in {settings.home}: migrate them with their "
             "TAPEBOT_WORKSPACE_ID"
         )
     return moved
@@ -137,32 +139,33 @@ def _note(text: str) -> None:
 def _differs(settings: Settings, target: str) -> str:
     if target == "files":
         return (
-            f"nothing was copied. What is in {settings.home} is of another time: set it aside (for "
-            f"example: mv '{settings.home}' '{settings.home}.before'), or move into another TAPEBOT_HOME"
+            f"nothing was copied. {settings.home} contains other data: move it away (for example: "
+            f"mv '{settings.home}' '{settings.home}.before'), or set another TAPEBOT_HOME"
         )
     return (
-        "nothing was copied. The database holds something else under these names: give "
-        "TAPEBOT_DATABASE_URL an empty one, made ready by `tapebot db migrate`"
+        "nothing was copied. The database contains other data under these names: set "
+        "TAPEBOT_DATABASE_URL to an empty one, set up with `tapebot db migrate`"
     )
 
 
 def _conclude(settings: Settings, moved: MigrationResult, target: str, *, dry_run: bool) -> None:
     if dry_run:
-        print(f"nothing was written; {moved.tapes} tapes are there already and the same")
+        print(f"nothing was written; {moved.tapes} tapes are already there and identical")
         return
     print(
-        f"{moved.tapes} tapes, {moved.entries:,} entries: the same in both places, SHA-256 {moved.digest}"
+        f"{moved.tapes} tapes, {moved.entries:,} entries: identical in both places, "
+        f"SHA-256 {moved.digest}"
     )
     home = settings.home
     if target == "postgres":
         print(
-            f"The files in {home} are as they were. tapebot uses the database for as long as "
-            "TAPEBOT_DATABASE_URL is set. To go back to these files as they are, unset it; to take along "
-            "what is said from now on, set them aside first, and run: tapebot migrate postgres files. "
-            "Exports and what channels remember of their platforms stay in the home folder."
+            f"The files in {home} are unchanged. tapebot uses the database while "
+            "TAPEBOT_DATABASE_URL is set. To return to these files, unset it; to take newer "
+            "messages along, move the files away first, and run: tapebot migrate postgres files. "
+            "Exports and the channels' own files stay in the home folder."
         )
     else:
         print(
-            f"The database is as it was. tapebot uses the files in {home} once TAPEBOT_DATABASE_URL is "
-            "unset. To go back to the database as it is, set it again."
+            f"The database is unchanged. tapebot uses the files in {home} once "
+            "TAPEBOT_DATABASE_URL is unset. To return to the database, set it again."
         )

@@ -22,28 +22,28 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_parser("worker", help="run only sessions; channels run in gateways")
     doctor = commands.add_parser("doctor", help="check settings, folders, model and channels")
     doctor.add_argument("--probe", action="store_true", help="also ask the model and the platforms")
-    pair = commands.add_parser("pair", help="show who may use the bot, or let somebody in")
+    pair = commands.add_parser("pair", help="show who may use the bot, or allow a person")
     pair.add_argument("code", nargs="?", help="the code that the bot gave them")
-    _web(commands.add_parser("web", help="open the site, and give out tokens for its API"))
-    _tape(commands.add_parser("tape", help="look at tapes, search, check and export them"))
-    _memory(commands.add_parser("memory", help="check what is remembered, or take it away"))
-    _import(commands.add_parser("import", help="bring conversations and memory over"))
-    _database(commands.add_parser("db", help="set the database up that processes share"))
+    _web(commands.add_parser("web", help="log in to the site, and manage tokens for its API"))
+    _tape(commands.add_parser("tape", help="show, search, check, repair, reset and export tapes"))
+    _memory(commands.add_parser("memory", help="export memory, or check its facts"))
+    _import(commands.add_parser("import", help="import conversations and memory"))
+    _database(commands.add_parser("db", help="set up the database that processes share"))
     _migrate(
-        commands.add_parser("migrate", help="move everything from files to the database, or back")
+        commands.add_parser("migrate", help="copy everything from files to the database, or back")
     )
     _tape_server(commands.add_parser("tape-server", help="serve tapes to bots on other machines"))
-    _eval(commands.add_parser("eval", help="measure what is found again, and what is believed"))
+    _eval(commands.add_parser("eval", help="measure recall, judgement and answers"))
     return parser
 
 
 def _web(parser: argparse.ArgumentParser) -> None:
     web = parser.add_subparsers(dest="web", required=True, metavar="COMMAND")
-    web.add_parser("link", help="print an address that logs you in, once, within ten minutes")
-    token = web.add_parser("token", help="make a token for programs and print it, once")
-    token.add_argument("name", help="what you call it")
+    web.add_parser("link", help="print a link that logs you in once; it expires after ten minutes")
+    token = web.add_parser("token", help="create a token for programs and print it once")
+    token.add_argument("name", help="a name of your choice")
     web.add_parser("tokens", help="list the tokens")
-    revoke = web.add_parser("revoke", help="take a token back")
+    revoke = web.add_parser("revoke", help="revoke a token")
     revoke.add_argument("name")
 
 
@@ -53,46 +53,52 @@ def _tape(parser: argparse.ArgumentParser) -> None:
     show = tape.add_parser("show", help="print a tape as a readable timeline")
     show.add_argument("session", help="for example console:local")
     show.add_argument("--last", type=_count, metavar="N", help="only the newest N entries")
-    show.add_argument("--all", action="store_true", help="bookkeeping, too")
+    show.add_argument("--all", action="store_true", help="also show internal entries")
     show.add_argument("--turn", metavar="ID", help="print what the model saw in this turn")
-    search = tape.add_parser("search", help="find what was said")
-    search.add_argument("words", nargs="+", help='words; "a phrase" between quotation marks')
+    search = tape.add_parser("search", help="search messages")
+    search.add_argument("words", nargs="+", help="words; a phrase in quotation marks")
     search.add_argument("--session", metavar="SESSION", help="only in this session")
     search.add_argument(
-        "--problem", metavar="ID", help="only what belongs to this problem (general: to none)"
+        "--problem", metavar="ID", help="only entries of this problem (general: of none)"
     )
-    search.add_argument("--limit", type=_count, default=10, metavar="N", help="hits at most")
-    verify = tape.add_parser("verify", help="check that tapes hold what was written to them")
-    verify.add_argument("session", nargs="?", help="only this one")
-    repair = tape.add_parser("repair", help="mend damaged files of tapes; tapebot must not run")
-    repair.add_argument("session", nargs="?", help="only this one")
-    repair.add_argument("--dry-run", action="store_true", help="only say what would be done")
-    reset = tape.add_parser("reset", help="empty a conversation; it is exported first")
+    search.add_argument(
+        "--limit", type=_count, default=10, metavar="N", help="maximum number of hits"
+    )
+    verify = tape.add_parser("verify", help="check the integrity of tapes")
+    verify.add_argument("session", nargs="?", help="only this session")
+    repair = tape.add_parser("repair", help="repair damaged tape files; stop tapebot first")
+    repair.add_argument("session", nargs="?", help="only this session")
+    repair.add_argument("--dry-run", action="store_true", help="only print what would be done")
+    reset = tape.add_parser("reset", help="empty a conversation, after an export")
     reset.add_argument("session", help="for example console:local")
     reset.add_argument(
         "--archive",
         action="store_true",
-        help="seal what was said: it can still be read and searched",
+        help="seal the messages: they can still be read and searched",
     )
     reset.add_argument("--yes", action="store_true", help="do not ask")
     export = tape.add_parser("export", help="write tapes for other programs and for people")
-    export.add_argument("session", nargs="?", help="only this one; all need --output FOLDER")
+    export.add_argument("session", nargs="?", help="only this session; all need --output FOLDER")
     export.add_argument("--format", choices=FORMATS, default="jsonl", help="jsonl is lossless")
     export.add_argument("--output", type=Path, metavar="PATH", help="a file, or a folder for all")
 
 
 def _memory(parser: argparse.ArgumentParser) -> None:
     memory = parser.add_subparsers(dest="memory", required=True, metavar="COMMAND")
-    export = memory.add_parser("export", help="write all that is remembered of a session as a zip")
+    export = memory.add_parser(
+        "export", help="export everything that is remembered of a session as a zip file"
+    )
     export.add_argument("session", help="for example console:local")
     export.add_argument("--to", type=Path, metavar="FILE", help="a file, or a folder for it")
     files = memory.add_parser("files", help="write MEMORY.md and HISTORY.md of a session")
     files.add_argument("session", help="for example console:local")
     files.add_argument("--to", type=Path, metavar="DIR", required=True, help="the folder for them")
-    audit = memory.add_parser("audit", help="check what facts rest on, and whether they still hold")
+    audit = memory.add_parser(
+        "audit", help="check the evidence of facts, and whether they are still valid"
+    )
     audited = audit.add_mutually_exclusive_group()
     audited.add_argument("session", nargs="?", help="only this session, or this scope's tape")
-    audited.add_argument("--all", action="store_true", help="everything, as without a session")
+    audited.add_argument("--all", action="store_true", help="everything (the default)")
     audit.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -102,51 +108,53 @@ def _import(parser: argparse.ArgumentParser) -> None:
     nanobot.add_argument("--memory-to", metavar="SESSION", help="the session that gets its memory")
     bub = kinds.add_parser("bub", help="tapes of bub")
     bub.add_argument(
-        "--session", action="append", default=[], metavar="KEY", help="key of a tape, as bub had it"
+        "--session", action="append", default=[], metavar="KEY", help="key of a tape in bub"
     )
-    exports = kinds.add_parser("jsonl", help="what `tapebot tape export` wrote")
+    exports = kinds.add_parser("jsonl", help="exports of `tapebot tape export`")
     for kind in (nanobot, bub, exports):
         kind.add_argument("path", type=Path, help="its home, a folder, or one file")
-        kind.add_argument("--dry-run", action="store_true", help="only say what would be done")
+        kind.add_argument("--dry-run", action="store_true", help="only print what would be done")
 
 
 def _database(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="db", required=True, metavar="COMMAND")
-    commands.add_parser("migrate", help="make its tables, or bring them to this version")
-    commands.add_parser("status", help="say whether they are of this version, and what they hold")
+    commands.add_parser("migrate", help="create its tables, or update them to this version")
+    commands.add_parser(
+        "status", help="show whether its tables have this version, and what they contain"
+    )
 
 
 def _migrate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Copies all that a home holds from one place to the other, compares both, and leaves the first "
-        "as it is. Cut short, it goes on where it is run again."
+        "Copies all data of a home from one place to the other and compares both. The source stays "
+        "unchanged. If interrupted, run it again to continue."
     )
     parser.add_argument("source", choices=PLACES, metavar="FROM", help="files or postgres")
     parser.add_argument("target", choices=PLACES, metavar="TO", help="files or postgres")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be done")
 
 
 def _tape_server(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="tape_server", metavar="COMMAND")
-    token = commands.add_parser("token", help="give out tokens, list them, take them back")
+    token = commands.add_parser("token", help="create, list and revoke tokens")
     actions = token.add_subparsers(dest="token", required=True, metavar="COMMAND")
-    add = actions.add_parser("add", help="make a token and print it, once")
-    add.add_argument("name", help="what you call it")
-    add.add_argument("--scope", choices=SCOPES, required=True, help="what it allows")
+    add = actions.add_parser("add", help="create a token and print it once")
+    add.add_argument("name", help="a name of your choice")
+    add.add_argument("--scope", choices=SCOPES, required=True, help="what the token allows")
     add.add_argument(
         "--tapes",
         action="append",
         metavar="PATTERN",
-        help="sessions that it sees, such as 'telegram:*'; may be given again; without: all",
+        help="sessions that it may access, such as 'telegram:*'; repeatable; default: all",
     )
     actions.add_parser("list", help="list the tokens")
-    remove = actions.add_parser("remove", help="take a token back")
+    remove = actions.add_parser("remove", help="revoke a token")
     remove.add_argument("name")
 
 
 def _eval(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="eval", required=True, metavar="KIND")
-    recall = kinds.add_parser("recall", help="ask the search the questions of files")
+    recall = kinds.add_parser("recall", help="measure recall with the questions in files")
     recall.add_argument(
         "files",
         metavar="FILE",
@@ -158,20 +166,22 @@ def _eval(parser: argparse.ArgumentParser) -> None:
     recall.add_argument(
         "--embeddings",
         metavar="MODEL",
-        help="measure recall by meaning beside it: local, or litellm's",
+        help="also measure recall by meaning: local, or a litellm model name",
     )
     claims = kinds.add_parser("claims", help="judge the labelled claims of a file")
     claims.add_argument("file", type=Path, help="claims, as JSON lines")
     claims.add_argument("--json", action="store_true", help="print one JSON object")
     claims.add_argument(
-        "--judge", metavar="MODEL", help="who judges: a model of litellm's, or none; unset: as set"
+        "--judge",
+        metavar="MODEL",
+        help="model that judges: a litellm model name, or none; default: the configured judge",
     )
-    answers = kinds.add_parser("answers", help="ask what changed since it was said")
+    answers = kinds.add_parser("answers", help="ask about facts that have changed")
     answers.add_argument("file", type=Path, help="statements and questions, as JSON lines")
     answers.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

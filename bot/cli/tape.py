@@ -90,7 +90,10 @@ def show_turn(settings: Settings, session: str, turn: str) -> int:
 
     shown = anyio.run(run)
     sys.stdout.write("".join(f"{printable(_message(one))}\n" for one in shown.messages()))
-    notes = [*shown.notes, *(f"The words of #{one} were erased since." for one in shown.erased)]
+    notes = [
+        *shown.notes,
+        *(f"The words of #{one} have been erased since." for one in shown.erased),
+    ]
     sys.stderr.write("".join(f"{note}\n" for note in notes))
     return 0
 

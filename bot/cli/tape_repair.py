@@ -26,18 +26,18 @@ def repair_tapes(settings: Settings, session: str | None, *, dry_run: bool) -> i
     """
     if settings.database_url is not None or settings.tape_store != "file":
         raise SettingsError(
-            "only tapes in files of this machine can be repaired, and the settings say that they are "
-            "elsewhere"
+            "only tapes in files on this machine can be repaired, but the settings name another "
+            "store"
         )
     report = repair_folder(
         settings.home / "tapes", settings.workspace_id or "", session, dry_run=dry_run
     )
-    done = "can be mended" if dry_run else "mended, byte for byte"
+    done = "can be repaired" if dry_run else "repaired, byte for byte"
     for file in report.damaged:
-        outcome = done if file.mendable else "cannot be mended, and stays as it is"
+        outcome = done if file.mendable else "cannot be repaired, left unchanged"
         print(printable(f"{file.name}: {file.what}; {outcome}").replace("\n", " "))
     mendable = sum(file.mendable for file in report.damaged)
-    verb = "can be mended" if dry_run else "mended"
+    verb = "can be repaired" if dry_run else "mended"
     found = f"damaged files: {len(report.damaged):,}, {verb}: {mendable:,}"
-    print(f"tapes: {report.tapes}; {found if report.damaged else 'nothing is to be mended'}")
+    print(f"tapes: {report.tapes}; {found if report.damaged else 'nothing to repair'}")
     return int(len(report.damaged) > (0 if dry_run else mendable))

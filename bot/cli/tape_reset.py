@@ -48,14 +48,14 @@ def reset_tape(settings: Settings, session: str, *, archive: bool, yes: bool) ->
     """
     check_resettable(session)
     if not yes and not sys.stdin.isatty():
-        raise SettingsError("there is nobody to ask: add --yes to reset it all the same")
+        raise SettingsError("cannot ask for confirmation: add --yes to reset it")
     version, told = anyio.run(_export, settings, session, archive)
     print(printable(told))
     if not yes and input(f"Reset {printable(session)}? [y/N] ").strip().lower() not in ("y", "yes"):
         print("Nothing was reset.")
         return 1
     anyio.run(_reset, settings, session, version, archive)
-    print(f"{printable(session)} is empty, and begins anew with the next message.")
+    print(f"{printable(session)} is empty and starts again with the next message.")
     return 0
 
 
@@ -74,7 +74,7 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
     )
     goes = "sealed: still read, searched and recalled" if archive else "dropped"
     lines = [
-        f"{session} holds {said}. They are {goes}.",
+        f"{session} contains {said}. They will be {goes}.",
         f"Exported: {path}",
         *_stays(known, shared),
     ]
@@ -84,14 +84,14 @@ async def _export(settings: Settings, session: str, archive: bool) -> tuple[int,
 def _stays(known: SessionMemory, shared: int) -> list[str]:
     """Describe which of the conversation's memory a reset leaves."""
     facts = len(known.facts.active())
-    first = f"Forgotten as well: what is known in this conversation (facts: {facts:,})."
+    first = f"Also forgotten: what is remembered in this conversation (facts: {facts:,})."
     if known.home != known.session:
         first = (
-            f"What is known of the person stays, in all their private chats (facts: {facts:,}): "
-            "`/memory forget` and `/memory clear` take it away."
+            f"The person's facts stay in all their private chats (facts: {facts:,}): "
+            "`/memory forget` and `/memory clear` remove them."
         )
-    files = "Files that people sent stay; the export names them."
-    last = f"What everybody reads stays (facts: {shared:,}), and so do earlier exports."
+    files = "Files that people sent stay; the export lists them."
+    last = f"Shared facts stay (facts: {shared:,}), and so do earlier exports."
     return [first, files, last]
 
 

@@ -39,7 +39,7 @@ def search_tapes(
         line = timeline_line(hit.entry, zone)
         sys.stdout.write(f"{printable(f'{hit.tape} {line}' if session is None else line)}\n")
     if not hits:
-        print("Nothing fits.", file=sys.stderr)
+        print("Nothing found.", file=sys.stderr)
     return 0 if hits else 1
 
 

@@ -41,13 +41,14 @@ def run_tape_server(settings: Settings) -> int:
     tokens = TokenStore(_path(settings))
     if not tokens.list():
         raise SettingsError(
-            "the tape server has no token, so nobody could use it; make one: "
-            "tapebot tape-server token add NAME --scope append"
+            "the tape server has no token, so nobody can use it. Create one: tapebot tape-server "
+            "token add NAME --scope append"
         )
     shared = settings.database_url is not None
     if not shared and settings.tape_store.startswith(("http://", "https://")):
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE: the tape server serves tapes of its own; unset the address of another"
+            "TAPEBOT_TAPE_STORE: a tape server serves its own tapes; unset the address of another "
+            "server"
         )
     try:
         from bot.tape.server.server import bind_socket, serve_store
@@ -110,7 +111,9 @@ def remove_token(settings: Settings, name: str) -> int:
         SettingsError: There is none of this name, or the file cannot be used.
     """
     if not TokenStore(_path(settings)).remove(name):
-        raise SettingsError(f"there is no token {name}; tapebot tape-server token list shows them")
+        raise SettingsError(
+            f"there is no token {name}; tapebot tape-server token list shows the tokens"
+        )
     return 0
 
 

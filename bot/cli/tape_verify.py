@@ -30,8 +30,8 @@ def verify(settings: Settings, session: str | None) -> int:
         return anyio.run(_verify_shared, settings, session)
     if settings.tape_store != "file":
         raise SettingsError(
-            "only tapes in files of this machine can be checked, and TAPEBOT_TAPE_STORE says that they "
-            "are elsewhere; those of a tape server are checked where it runs"
+            "only tapes in files on this machine can be checked, but TAPEBOT_TAPE_STORE names "
+            "another store; check a tape server's tapes where it runs"
         )
     report = verify_folder(settings.home / "tapes", settings.workspace_id or "", session)
     for problem in report.problems:
@@ -39,8 +39,8 @@ def verify(settings: Settings, session: str | None) -> int:
     _conclude(f"tapes: {report.tapes}, files: {report.files}", report.entries, len(report.problems))
     if report.unchained:
         print(
-            f"{report.unchained:,} entries were written before entries had digests: a changed word in them "
-            "is found only once they are sealed"
+            f"{report.unchained:,} entries were written before entries had digests: changes in "
+            "them are detected only once they are sealed"
         )
     return 1 if report.problems else 0
 
@@ -63,5 +63,5 @@ def _say(text: str) -> None:
 
 
 def _conclude(seen: str, entries: int, found: int) -> None:
-    outcome = f"problems: {found:,}" if found else "nothing is wrong"
+    outcome = f"problems: {found:,}" if found else "no problems"
     print(f"{seen}, entries checked: {entries:,}; {outcome}")

@@ -25,11 +25,11 @@ def web(settings: Settings, what: str, name: str | None = None) -> int:
             answer.
     """
     if settings.web_base is None:
-        raise TapebotError("there is no site: TAPEBOT_WEB_LISTEN is off")
+        raise TapebotError("the site is switched off: TAPEBOT_WEB_LISTEN is off")
     if settings.database_url is not None:
         raise TapebotError(
-            "processes that share a database are not asked from here: send /login to the bot in a private "
-            "chat, and make tokens on the site's page /account"
+            "this does not work with a shared database: send /login to the bot in a private chat, "
+            "and create tokens on the site's page /account"
         )
     request = {"do": f"web {what}"} | ({} if name is None else {"name": name})
     reply = anyio.run(call_control, settings.home, request)

@@ -36,7 +36,7 @@ _PAGE = mmap.PAGESIZE
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the disk can only be read",
+    errno.EROFS: "the disk is read-only",
     errno.EIO: "the disk does not work (input/output error)",
 }
 
@@ -257,7 +257,7 @@ class AppendFile:
             self._wake_batch(batch, error)
         except BaseException:
             # The outcome is unknown. The next append waits for the write, and cuts it off.
-            self._wake_batch(batch, OSError(errno.EIO, "a write was broken off", str(self.path)))
+            self._wake_batch(batch, OSError(errno.EIO, "a write was interrupted", str(self.path)))
             raise
         else:
             self._acknowledge(data)
@@ -312,7 +312,7 @@ class AppendFile:
             self._cut()
         except OSError as error:
             logger.warning(
-                "%s could not be cut back after a failed write (%s); the next write tries again",
+                "%s could not be truncated after a failed write (%s); the next write retries",
                 self.path,
                 error,
             )
@@ -328,12 +328,12 @@ class AppendFile:
         try:
             found = os.fstat(fresh)
             if not os.path.samestat(found, os.fstat(self.fd)):
-                raise OSError(errno.ESTALE, "another file is in its place", str(self.path))
+                raise OSError(errno.ESTALE, "another file replaced it", str(self.path))
             start = self.size - len(self._tail)
             if found.st_size < start:
-                raise OSError(errno.EIO, "it holds less than was recorded", str(self.path))
+                raise OSError(errno.EIO, "it contains less than was recorded", str(self.path))
             if os.pread(fresh, len(self._tail), start) != self._tail:
-                logger.warning("%s lost its newest bytes; they are written again", self.path)
+                logger.warning("%s lost its newest bytes; writing them again", self.path)
             os.ftruncate(fresh, self.size)
             os.lseek(fresh, start, os.SEEK_SET)
             _write_all(fresh, self._tail)

@@ -22,28 +22,31 @@ from bot.inspector.rendering import STATIC
 from bot.inspector.server import CachedStaticFiles
 
 _ABOUT = """\
-What tapebot heard, said and learned, as its owner may see it. Every route takes the cookie of a login, or a
-token (`Authorization: Bearer TOKEN`, from `tapebot web token NAME`). With a cookie, what changes something brings the header
-`X-CSRF-Token`. Changes are commands, given in a conversation with the same checks as in the chat."""
+Conversations and memory of tapebot. Every route takes the cookie of a login, or a
+token (`Authorization: Bearer TOKEN`, from `tapebot web token NAME`). With a cookie, requests that change something need the
+header `X-CSRF-Token`. Changes are commands, given in a conversation with the same checks as in the chat."""
 
 
 class ErrorBody(BaseModel):
     """The body of an error response."""
 
-    error: str = Field(description="Tells programs what it is.")
-    detail: str = Field(description="Tells people what to do.")
+    error: str = Field(description="Error code, for programs.")
+    detail: str = Field(description="Error text, for people.")
 
 
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorBody, "description": "The request cannot be read."},
-    401: {"model": ErrorBody, "description": "Nobody is logged in, and there is no good token."},
-    403: {"model": ErrorBody, "description": "They may not, or the request may be forged."},
+    401: {"model": ErrorBody, "description": "Not logged in, and no valid token."},
+    403: {"model": ErrorBody, "description": "Not allowed, or the request may be forged."},
     404: {"model": ErrorBody, "description": "There is no such tape, entry or fact."},
-    409: {"model": ErrorBody, "description": "It has changed meanwhile."},
-    422: {"model": ErrorBody, "description": "A parameter is not as it should be."},
-    429: {"model": ErrorBody, "description": "Too much at once; `Retry-After` says when."},
-    503: {"model": ErrorBody, "description": "The storage does not answer."},
-    504: {"model": ErrorBody, "description": "It took too long, and is under way."},
+    409: {"model": ErrorBody, "description": "The data has changed meanwhile."},
+    422: {"model": ErrorBody, "description": "A parameter is invalid."},
+    429: {
+        "model": ErrorBody,
+        "description": "Too many requests; `Retry-After` says when to retry.",
+    },
+    503: {"model": ErrorBody, "description": "The storage is not available."},
+    504: {"model": ErrorBody, "description": "It took too long and continues in the background."},
 }
 
 _SECURITY = {
@@ -52,8 +55,8 @@ _SECURITY = {
         "type": "apiKey",
         "in": "cookie",
         "name": "tapebot",
-        "description": "The cookie of a login (its name has the port, or `__Host-` before it); what changes "
-        "something needs the header `X-CSRF-Token` beside it.",
+        "description": "The cookie of a login (its name has the port, or the prefix `__Host-`); "
+        "requests that change something also need the header `X-CSRF-Token`.",
     },
 }
 

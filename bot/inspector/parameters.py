@@ -27,27 +27,31 @@ BeforeVersion = Annotated[
 
 EntryId = Annotated[int, Query(ge=1, le=MAX_JSON_INTEGER, description="Id of an entry.")]
 Cursor = Annotated[
-    int, Query(ge=0, le=999_999, description="`next` of the page before; 0 for the first.")
+    int, Query(ge=0, le=999_999, description="`next` of the previous page; 0 for the first.")
 ]
 
 SessionWords = Annotated[
     str, Query(max_length=200, description="Words of its key, title or people.")
 ]
 Channel = Annotated[str, Query(max_length=32, description="Only those of this channel.")]
-SessionCursor = Annotated[str, Query(max_length=2_000, description="`next` of the answer before.")]
-Before = Annotated[int, Query(ge=1, le=MAX_JSON_INTEGER, description="`older` of a page.")]
+SessionCursor = Annotated[
+    str, Query(max_length=2_000, description="`next` of the previous answer.")
+]
+Before = Annotated[
+    int, Query(ge=1, le=MAX_JSON_INTEGER, description="`older` of the previous page.")
+]
 TurnId = Annotated[str, Query(min_length=1, max_length=100, description="The turn's id.")]
 Near = Annotated[
     int,
-    Query(ge=1, le=MAX_JSON_INTEGER, description="An entry of the turn: it is found sooner."),
+    Query(ge=1, le=MAX_JSON_INTEGER, description="An entry of the turn, to find it faster."),
 ]
-Step = Annotated[int, Query(ge=1, le=10_000, description="A step; by default the last.")]
-Days = Annotated[int, Query(ge=1, le=365, description="How many days, today included.")]
+Step = Annotated[int, Query(ge=1, le=10_000, description="Number of a step; default: the last.")]
+Days = Annotated[int, Query(ge=1, le=365, description="Number of days, including today.")]
 FactNumber = Annotated[
     str,
     Query(
         pattern=r"^w?[0-9]{1,9}$",
-        description="As chats show it: `3`; `w3` of what everybody reads.",
+        description="As in chats: `3`, or `w3` for a shared fact.",
     ),
 ]
 BeliefName = Annotated[str, Query(pattern=r"^p[0-9]{1,15}$", description="Such as `p3`.")]

@@ -52,7 +52,7 @@ def bind(address: str) -> socket.socket:
         return serving.bind(address, backlog=CONNECTIONS, user_timeout=_USER_TIMEOUT)
     except OSError as error:
         raise ChannelRefused(
-            f"Web: cannot listen on {address} ({error.strerror}); stop what does, or set "
+            f"Web: cannot listen on {address} ({error.strerror}); stop the program that does, or set "
             "TAPEBOT_WEB_LISTEN to another address, or to off"
         ) from error
 

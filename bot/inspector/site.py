@@ -33,7 +33,7 @@ class UnavailableCommands:
         Raises:
             BusError: Always.
         """
-        raise BusError("the web channel does not run")
+        raise BusError("the web channel is not running")
 
 
 @dataclass(frozen=True, slots=True)

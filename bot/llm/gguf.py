@@ -138,7 +138,7 @@ class _Run:
         if error:
             raise _model_error(self._name, error)
         if self._answer.finish_reason is None:
-            raise TransientModelError(f"{self._name}: the answer broke off before its end")
+            raise TransientModelError(f"{self._name}: the answer was cut off")
         calls = self._answer.calls()
         return ModelReply(
             content=self._answer.text,

@@ -113,7 +113,7 @@ class LiteLLMModel(Model):
         try:
             yield
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
-            logger.warning("%s: an answer that cannot be understood", self._name, exc_info=exc)
+            logger.warning("%s: an answer that cannot be parsed", self._name, exc_info=exc)
             raise TransientModelError(f"{self._name}: {UNREADABLE_REPLY}") from exc
 
     async def aclose(self) -> None:
@@ -201,7 +201,7 @@ class LiteLLMModel(Model):
             raise TransientModelError(f"{self._name}: the provider sent an empty answer")
         choice = response.choices[0]
         if len(choice.message.content or "") > MOST_TEXT:
-            logger.warning("%s: the answer is cut at %d characters", self._name, MOST_TEXT)
+            logger.warning("%s: the answer was cut at %d characters", self._name, MOST_TEXT)
             choice.message.content = choice.message.content[:MOST_TEXT]
             choice.finish_reason = "length"
         calls = tool_calls(
@@ -230,7 +230,7 @@ class LiteLLMModel(Model):
                 if _add(answer, chunk):
                     on_text(answer.text)
                 if answer.is_full:
-                    logger.warning("%s: the answer is cut at %d characters", self._name, MOST_TEXT)
+                    logger.warning("%s: the answer was cut at %d characters", self._name, MOST_TEXT)
                     break
             # litellm reports "stop" even if the stream was cut short; these fields do not.
             ended = stream.received_finish_reason or stream.intermittent_finish_reason
@@ -239,7 +239,7 @@ class LiteLLMModel(Model):
         if answer.is_full:
             answer.set_finish_reason("length")
         elif not ended:
-            raise TransientModelError(f"{self._name}: the answer broke off before its end")
+            raise TransientModelError(f"{self._name}: the answer was cut off")
         calls = answer.calls()
         return ModelReply(
             content=answer.text,

@@ -67,7 +67,9 @@ def model_error(
     whole = str(cause)
     text = f"{name}: {_in_short(cause) or clean_error_text(whole, secret)}"
     if "LLM Provider NOT provided" in whole:
-        return ModelRejected(f"{name}: no such provider; write provider/model, as in openai/gpt-5")
+        return ModelRejected(
+            f"{name}: no such provider; write provider/model, such as openai/gpt-5"
+        )
     if status not in {401, 403, 429} and _is_overflow(cause, whole):
         return ContextOverflow(text)
     if status in {401, 403}:

@@ -85,7 +85,7 @@ class RetryingModel(Model):
         def backoff(exc: Exception) -> bool | float:
             if not isinstance(exc, TransientModelError):
                 return False
-            logger.info("a model call failed and may be tried again: %s", exc)
+            logger.info("a model call failed and may be retried: %s", exc)
             if exc.retry_after is None:
                 return True
             in_time = anyio.current_time() + exc.retry_after <= deadline

@@ -56,7 +56,7 @@ _STILL = re.compile(
     r"\b(?:still|any ?more|yet|now|at the moment|currently|these days)\b", re.IGNORECASE
 )
 _UNSURE = re.compile(r"\b(?:their|them)\b")
-_FOUND_IN_FILES = "The closest thing that I find:"
+_FOUND_IN_FILES = "The closest thing that I found:"
 _LIKING = frozenset((fact_term("like"), fact_term("hate")))
 _COUNTED = frozenset(map(fact_term, "day week month year old age long left get ago".split()))
 _LAST_TIME = re.compile(

@@ -84,17 +84,18 @@ def _replies(files: Iterable[FileDescription]) -> Iterable[str]:
     for file in files:
         if file.text:
             yield (
-                f"I have the words of {file.name}, and can find them again: ask me what it says about"
-                f" something. {_OFFLINE}, so I cannot sum it up, and I note nothing about you from it."
+                f"I have the text of {file.name} and can search it: ask me what it says about "
+                f"something. {_OFFLINE}, so I cannot summarise it, and I do not note facts about "
+                "you from it."
             )
         elif file.kind == "image":
             # The turn already says, for any model without vision, that the image was not seen.
-            yield "Tell me in words what is in the picture, and I will note that."
+            yield "Tell me what is in the picture, and I will note it."
         elif file.kind == "voice message":
             yield "Please write to me what you said."
         else:
             why = f": {file.note}" if file.note else ""
-            yield f"I have no words of {file.name}{why}."
+            yield f"I have no text of {file.name}{why}."
 
 
 def _file_description(match: re.Match[str]) -> FileDescription:

@@ -72,8 +72,8 @@ ENGLISH = Phrases(
         f" and look it up. To use a real model, {SET_MODEL}."
     ),
     nothing=(
-        "I found nothing in that to note or to look up. I am the offline responder, no language"
-        " model: tell me facts about you, or ask me about what you told me."
+        "I found nothing in that to note or to look up. I am the offline responder, not a language "
+        "model: tell me facts about you, or ask me about what you told me."
     ),
 )
 

@@ -127,9 +127,9 @@ def describe_value(reference: ReferenceValue, *, group: bool) -> str:
         sentence += f" ({who} on {reference.day})"
     sentence += "."
     if reference.stale:
-        sentence += " What it rests on no longer holds, so it may be out of date."
+        sentence += " Its source is no longer valid, so it may be out of date."
     if cut:
-        sentence += " `/reference` and its name show it whole."
+        sentence += " `/reference KEY` shows it in full."
     return sentence
 
 
@@ -176,11 +176,11 @@ def describe_problem(problem: ProblemNotes | None, kinds: Iterable[str] = ()) ->
     if not lines and problem.name == _GENERAL:
         return _NO_PROBLEM
     head = f"We are working on {quote(problem.name)}."
-    return "\n".join([head, *lines]) if lines else f"{head} Nothing is noted for it yet."
+    return "\n".join([head, *lines]) if lines else f"{head} It has no notes yet."
 
 
 _GENERAL = "general"
-_NO_PROBLEM = "Nothing in particular. `/problem new` and a name begin something."
+_NO_PROBLEM = "Nothing in particular. `/problem new NAME` starts a problem."
 _KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(rf"(?:{pattern})(?: here| so far| yet| now| right now)?", re.IGNORECASE), kinds)
     for pattern, kinds in (

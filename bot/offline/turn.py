@@ -43,13 +43,11 @@ _FAILED = re.compile(
     r"|too long|would drop|quarantin|unknown tool|turned down|not done|set aside|it waits for"
 )
 _FINE = ("saved", "ok", "noted", "done", "updated", "appended", "added", "note")
-_NO_REMINDERS = (
-    "I cannot remind you by myself, though: reminders do not exist yet. Ask me about it."
-)
+_NO_REMINDERS = "I cannot send you reminders, though. Ask me about it."
 _SHORT = {
     "ok": "OK.",
     "wrong": "Tell me what is right, and I will note it.",
-    "insult": "I am sorry that I am no help here. I note facts and find them again, no more.",
+    "insult": "I am sorry that I cannot help. I only note facts and find them again.",
 }
 
 
@@ -312,7 +310,7 @@ def _needs_tool(intent: Intent, name: str) -> bool:
 def _reply_to_forget_request(plan: _Plan, intent: Intent, phrases: Phrases) -> str:
     if intent.topic == EVERYTHING:
         return (
-            "To erase all of my memory, send `/memory clear`. I do not do that on a sentence alone."
+            "To erase all of my memory, send `/memory clear`. I do not do that for a plain message."
         )
     if plan.erases:
         return _erasure_reply(_erasure_call(plan, intent), phrases)

@@ -93,13 +93,13 @@ async def call_control(home: Path, request: Mapping[str, Any]) -> dict[str, Any]
         raise TapebotError(f"the bot that runs in {home} does not answer") from error
     except OSError as error:
         raise TapebotError(
-            f"the bot that runs in {home} cannot be reached ({error.strerror}); "
-            "be the user that it runs as"
+            f"the bot that runs in {home} cannot be reached ({error.strerror}); run this as the "
+            "bot's user"
         ) from error
     except (anyio.IncompleteRead, anyio.DelimiterNotFound, anyio.BrokenResourceError) as error:
-        raise TapebotError(f"the bot that runs in {home} broke off its answer") from error
+        raise TapebotError(f"the bot that runs in {home} did not finish its answer") from error
     except (ValueError, RecursionError) as error:
-        raise TapebotError(f"the bot that runs in {home} is of another version") from error
+        raise TapebotError(f"the bot that runs in {home} has another version") from error
 
 
 class _NoSocket(Exception):
@@ -151,7 +151,7 @@ async def _make_room(path: str) -> None:
     except FileNotFoundError:
         return
     except (OSError, TimeoutError) as error:
-        raise _NoSocket(f"the one that is there cannot be tried ({error})") from error
+        raise _NoSocket(f"the existing socket cannot be tested ({error})") from error
     else:
         raise _NoSocket("another process serves it")
 
@@ -164,7 +164,7 @@ def _is_socket(path: str) -> bool:
     except OSError as error:
         raise _NoSocket(error.strerror or str(error)) from error
     if not stat.S_ISSOCK(mode):
-        raise _NoSocket("something of that name is there that is no socket; move it away")
+        raise _NoSocket("a file of that name is not a socket; move it away")
     return True
 
 
@@ -181,7 +181,9 @@ async def _accept(listener: SocketListener, handlers: Mapping[str, Handler]) -> 
                 stream = await listener.accept()
             except anyio.BrokenResourceError as error:
                 slots.release()
-                logger.warning("the control socket takes no connection now: %s", error.__cause__)
+                logger.warning(
+                    "the control socket cannot accept connections now: %s", error.__cause__
+                )
                 await anyio.sleep(_RECOVERY)
                 continue
             tasks.start_soon(_converse, stream, handlers, slots)
@@ -213,10 +215,10 @@ async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> Mapping[str, A
     try:
         request = _object(line)
     except (ValueError, RecursionError):
-        return _refusal("the request is no JSON object on one line")
+        return _refusal("the request is not a JSON object on one line")
     handler = handlers.get(str(request.get("do")))
     if handler is None:
-        return _refusal("the running bot does not know this; it may be of another version")
+        return _refusal("the running bot does not know this command; it may be another version")
     try:
         return await handler(request)
     except TapebotError as error:
@@ -240,5 +242,5 @@ def _object(line: bytes) -> dict[str, Any]:
     """
     value = json.loads(line)
     if not isinstance(value, dict):
-        raise ValueError("no object")  # noqa: TRY004 (what json raises for other wrong input)
+        raise ValueError("not an object")  # noqa: TRY004 (what json raises for other wrong input)
     return value

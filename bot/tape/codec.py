@@ -104,7 +104,7 @@ def encode_line(line: TapeLine) -> bytes:
         return _encode_line(line.entry, 0)
     content = digest_content(line.entry)
     if line.link.id != line.entry.id or not line.link.covers(content):
-        raise InvalidEntry(f"entry {line.entry.id} is not what its digest says")
+        raise InvalidEntry(f"entry {line.entry.id} does not match its digest")
     return _linked(line.link, content)
 
 

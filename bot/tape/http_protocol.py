@@ -148,7 +148,7 @@ def parse_entries(raw: bytes) -> list[TapeEntry]:
 def _read_line(raw: bytes) -> TapeEntry:
     line = decode_line(raw)
     if line is None:
-        raise ValueError("a line that is no entry")
+        raise ValueError("a line that is not an entry")
     return line.entry
 
 
@@ -202,10 +202,10 @@ def _new_entry(number: int, raw: bytes) -> TapeEntry:
     try:
         record = from_json(raw)
     except ValueError as error:
-        raise InvalidEntry(f"line {number} is no JSON: {error}") from error
+        raise InvalidEntry(f"line {number} is not JSON: {error}") from error
     wanted = 'line {} must be {{"kind", "payload", "meta"}}: {}'
     if not isinstance(record, dict):
-        raise InvalidEntry(wanted.format(number, "it is no object"))
+        raise InvalidEntry(wanted.format(number, "it is not an object"))
     if unknown := sorted(set(record) - {"id", "kind", "payload", "meta"}):
         raise InvalidEntry(wanted.format(number, f"it has {unknown[0]!a} too"))
     kind, payload, meta = record.get("kind"), record.get("payload"), record.get("meta", {})
@@ -272,7 +272,7 @@ def link_from(record: Any) -> ChainLink:
     text = str(record["link"]).encode("ascii")
     link = link_from_base64(text, int(record["id"]), int(record["more"]))
     if link is None:
-        raise ValueError("no link of a chain")
+        raise ValueError("not a link of a chain")
     return link
 
 

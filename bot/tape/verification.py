@@ -123,7 +123,7 @@ class TapeVerifier:
         if known is None or known[0] < (self._last or 0):
             return
         if known[0] > (self._last or 0) + self._damaged:
-            self._wrong(f"entries up to {known[0]} were recorded, and are gone")
+            self._wrong(f"entries up to {known[0]} were recorded, but are missing")
         elif (
             known[1] not in (CHAIN_START, self._chain)
             and self._chain is not None
@@ -137,7 +137,7 @@ class TapeVerifier:
         self._where = f"line {self._number} (byte {offset:,})"
         one, *others = split_joined(raw)
         if others:
-            self._wrong("another byte stands in the place of a newline; nothing is lost by it")
+            self._wrong("another byte replaced a newline; nothing is lost")
         for each in (one, *others):
             self._line(each)
 
@@ -179,16 +179,16 @@ class TapeVerifier:
         self._where = f"after line {self._number}"
         if self._part.ids is not None:
             if cut:
-                self._wrong("the last line has no end")
+                self._wrong("the last line is not terminated")
             if self._group and self._group[-1][1].more > self._damaged:
                 first, last = self._group[0][1].entry.id, _end(self._group[-1][1])
-                self._wrong(f"the append of entries {first} to {last} is not whole")
+                self._wrong(f"the append of entries {first} to {last} is incomplete")
             self._complete()
             last = (self._last or self._part.ids[0] - 1) + self._damaged
             if last < self._part.ids[1]:
                 self._wrong(f"entries {last + 1} to {self._part.ids[1]} are missing")
         elif self._last is None:
-            self._wrong("no line of it can be read")
+            self._wrong("none of its lines can be read")
         self._before = self._part
 
     def finish(self) -> None:
@@ -206,7 +206,7 @@ class TapeVerifier:
                 continue
             if entry.target_id is None or entry.target_id not in self._ids:
                 what = f"the anchor {entry.name} of entry {entry.id} points at entry {target}"
-                self._report(file, where, f"{what}, which is not there")
+                self._report(file, where, f"{what}, which is missing")
 
     # Ids and appends.
 
@@ -233,10 +233,10 @@ class TapeVerifier:
 
     def _continues(self, first: int, previous: str) -> None:
         if self._before is None or self._before.name != previous:
-            self._wrong(f"it goes on from the segment {previous}, which is not there")
+            self._wrong(f"it continues the segment {previous}, which is missing")
         elif self._before.ids is not None and first != self._before.ids[1] + 1:
             last = self._before.ids[1]
-            self._wrong(f"it goes on with entry {first} where the segment before ends with {last}")
+            self._wrong(f"it continues with entry {first}, but the segment before ends with {last}")
 
     def _follows(self, line: TapeLine) -> None:
         """Check a line's id and append against the lines before it."""
@@ -251,14 +251,14 @@ class TapeVerifier:
                 return
             if end > last + self._damaged:
                 self._wrong(
-                    f"the append of entries {first} to {end} is not whole: {last + 1} to {end} "
+                    f"the append of entries {first} to {end} is incomplete: {last + 1} to {end} "
                     "are missing"
                 )
                 if number == end + 1:
                     return
         if number <= last:
             again = number in self._ids or any(one.entry.id == number for _, one in self._group)
-            self._wrong(f"entry {number} is {'there twice' if again else 'out of its place'}")
+            self._wrong(f"entry {number} is {'duplicated' if again else 'out of order'}")
         elif number > (missing := last + 1 + self._damaged):
             if self._is_seam(line.entry):
                 self._dropped.append(range(missing, number))
@@ -299,8 +299,8 @@ class TapeVerifier:
             and not begins
         ):
             self._wrong(
-                f"entry {line.entry.id} does not follow the line before it: what stood between them is gone, "
-                "or was replaced"
+                f"entry {line.entry.id} does not follow the line before it: lines between them "
+                "were removed or replaced"
             )
         self._chain = link.value
 
@@ -325,7 +325,11 @@ class TapeVerifier:
         if opened is None:
             # A fork may begin inside a zone.
             if self._version or not self._copied_from:
-                self._report(self._part.name, where, f"entry {entry.id} seals what was not opened")
+                self._report(
+                    self._part.name,
+                    where,
+                    f"entry {entry.id} seals a memory zone that was not opened",
+                )
             return
         if opened[3] != version:
             what = f"the memory zone of version {opened[3]} is sealed as {version}"

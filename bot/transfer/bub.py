@@ -71,8 +71,8 @@ def read_bub(path: Path, timezone: tzinfo, sessions: Sequence[str] = ()) -> Impo
         key = _key(name, records, sessions) or given
         if key is None:
             found.problems.append(
-                f"{files[-1].name}: does not say whose it is; name its session as bub called it, "
-                "for example: --session telegram:42"
+                f"{files[-1].name}: does not name its session; give the session's name in bub, for "
+                "example: --session telegram:42"
             )
             continue
         found.conversations.append(_conversation(key, files[-1], records, found, timezone))
@@ -93,7 +93,7 @@ def _tapes(path: Path, found: ImportedData) -> dict[str, list[Path]]:
             if not is_file(file, file.name, found.problems):
                 continue
             if name.count("__") > 1:
-                found.problems.append(f"{file.name}: a fork that was not merged; passed over")
+                found.problems.append(f"{file.name}: a fork that was not merged; skipped")
             else:
                 tapes.setdefault(name, []).append(file)
     return tapes
@@ -110,11 +110,11 @@ def _records(files: Sequence[Path], found: ImportedData) -> Iterator[tuple[str, 
                 or not isinstance(value.get("kind"), str)
                 or not isinstance(value.get("payload"), dict)
             ):
-                found.problems.append(f"{where}: is no entry of a tape; passed over")
+                found.problems.append(f"{where}: is not an entry of a tape; skipped")
                 continue
             same = sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
             if same in seen and "id" in value:
-                found.problems.append(f"{where}: is there twice; passed over")
+                found.problems.append(f"{where}: is a duplicate; skipped")
                 continue
             seen.add(same)
             yield where, value
@@ -160,7 +160,7 @@ def _conversation(
         kind, payload = value["kind"], value["payload"]
         entries = _entries(kind, payload, session, moment, unanswered)
         if entries is None:
-            found.problems.append(f"{where}: of an unknown kind, {kind[:40]!r}; passed over")
+            found.problems.append(f"{where}: is of the unknown kind {kind[:40]!r}; skipped")
             continue
         for entry in entries:
             if entry.kind == "system":

@@ -106,8 +106,8 @@ class DatabaseHomeStorage:
             await self._lock(connection)
             if users := await self.users():
                 raise TapeLocked(
-                    f"the database at {self.location} is in use ({users}); stop all of them, wait until "
-                    "their leases have ended, and move then"
+                    f"the database at {self.location} is in use ({users}); stop all of them, wait "
+                    "until their leases have ended, and migrate then"
                 )
             yield
 
@@ -192,7 +192,7 @@ class DatabaseHomeStorage:
                 if await cursor.fetchone() == (True,):
                     return
                 await anyio.sleep(0.2)
-        raise TapeLocked(f"somebody else moves from or to the database at {self.location}")
+        raise TapeLocked(f"another migration from or to the database at {self.location} is running")
 
 
 async def _messages(connection: Connection) -> list[AcceptedMessage]:
@@ -209,7 +209,7 @@ def _record(content: str) -> AcceptedMessage:
         return decode_in(content)
     except InvalidInbound as error:
         raise TapebotError(
-            "a message that waits in the database cannot be read: nothing of the bus was moved"
+            "a waiting message in the database cannot be read: nothing of the bus was copied"
         ) from error
 
 

@@ -90,7 +90,7 @@ class FileHomeStorage:
                 await anyio.to_thread.run_sync(files.write, page)
             await anyio.to_thread.run_sync(files.finish)
         except OSError as error:
-            raise TapeWriteError(f"tape {tape} could not be made ({error.strerror})") from error
+            raise TapeWriteError(f"tape {tape} could not be created ({error.strerror})") from error
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(files.give_up)
@@ -163,9 +163,9 @@ class _TapeFiles:
             or successor_path(self._live).exists()
             or not set(there) <= set(named)
         ):
-            raise TapeExists(f"there are other files of tape {tape} in {folder.root}")
+            raise TapeExists(f"{folder.root} already has other files of tape {tape}")
         if packed := [one.name for one in there if not folder.segment_path(one).exists()]:
-            raise TapeExists(f"there is a segment {packed[0]} of tape {tape} in {folder.root}")
+            raise TapeExists(f"{folder.root} already has a segment {packed[0]} of tape {tape}")
         self._open = ExitStack()
         self._out: BinaryIO | None = None
         self._at = -1
@@ -208,7 +208,7 @@ class _TapeFiles:
             elif cmp(fresh, path, shallow=False):
                 fresh.unlink()
             else:
-                raise TapeExists(f"there is another segment {segment.name} in {path.parent}")
+                raise TapeExists(f"{path.parent} already has another segment {segment.name}")
         sync_directory(self._folder.root)
         _fresh(self._live).rename(self._live)
         sync_directory(self._folder.root)

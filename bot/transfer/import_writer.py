@@ -181,22 +181,20 @@ class ImportWriter:
     async def _land(self, parcel: _SessionImport) -> ImportResult:
         one, digest = parcel.one, parcel.digest()
         if not (one.entries or one.history or parcel.memory):
-            return ImportResult(one.session, "known", "nothing was said in it; nothing to do")
+            return ImportResult(one.session, "known", "it is empty; nothing to do")
         if (known := await self._import_on(one.session)) is not None:
             if known.data.get("digest") == digest:
                 await self._learn(parcel, known)
-                return ImportResult(one.session, "known", "was brought over before; nothing to do")
-            text = (
-                f"has an import from {known.data.get('from')} already, of something else or of less"
-            )
-            return ImportResult(one.session, "refused", f"{text}; left as it is")
+                return ImportResult(one.session, "known", "already imported; nothing to do")
+            text = f"already has a different or shorter import from {known.data.get('from')}"
+            return ImportResult(one.session, "refused", f"{text}; left unchanged")
         held = await self._newest(one.session)
         zone = ZoneFold()
         for entry in held:
             zone.apply(entry)
         empty = not zone.snapshot.long_term and not zone.snapshot.dailies
         if not empty or any(entry.name not in _BOOKKEEPING for entry in held):
-            text = "there is a conversation already; left as it is"
+            text = "already has a conversation; left unchanged"
             return ImportResult(one.session, "refused", text)
         if not self.dry_run:
             await self.store.create_tape(one.session)
@@ -315,7 +313,7 @@ def _told(parcel: _SessionImport) -> str:
     said = [f"{parcel.messages} messages"] if one.entries else []
     history = len(memory.history) + len(one.history)
     said += ["memory"] if memory.long_term else []
-    said += [f"{history} pieces of history"] if history else []
+    said += [f"{history} history events"] if history else []
     said += [f"{len(memory.notes)} daily notes"] if memory.notes else []
     source = f" (was {one.key})" if one.key not in ("", one.session) else ""
     return ", ".join(said) + source

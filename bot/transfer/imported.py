@@ -101,7 +101,7 @@ class ImportedData:
         try:
             encode_entries([TapeEntry(1, entry.kind, entry.payload, entry.meta)])
         except InvalidEntry:
-            self.problems.append(f"{where}: holds what is not JSON; passed over")
+            self.problems.append(f"{where}: is not JSON; skipped")
             return False
         return True
 
@@ -149,7 +149,7 @@ def read_json_lines(path: Path, shown: str, problems: list[str]) -> Iterator[tup
 def is_file(path: Path, shown: str, problems: list[str]) -> bool:
     """Return whether a path is a file; report a folder, a pipe or a dangling link."""
     if not path.is_file():
-        problems.append(f"{shown}: is no file; passed over")
+        problems.append(f"{shown}: is not a file; skipped")
         return False
     return True
 
@@ -172,7 +172,7 @@ def _decoded(path: Path, shown: str, problems: list[str]) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        problems.append(f"{shown}: some of it is not text; those characters are lost")
+        problems.append(f"{shown}: parts of it are not text; those characters are lost")
         return data.decode(encoding, "replace")
 
 

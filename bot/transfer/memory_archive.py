@@ -59,21 +59,21 @@ Pieces = AsyncGenerator[bytes, None]
 _README = """\
 What tapebot remembers of {session}, as of {moment}.
 
-MEMORY.md           what it believes, a line each, under what it is about
-HISTORY.md          what happened, as it was summed up, oldest first
-notes/              notes of days, a file a day
-facts.json          every fact, also those that have ended or wait for a decision, with what each rests
-                    on and what it took the place of
-references.md       the values that were set by key, each with its versions and what they rest on
-reference.json      the same as they are now, for programs
-beliefs.md          what was concluded of all this, how sure it is, and what it rests on
-problems.md         what is and was worked on: names, states, summaries, what is noted of each
-decisions.jsonl     every change of these, why it was made, and on whose word; a line each
-conversation.md     all that was said, to be read
-conversation.jsonl  the same with all that was done, for programs; `tapebot import jsonl` reads it
+MEMORY.md           active facts, a line each, by subject
+HISTORY.md          summaries of consolidated messages, oldest first
+notes/              daily notes, a file per day
+facts.json          all facts, also ended and pending ones, with their evidence and the facts that they
+                    replaced
+references.md       shared values by key, each with its versions and sources
+reference.json      the current values, for programs
+beliefs.md          conclusions, with their confidence and evidence
+problems.md         current and past problems: names, states, summaries, notes
+decisions.jsonl     every change of these, with its reason and author; a line each
+conversation.md     all messages, for reading
+conversation.jsonl  all entries, for programs; `tapebot import jsonl` reads it
 
-Times are in {timezone}, but in the files for programs, where they are in UTC.
-`tapebot import nanobot FOLDER` reads MEMORY.md, HISTORY.md and the notes where they are unpacked.
+Times are in {timezone}, except in the files for programs, where they are in UTC.
+`tapebot import nanobot FOLDER` reads MEMORY.md, HISTORY.md and the notes from the unpacked folder.
 """
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")

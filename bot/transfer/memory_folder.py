@@ -175,8 +175,8 @@ class MemoryFolder:
             except OSError as error:
                 logger.warning("the memory files in %s cannot be removed: %s", self._folder, error)
                 raise TapeWriteError(
-                    "nothing was erased: the files made from this memory cannot be removed "
-                    f"({disk_error_text(error)}); see to that, then ask again"
+                    f"nothing was erased: the files made from this memory cannot be removed "
+                    f"({disk_error_text(error)}). Fix that, then try again"
                 ) from error
             try:
                 yield
@@ -232,12 +232,12 @@ class MemoryFolder:
             if failing and not self._failing:
                 first = next(iter(failed.values()))
                 logger.warning(
-                    "the memory files in %s cannot be written (%s); that is tried again at the next change",
+                    "the memory files in %s cannot be written (%s); retrying at the next change",
                     self._folder,
                     disk_error_text(first),
                 )
             elif self._failing and not failing:
-                logger.info("the memory files in %s are written again", self._folder)
+                logger.info("the memory files in %s can be written again", self._folder)
             self._failing = failing
             self._waiting.update(dict.fromkeys(one for one in failed if one))
 

@@ -100,7 +100,7 @@ def reference_md(versions: Iterable[tuple[SharedReference, str]]) -> str:
 
 
 def _value(one: SharedReference) -> str:
-    return "(no value any more)" if one.value is None else _told(one.value)
+    return "(removed)" if one.value is None else _told(one.value)
 
 
 def belief_md(
@@ -125,7 +125,7 @@ def belief_md(
     parts = [f"# {one.id}: {head}", "\n".join([_told(one.text), *more])]
     parts += [f"({_line(one.reason)})"] if one.reason else []
     rests = [f"- {_ground(ground, facts, entries, timezone)}" for ground in one.evidence_ids]
-    return "\n\n".join([*parts, "\n".join(["It rests on:", *rests])]) + "\n\n"
+    return "\n\n".join([*parts, "\n".join(["Evidence:", *rests])]) + "\n\n"
 
 
 def _ground(
@@ -162,7 +162,8 @@ def _line(text: str) -> str:
 
 
 NOTICE = (
-    "<!-- tapebot writes this file from its tapes: changes made here are lost, and never read. -->"
+    "<!-- tapebot writes this file from its tapes. It never reads this file, and overwrites your "
+    "changes. -->"
 )
 """The first line of generated files that are kept up to date."""
 

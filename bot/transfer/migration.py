@@ -220,12 +220,12 @@ def _compare_access_lists(
 ) -> tuple[AccessList | None, list[str]]:
     if theirs in (ours, AccessList()):
         return None if theirs == ours else ours, []
-    return None, ["the access roster: other people or chats were let in there"]
+    return None, ["the access list: other people or chats have access there"]
 
 
 def _people(access_list: AccessList) -> str:
     people, chats = len(access_list.people), len(access_list.chats)
-    return f"the access roster: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
+    return f"the access list: {_many(people, 'person', 'people')}, {_many(chats, 'chat')}"
 
 
 def _compare_updates(ours: Updates, theirs: Updates) -> tuple[Updates | None, list[str]]:
@@ -273,7 +273,7 @@ def _described(tape: str, compared: TapeComparison) -> str:
 
 def _counts(state: BusState) -> str:
     messages = _many(len(state.messages), "message")
-    return f"{messages} in work or waiting, {_many(len(state.seen), 'id')} of earlier ones"
+    return f"{messages} in progress or waiting, {_many(len(state.seen), 'id')} of earlier ones"
 
 
 def _many(count: int, one: str, more: str | None = None) -> str:

@@ -89,12 +89,12 @@ def read_nanobot(path: Path, timezone: tzinfo) -> ImportedData:
     taken: dict[str, str] = {}
     for record in _records(path, found):
         if not record.header and not any(map(_is_message, record.messages)):
-            found.problems.append(f"{record.source}: holds no session; passed over")
+            found.problems.append(f"{record.source}: contains no session; skipped")
             continue
         if record.key in taken:
             found.problems.append(
-                f"{record.source}: another copy of {record.key}, which is in "
-                f"{taken[record.key]}; passed over"
+                f"{record.source}: another copy of {record.key}, which is in {taken[record.key]}; "
+                "skipped"
             )
             continue
         taken[record.key] = record.source
@@ -211,7 +211,7 @@ def _conversation(record: _Record, found: ImportedData, timezone: tzinfo) -> Imp
         for entry in entries:
             found.add_entry(made, entry, where)
         if not entries:
-            found.problems.append(f"{where}: is no message; passed over")
+            found.problems.append(f"{where}: is not a message; skipped")
         if place < settled:
             made.consolidated_count = len(made.entries)
     return made
@@ -342,7 +342,7 @@ def _history_records(
     for number, value in read_json_lines(file, name, found.problems):
         content = value.get("content") if isinstance(value, dict) else None
         if not isinstance(content, str):
-            found.problems.append(f"{name}, line {number}: is no history; passed over")
+            found.problems.append(f"{name}, line {number}: is not history; skipped")
             continue
         stamp = value.get("timestamp")
         moment = parse_time(stamp, timezone) or moment

@@ -58,7 +58,7 @@ async def restore_export(path: Path, home: HomeStorage, *, dry_run: bool = False
     """
     found = await anyio.to_thread.run_sync(_checked, path)
     if await home.has_tape(found.session):
-        raise TapeExists(f"there is a tape {found.session} already; it is left as it is")
+        raise TapeExists(f"there is already a tape {found.session}; it is left unchanged")
     if not dry_run:
         with _open_export(path) as (session, lines):
             shape = TapeMetadata(found.title, found.last)
@@ -75,7 +75,7 @@ def _open_export(path: Path) -> Iterator[tuple[str, Iterator[TapeLine]]]:
         OSError: The file cannot be read.
     """
     if not path.is_file():
-        raise InvalidEntry(f"{path}: is no regular file; save what is to be imported as one")
+        raise InvalidEntry(f"{path}: is not a regular file; save the export as one")
     with path.open("rb") as file:
         session = _session(path, file)
         file.seek(0)
@@ -96,7 +96,7 @@ def _session(path: Path, file: IO[bytes]) -> str:
             return named
     except (InvalidInbound, UnicodeEncodeError):
         pass
-    raise InvalidEntry(f"{path}, line 1: no header of a tape, so this is no export of one")
+    raise InvalidEntry(f"{path}, line 1: no tape header, so this is not an export of a tape")
 
 
 def _lines(path: Path, file: IO[bytes]) -> Iterator[TapeLine]:

@@ -35,14 +35,14 @@ async def verify_tape(store: TapeStore, tape: str) -> TapeVerifier:
             await _lines(store, tape, check, one.first_id, one.last_id)
             check.end_part(cut=False)
             begin = one.last_id + 1
-        check.begin_part(TapePart("what is live"))
+        check.begin_part(TapePart("live entries"))
         first = await _lines(store, tape, check, begin, seen.version)
         check.end_part(cut=False)
         check.finish()
         same = (await read_tape_metadata(store, tape)).segments == seen.segments
         if same and (first is None or await store.read(tape, first, first)):
             return check
-    raise TapeError(f"tape {tape} was turned over again and again while it was checked; try again")
+    raise TapeError(f"tape {tape} kept changing during the check; try again")
 
 
 async def _lines(
@@ -131,7 +131,7 @@ def _first(
     """Return the first difference between the entries of an id range."""
     for place, (entry, line) in enumerate(zip(ours, lines, strict=True)):
         if place == len(theirs):
-            return f"entry {entry.id} is not there"
+            return f"entry {entry.id} is missing there"
         other = theirs[place]
         if other.id != entry.id:
             return f"entry {min(entry.id, other.id)} is in one place only"
@@ -139,7 +139,7 @@ def _first(
         if encode_entries([other]) != line:
             return f"entry {entry.id} differs in its {_part(entry, other)}"
     if len(theirs) > len(ours):
-        return f"entry {theirs[len(ours)].id} is there and not here"
+        return f"entry {theirs[len(ours)].id} is missing here"
     return None
 
 

@@ -37,7 +37,7 @@ from channels.console.render import AnswerRenderer
 from channels.console.terminal_text import clean_input
 from channels.console.turn_state import TurnState
 
-_DRAIN_SECONDS = "Bye. Everything said is on the tape."
+_DRAIN_SECONDS = "Bye. The conversation is on the tape."
 _LEAVE = frozenset({"/quit", "/exit"})
 _STOP = "/stop"
 _SPIN_SECONDS = 0.12

@@ -98,7 +98,7 @@ class PipedConversation:
         try:
             await write_all(self._sink, shown.encode())
         except BrokenPipeError:
-            return "nobody reads standard output any more"
+            return "standard output was closed by its reader"
         self._shown += 1
         return None
 

@@ -142,10 +142,10 @@ class AnswerStream(Generic[PieceT]):
         except PlatformUnreachable:
             self._again(partial, _RETRY_SECONDS)
         except MessengerError as error:
-            logger.debug("a stream is not shown further: %s", error)
+            logger.debug("a stream is no longer shown: %s", error)
             self._give_up(partial)
         except Exception:  # a failed stream must not stop the chat's queue
-            logger.exception("a stream of %s broke down", partial.address.session)
+            logger.exception("a stream of %s failed", partial.address.session)
             self._give_up(partial)
 
     async def _bring(

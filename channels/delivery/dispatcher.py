@@ -92,7 +92,7 @@ class OutboundDispatcher(Generic[PieceT]):
         try:
             await queue.run()
         except Exception:  # other chats go on, and this one goes on with its next message
-            logger.exception("showing something in %s broke down", session)
+            logger.exception("showing something in %s failed", session)
             queue.reset()
 
 
@@ -213,7 +213,7 @@ class ChatQueue(Generic[PieceT]):
             error = str(refusal)
         except Exception:  # otherwise the answer would end the channel again at every start
             logger.exception("an answer for %s could not be shown", answer.address.session)
-            error = "an error inside tapebot, which is in its log"
+            error = "an error in tapebot (see its log)"
         except BaseException:
             # Stopping: report what was sent, so that the next start completes it.
             with anyio.CancelScope(shield=True):
@@ -255,7 +255,7 @@ class ChatQueue(Generic[PieceT]):
             except RateLimited as flood:
                 self._rate_limit.back_off(flood.seconds)
             except MessageGone as gone:
-                logger.debug("a message is sent anew: %s", gone)
+                logger.debug("a message is sent again: %s", gone)
             except FormattingRejected as error:
                 form = self._plainer(form, error)
             except FileRejected as refusal:
@@ -273,7 +273,7 @@ class ChatQueue(Generic[PieceT]):
         Raises:
             MessageRejected: There is no simpler form.
         """
-        logger.info("the form of an answer was refused: %s", error)
+        logger.info("the format of an answer was refused: %s", error)
         if not form.plain:
             return replace(
                 form, pieces=self._messenger.render_plain(form.text) or form.pieces, plain=True
@@ -284,7 +284,7 @@ class ChatQueue(Generic[PieceT]):
 
     def _without(self, form: _Form[PieceT], refusal: FileRejected) -> _Form[PieceT]:
         """Return the form without a rejected file, with a note about it in the text."""
-        logger.info("a file is left out: %s", refusal)
+        logger.info("a file is skipped: %s", refusal)
         text = f"{form.text}\n\n{refusal}"
         files = tuple(one for one in form.files if one != refusal.file)
         return replace(form, text=text, pieces=self._pieces(text, plain=form.plain), files=files)

@@ -126,7 +126,7 @@ class DisplayedAnswer(Generic[PieceT]):
         try:
             await messenger.delete(self.address, message_id)
         except (MessageGone, MessageRejected) as error:
-            logger.info("a message of %s stays: %s", self.address.session, error)
+            logger.info("a message of %s could not be deleted: %s", self.address.session, error)
 
     async def _send(
         self,

@@ -76,8 +76,8 @@ class TypingIndicator(Generic[PieceT]):
             self._flooded_until = anyio.current_time() + flood.seconds
             return max(pause, flood.seconds)
         except MessengerError as error:
-            logger.debug("no typing sign: %s", error)
+            logger.debug("no typing indicator: %s", error)
         except Exception:  # a failed indicator must not stop the chat's queue
-            logger.exception("the typing sign of %s broke down", state.address.session)
+            logger.exception("the typing indicator of %s failed", state.address.session)
             self.stop()
         return pause

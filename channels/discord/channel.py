@@ -42,8 +42,8 @@ from channels.keyed_executor import KeyedExecutor
 logger = logging.getLogger(__name__)
 
 _LOGIN_REFUSED = (
-    "Discord refuses the bot's token. Set TAPEBOT_DISCORD_TOKEN to the one that the page Bot of "
-    "your application shows after Reset Token: https://discord.com/developers/applications"
+    "Discord refuses the bot's token. Set TAPEBOT_DISCORD_TOKEN to the token that Reset Token "
+    "shows on the Bot page of your application: https://discord.com/developers/applications"
 )
 _NO_CONTENT = (
     'Discord does not let the bot read messages. Switch on "Message Content Intent" under '
@@ -51,8 +51,8 @@ _NO_CONTENT = (
     "https://discord.com/developers/applications"
 )
 _WRONG_SHARD = (
-    "Discord does not take the bot divided as it is: it is on too many servers for so few shards. "
-    "Raise TAPEBOT_DISCORD_SHARDS, for all gateways the same, and start them again"
+    "Discord requires more shards: the bot is on too many servers. Raise TAPEBOT_DISCORD_SHARDS, "
+    "to the same value for all gateways, and restart them"
 )
 
 
@@ -180,9 +180,7 @@ class DiscordChannel:
                 wait = max(wait, IDENTIFY_INTERVAL_SECONDS * random.uniform(1.0, 1.5))  # noqa: S311 - not a secret
             elif started is None and not announced.disconnected:
                 announced.disconnected = True
-                self._context.announce(
-                    f"Discord{self._shard.label}: no connection, I try again until there is one"
-                )
+                self._context.announce(f"Discord{self._shard.label}: no connection; retrying")
             _log_end(error, wait)
             await anyio.sleep(wait)
 
@@ -216,9 +214,11 @@ def _log_end(ended: Exception | None, wait: float) -> None:
     )
     if ended is None or isinstance(ended, expected):
         reason = "the gateway closed it" if ended is None else f"{type(ended).__name__}: {ended}"
-        logger.warning("the connection to Discord is lost (%s); next try in %.1f s", reason, wait)
+        logger.warning(
+            "the connection to Discord was lost (%s); next attempt in %.1f s", reason, wait
+        )
     else:
-        logger.error("discord.py broke down; next try in %.1f s", wait, exc_info=ended)
+        logger.error("discord.py failed; next attempt in %.1f s", wait, exc_info=ended)
 
 
 MAX_SESSION_BACKOFF_SECONDS = 900.0

@@ -131,7 +131,7 @@ class DiscordClient(discord.Client):
         """
         lost = sys.exc_info()[1] if event == "disconnect" else None
         if isinstance(lost, ReconnectWebSocket) and not lost.resume:
-            raise SessionInvalidated("Discord does not know the session any more") from lost
+            raise SessionInvalidated("Discord no longer knows the session") from lost
         if self.events is not None and not self.is_closed():
             super().dispatch(event, *args, **kwargs)
 
@@ -206,7 +206,7 @@ class DiscordClient(discord.Client):
 
     async def on_error(self, event_method: str, /, *_args: object, **_kwargs: object) -> None:
         """Log the exception of a handler."""
-        logger.error("%s broke down", event_method, exc_info=sys.exc_info())
+        logger.error("%s failed", event_method, exc_info=sys.exc_info())
 
 
 async def _bound(session: aiohttp.ClientSession, *_: object) -> None:

@@ -142,12 +142,12 @@ class GatewayConnection:
         if self._announced.disconnected:
             self._announced.disconnected = False
             label = self._shard.label
-            self._context.announce(f"Discord{label}: the connection is there again")
+            self._context.announce(f"Discord{label}: connected again")
         if self._announced.bot or client.user is None:
             return
         self._announced.bot = True
         me = clean_name(client.user.name)
-        self._context.announce(f"Discord{self._shard.label}: @{me} is here")
+        self._context.announce(f"Discord{self._shard.label}: connected as @{me}")
         self._context.on_connected()
         if self._shard.is_only and not client.guilds and client.application_id is not None:
             permissions = discord.Permissions(
@@ -161,7 +161,7 @@ class GatewayConnection:
                 permissions=permissions,
                 scopes=("bot", "applications.commands"),
             )
-            self._context.announce(f"Discord: it is on no server yet; invite it with {link}")
+            self._context.announce(f"Discord: the bot is on no server yet; invite it with {link}")
 
     def guild_available(self, guild: discord.Guild, *, new: bool) -> None:
         """Follow the channels and threads of a server."""
@@ -216,8 +216,8 @@ class GatewayConnection:
             logger.warning("the bot was added to one more server, %s (%d)", name, guild.id)
             return
         self._context.announce(
-            f"Discord: added to the server {name}; whoever is allowed may use it there, "
-            f"and everybody there after /pair here or with discord:{guild.id} in TAPEBOT_ALLOW"
+            f"Discord: added to the server {name}. Allowed people may use it there. To allow "
+            f"everyone there, send /pair here, or add discord:{guild.id} to TAPEBOT_ALLOW"
         )
 
     async def _run_client(self, token: str, tasks: TaskGroup) -> Exception | None:
@@ -263,7 +263,7 @@ class GatewayConnection:
             return
         self._announced.token_shared = True
         self._context.announce(
-            "Discord: another program uses this bot's token, and both answer. End it; if you do "
+            "Discord: another program uses this bot's token, and both answer. Stop it; if you do "
             "not know it, reset the token: https://discord.com/developers/applications"
         )
 
@@ -281,8 +281,8 @@ class GatewayConnection:
             if left >= MIN_REMAINING_SESSIONS:
                 return limit["max_concurrency"]
             self._context.announce(
-                f"Discord: only {left} of {limit['total']} connections a day are left; it "
-                f"connects again in {_duration(wait)}. Does another program use the bot's token?"
+                f"Discord: only {left} of {limit['total']} connections are left today; it connects "
+                f"again in {_duration(wait)}. Does another program use the bot's token?"
             )
             await anyio.sleep(wait)
 

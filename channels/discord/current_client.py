@@ -109,7 +109,7 @@ class CurrentClient:
                     )
                     self.sent_messages.register_message(sent.id)
         except MessengerError as error:
-            logger.info("a person could not be told something: %s", error)
+            logger.info("a notice could not be sent to a person: %s", error)
 
 
 def _replies(channel_id: int, message_id: int | None) -> _Reply:

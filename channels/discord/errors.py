@@ -53,7 +53,7 @@ def map_discord_errors() -> Iterator[None]:
         # aiohttp raises this if the session was closed during the call.
         if "closed" not in str(error).lower():
             raise
-        raise PlatformUnreachable("the connection to Discord was given up") from error
+        raise PlatformUnreachable("the connection to Discord was closed") from error
 
 
 def _answered(error: discord.HTTPException) -> MessengerError:

@@ -59,8 +59,8 @@ SendText = Callable[[str], Awaitable[None]]
 """Sends the person a text, best effort."""
 
 NOT_TAKEN_TEXT = (
-    "Something went wrong with your message, and I could not take it. Please send it again; "
-    "whoever runs me finds the reason in the log."
+    "Something went wrong, and I could not accept your message. Please send it again. The log has "
+    "the reason."
 )
 
 
@@ -87,7 +87,7 @@ class SenderNotifier:
         if not self._warned:
             self._warned = True
             text = str(error)
-            await self.notify(f"{text[:1].upper()}{text[1:]} I will try again.")
+            await self.notify(f"{text[:1].upper()}{text[1:]} I will retry.")
 
     @asynccontextmanager
     async def report_failures(self) -> AsyncIterator[None]:
@@ -167,7 +167,7 @@ class RetryingBusClient:
     ) -> Inbound | None:
         decision = await self._access.authorize(replace(access_request, text=None))
         if decision.role is None:
-            logger.info("somebody who was let in is not any more: what they sent is dropped")
+            logger.info("a person no longer has access: their message is dropped")
             return None
         return replace(inbound, role=decision.role)
 
@@ -190,7 +190,7 @@ async def _retry_until_accepted(
         except (SessionFull, InvalidInbound):
             raise
         except BusError as error:
-            logger.warning("%s could not be taken: %s", what, error)
+            logger.warning("%s could not be accepted: %s", what, error)
             if notifier is not None:
                 await notifier.warn_once(error)
         await anyio.sleep(pause)

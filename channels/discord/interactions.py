@@ -48,7 +48,7 @@ def command_payload(commands: Sequence[MenuCommand]) -> list[dict[str, Any]]:
     listed = []
     for command in commands:
         if not _NAME.fullmatch(command.name):
-            logger.warning("/%s is not listed: Discord does not take its name", command.name)
+            logger.warning("/%s is not listed: Discord does not accept its name", command.name)
             continue
         listed.append(_command(command))
     return listed[:100]
@@ -166,7 +166,7 @@ def _cut(text: str) -> str:
 
 logger = logging.getLogger(__name__)
 
-_STRANGER = "I do not know you. Whoever runs this bot can let you in."
+_STRANGER = "I do not know you. The bot's owner can allow you to use it."
 _NOWHERE = "I cannot be used here."
 _RESPONSE_SECONDS = 10.0
 
@@ -208,7 +208,7 @@ class InteractionHandler:
             return
         text = _command_of(interaction)
         if text is None:
-            logger.debug("an interaction is none of ours")
+            logger.debug("an interaction is not for this bot")
             return
         location = chat_location(self._name, interaction.channel)
         if location is None:
@@ -277,7 +277,7 @@ class InteractionHandler:
                     reply[:2000], ephemeral=True, allowed_mentions=discord.AllowedMentions.none()
                 )
         except MessengerError as error:
-            logger.info("a refusal could not be told: %s", error)
+            logger.info("a refusal could not be sent: %s", error)
 
     async def _send_text(self, location: ChatLocation, inbound: str, text: str) -> None:
         view = discord.ui.View(timeout=None)
@@ -301,7 +301,7 @@ def _command_of(interaction: discord.Interaction) -> str | None:
         return None
     custom_id = str(data.get("custom_id", ""))
     if bot is None or message.author.id != bot.id or custom_id not in _buttons(message):
-        logger.info("a press of a button that the bot did not show there is ignored")
+        logger.info("ignoring a button that the bot did not show there")
         return None
     return (
         custom_id.removeprefix(BUTTON_ID_PREFIX) if custom_id.startswith(BUTTON_ID_PREFIX) else None

@@ -290,7 +290,7 @@ async def _fetch(url: str, most: int) -> bytes:
             if tries == _TRIES:
                 # Without the cause: its text may hold the URL, which gives access to the file.
                 name = type(error).__name__
-                raise FileUnavailable(f"Discord did not hand it over ({name})") from None
+                raise FileUnavailable(f"Discord did not deliver it ({name})") from None
         await anyio.sleep(tries)
 
 
@@ -298,11 +298,11 @@ async def _read(url: str, most: int) -> bytes:
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
         if response.status in {403, 404, 410}:
-            raise FileUnavailable("it is not on Discord any more")
+            raise FileUnavailable("it is no longer on Discord")
         response.raise_for_status()
         content = bytearray()
         async for chunk in response.content.iter_chunked(_CHUNK):
             content += chunk
             if len(content) > most:
-                raise FileUnavailable(f"it is larger than the {most} bytes that are allowed")
+                raise FileUnavailable(f"it is larger than the allowed {most} bytes")
         return bytes(content)

@@ -79,7 +79,7 @@ class FileSender:
                 if mine and any(one.filename == message.piece.name for one in found.attachments):
                     return str(found.id)
         except discord.Forbidden as error:
-            logger.debug("what was shown before cannot be looked for: %s", error)
+            logger.debug("earlier messages of an answer cannot be found: %s", error)
         return None
 
     async def _post(self, message: OutgoingMessage[OutgoingFile]) -> str:
@@ -175,7 +175,7 @@ class DiscordMessenger:
     ) -> None:
         """Edit a message of the bot."""
         if not message_id.isdigit():
-            raise MessageGone(f"{message_id!r} is no message of Discord")
+            raise MessageGone(f"{message_id!r} is not a Discord message")
         with map_discord_errors(), anyio.fail_after(CALL_SECONDS):
             message = self._client.messageable(address).get_partial_message(int(message_id))
             await message.edit(
@@ -233,7 +233,7 @@ class DiscordMessenger:
                     await self.edit(message.address, str(found.id), message.piece, message.buttons)
                 return str(found.id)
         except (discord.Forbidden, MessageGone) as error:
-            logger.debug("what was shown before cannot be taken up: %s", error)
+            logger.debug("an answer that was partly shown cannot be continued: %s", error)
         return None
 
     async def _end_thinking(self, address: Address, message_id: int) -> None:
@@ -241,7 +241,7 @@ class DiscordMessenger:
         try:
             await self.delete(address, str(message_id))
         except MessageRejected as error:
-            logger.debug("a command still shows that it is thought about: %s", error)
+            logger.debug("the thinking state of a command could not be ended: %s", error)
 
     async def _as_response(self, message: OutgoingMessage[str]) -> str | None:
         reply_to = message.reply_to
@@ -347,10 +347,10 @@ def _view(buttons: Sequence[Button]) -> discord.ui.View:
     for button in buttons[:_MOST_BUTTONS]:
         custom_id = BUTTON_ID_PREFIX + button.command
         if custom_id in shown or not button.label.strip():
-            logger.warning("a button is left out: it has no label, or its command is there already")
+            logger.warning("a button is skipped: it has no label, or its command is a duplicate")
             continue
         if len(custom_id) > _LONGEST_ID:
-            logger.warning("a button is left out: its command is too long for Discord")
+            logger.warning("a button is skipped: its command is too long for Discord")
             continue
         shown.add(custom_id)
         view.add_item(discord.ui.Button(label=button.label[:_LONGEST_LABEL], custom_id=custom_id))

@@ -105,11 +105,11 @@ class MissedMessageReader:
                 await call_with_retries("what was missed", partial(self._read_after, channel_id))
             except ChannelUnavailable as error:
                 self._positions.unfollow(channel_id)
-                logger.warning("%d is not followed any more: %s", channel_id, error)
+                logger.warning("channel %d is no longer followed: %s", channel_id, error)
             except MessengerError as error:
-                logger.info("what was missed in %d cannot be read: %s", channel_id, error)
+                logger.info("missed messages in %d cannot be read: %s", channel_id, error)
             except Exception:  # an unexpected error must not block live messages
-                logger.exception("what was missed in %d cannot be read", channel_id)
+                logger.exception("missed messages in %d cannot be read", channel_id)
         # A session that began meanwhile has missed other messages.
         self._read[channel_id] = session
 
@@ -133,7 +133,7 @@ class MissedMessageReader:
         except (discord.Forbidden, discord.NotFound) as error:
             raise ChannelUnavailable(str(error)) from error
         if not isinstance(found, discord.abc.Messageable):
-            raise ChannelUnavailable("nothing can be said there")
+            raise ChannelUnavailable("I cannot write there")
         return found
 
     async def _open(self, channel: discord.abc.GuildChannel | discord.Thread) -> bool:
@@ -170,8 +170,8 @@ class MissedMessageReader:
                 )
                 await self._tell(
                     channel_id,
-                    f"While I was away, more than {MAX_MISSED_MESSAGES} messages were sent here. I read the newest of "
-                    "them and none before: please send again what still matters.",
+                    f"While I was away, more than {MAX_MISSED_MESSAGES} messages were sent here. I "
+                    "read only the newest of them. Please send again what still matters.",
                 )
                 after, batch = newest, await self._page(channel, newest)
         old = 0
@@ -184,7 +184,7 @@ class MissedMessageReader:
             logger.warning("messages in %d that were too old to be answered: %d", channel_id, old)
             await self._tell(
                 channel_id,
-                f"While I was away for long, messages were sent here that I do not answer any more: "
+                f"While I was away, messages were sent here that are too old for me to answer: "
                 f"{old}. Please send again what still matters.",
             )
 

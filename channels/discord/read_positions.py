@@ -71,8 +71,8 @@ def _rows_of(path: Path) -> dict[int, ReadPosition]:
         return {row[0]: row for row in _decode(path.read_bytes())}
     except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         logger.warning(
-            "what was dealt with before cannot be read (%s): what was said on Discord while "
-            "the bot was away is not answered",
+            "the read positions cannot be read (%s): messages sent on Discord while the bot was "
+            "away are not answered",
             error,
         )
         return {}
@@ -133,7 +133,7 @@ class ReadPositions:
 
         def is_temporary(error: Exception) -> bool:
             if isinstance(error, BusError):
-                logger.warning("what was dealt with before cannot be read yet: %s", error)
+                logger.warning("the read positions cannot be read yet: %s", error)
             return isinstance(error, BusError)
 
         rows = await endless_retries(MIN_BACKOFF_SECONDS)(is_temporary, self._store.read)
@@ -206,7 +206,7 @@ class ReadPositions:
         except (OSError, BusError) as error:
             # Outdated positions only cause history to be read again.
             self._touch(*touched)
-            logger.warning("how far Discord's channels were dealt with is not written: %s", error)
+            logger.warning("the read positions of Discord's channels could not be saved: %s", error)
         except BaseException:
             self._touch(*touched)
             raise

@@ -100,8 +100,8 @@ class BotApiClient:
             self._bot = Bot(token, session=self._session)
         except TokenValidationError:
             raise ChannelRefused(
-                f"{TOKEN_SETTING} is not a bot token; it looks like 123456:ABC-DEF, "
-                "as @BotFather shows it"
+                f"{TOKEN_SETTING} is not a bot token; @BotFather shows tokens such as "
+                "123456:ABC-DEF"
             ) from None
         self._secret = token.partition(":")[2]
         self.token_rejected = anyio.Event()
@@ -160,7 +160,7 @@ class BotApiClient:
         except MessageRejected as exc:
             if "too big" in str(exc):
                 raise file_too_large(MAX_DOWNLOAD_BYTES) from None
-            raise FileUnavailable("Telegram does not have this file any more") from exc
+            raise FileUnavailable("Telegram no longer has this file") from exc
         if file.file_path is None:
             raise FileUnavailable("Telegram does not give this file to bots")
         if file.file_size is not None and file.file_size > most:
@@ -181,7 +181,7 @@ class BotApiClient:
         except aiohttp.ClientResponseError as exc:
             if exc.status < 500:
                 raise FileUnavailable(
-                    f"Telegram did not give the file (HTTP status {exc.status})"
+                    f"Telegram did not deliver the file (HTTP status {exc.status})"
                 ) from None
             raise PlatformUnreachable(f"Telegram's file server answered {exc.status}") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as exc:
@@ -199,7 +199,7 @@ class BotApiClient:
 def file_too_large(most: int) -> FileUnavailable:
     """Return the error for a file of more than ``most`` bytes."""
     if most >= MAX_DOWNLOAD_BYTES:
-        return FileUnavailable("it is larger than 20 MB, which is the most Telegram gives to bots")
+        return FileUnavailable("it is larger than 20 MB, Telegram's limit for bots")
     return FileUnavailable(f"it is larger than {most / _MEGABYTE:.3g} MB")
 
 
@@ -247,7 +247,7 @@ class TokenRejected(PlatformUnreachable):
     """
 
     def __init__(self) -> None:
-        super().__init__("Telegram does not know this bot's token")
+        super().__init__("Telegram does not accept this bot's token")
 
 
 class MethodNotFound(MessageRejected):
@@ -258,7 +258,7 @@ class UnreadableResult(MessageRejected):
     """Telegram executed the call, but its answer is unreadable; a retry would execute it twice."""
 
     def __init__(self) -> None:
-        super().__init__("Telegram took it, but what it answered could not be read")
+        super().__init__("Telegram accepted it, but its answer could not be read")
 
 
 class ChatMigrated(MessengerError):
@@ -269,7 +269,7 @@ class ChatMigrated(MessengerError):
     """
 
     def __init__(self, chat_id: int) -> None:
-        super().__init__(f"the group is chat {chat_id} now")
+        super().__init__(f"the group is now chat {chat_id}")
         self.chat_id = chat_id
 
 
@@ -295,7 +295,7 @@ def map_telegram_error(
     if isinstance(exc, TelegramUnauthorizedError):
         return TokenRejected()
     if not text:
-        return PlatformUnreachable("Telegram gave an error without a word on it")
+        return PlatformUnreachable("Telegram sent an error without a description")
     match exc:
         case TelegramRetryAfter(retry_after=seconds):
             return RateLimited(float(seconds))
@@ -326,9 +326,7 @@ def _bad_request(text: str, method: TelegramMethod[Any]) -> MessengerError:
         if method.reply_parameters is not None and says(_TARGET_GONE):
             return MessageGone(text)
         if method.message_thread_id is not None and says(_TOPIC_GONE):
-            return MessageRejected(
-                f"the topic is not there any more, or the bot cannot see it ({text})"
-            )
+            return MessageRejected(f"the topic no longer exists, or the bot cannot see it ({text})")
     if says(_FORMAT):
         return FormattingRejected(text)
     if "method not found" in said or "method is not available" in said:

@@ -63,7 +63,7 @@ async def sync_command_menu(
             if known != [(one.command, one.description) for one in wanted]:
                 await api(SetMyCommands(commands=wanted))
         except MessageRejected as refused:
-            logger.warning("Telegram does not take the menu of commands: %s", refused)
+            logger.warning("Telegram does not accept the menu of commands: %s", refused)
         except RateLimited as flood:
             await pause.wait(flood.seconds)
             continue
@@ -153,8 +153,7 @@ class TelegramChannel:
                     where = urlsplit(self._api_base or _TELEGRAM).hostname
                     logger.warning("Telegram cannot be reached at %s: %s", where, error)
                     self._context.announce(
-                        f"Telegram: no connection to {where}, I try again until there is one "
-                        f"({error})"
+                        f"Telegram: no connection to {where}; retrying ({error})"
                     )
                 await pause.wait(error.seconds if isinstance(error, RateLimited) else 0)
             else:
@@ -172,9 +171,9 @@ class TelegramChannel:
         kind = self._name.partition("-")[0]
         if groups.keep_context or any(one.startswith(f"{kind}:") for one in groups.always_answer):
             self._context.announce(
-                "Telegram: in groups the bot gets only what is said to it. For the other messages, "
-                "turn its privacy mode off (/setprivacy at @BotFather) and add it to the group "
-                "anew, or make it an administrator there"
+                "Telegram: in groups the bot only gets messages to it. To get all messages, turn "
+                "its privacy mode off (/setprivacy at @BotFather) and add it to the group again, "
+                "or make it an administrator there"
             )
 
     async def _serve(self, api: BotApiClient, me: BotIdentity, port: ChannelPort) -> None:
@@ -207,7 +206,7 @@ class TelegramChannel:
             tasks.start_soon(OutboundDispatcher(port, messenger).run)
             tasks.start_soon(partial(sync_command_menu, api, self._context.commands, self._timing))
             self._take_updates(api, intake, listener, tasks)
-            announce(f"Telegram: @{me.username} is here")
+            announce(f"Telegram: connected as @{me.username}")
             self._context.on_connected()
             await self._wait_for_rejection(api)
             raise self._unknown_token()
@@ -249,7 +248,7 @@ class TelegramChannel:
         """
         while True:
             await api.token_rejected.wait()
-            logger.warning("Telegram says that it does not know the token: I ask it again")
+            logger.warning("Telegram does not accept the token; checking again")
             refused = 0
             while refused < _ASKED_AGAIN and api.token_rejected.is_set():
                 await anyio.sleep(self._timing.longest_retry / _ASKED_AGAIN)
@@ -258,15 +257,15 @@ class TelegramChannel:
                 except (TokenRejected, MethodNotFound):
                     refused += 1
                 except MessengerError as error:
-                    logger.debug("Telegram does not say whether it knows the token: %s", error)
+                    logger.debug("cannot tell whether Telegram accepts the token: %s", error)
                 else:
                     api.clear_token_rejected()
             if refused == _ASKED_AGAIN:
                 return
-            logger.info("Telegram knows the token after all")
+            logger.info("Telegram accepts the token after all")
 
     def _unknown_token(self) -> ChannelRefused:
         return ChannelRefused(
-            f"Telegram does not know the token in {TOKEN_SETTING} ({self._name}): it was revoked "
+            f"Telegram does not accept the token in {TOKEN_SETTING} ({self._name}): it was revoked "
             "or mistyped. @BotFather shows the right one"
         )

@@ -97,7 +97,7 @@ class FolderSpool(Spool):
                 try:
                     found.append((int(path.stem), json.loads(path.read_bytes())))
                 except (OSError, ValueError) as exc:
-                    logger.warning("a kept update cannot be read, %s is set aside: %s", path, exc)
+                    logger.warning("a stored update cannot be read; moved %s aside: %s", path, exc)
                     path.rename(path.with_suffix(".damaged"))
         return sorted(found, key=lambda one: one[0])
 
@@ -138,9 +138,9 @@ class InboundPublisher:
             # A message that expects no answer is dropped silently.
             if inbound.expects_answer:
                 self._notices.report_rejected(event, str(full))
-            logger.info("a message of %s is left out: %s", inbound.session, full)
+            logger.info("a message of %s is skipped: %s", inbound.session, full)
         except InvalidInbound as invalid:
-            logger.warning("a message of %s is left out: %s", inbound.session, invalid)
+            logger.warning("a message of %s is skipped: %s", inbound.session, invalid)
 
     async def notify_on_error(
         self, event: UserEvent, act: Callable[[], Awaitable[ResultT]], *, asks: bool
@@ -157,7 +157,7 @@ class InboundPublisher:
         except BusError as error:
             if asks and event.update_id not in self._notified_updates:
                 self._notified_updates.append(event.update_id)
-                self._notices.send(event.address, f"{error} (I try again until it works.)")
+                self._notices.send(event.address, f"{error} (Retrying.)")
             raise
 
     async def retry(self, event: UserEvent, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
@@ -274,7 +274,7 @@ class TelegramIntake:
         except BusError:
             raise
         except Exception:  # otherwise the update would end the channel at every start
-            logger.exception("the update %s is skipped: it broke down", number)
+            logger.exception("the update %s is skipped: it failed", number)
         self._mark_handled(number)
 
     # Handling of new events.
@@ -352,8 +352,8 @@ class TelegramIntake:
             if asks:
                 self._notices.report_rejected(
                     event,
-                    f"{_MAX_WAITING_MESSAGES} messages already wait here, which is the most allowed: "
-                    "this one was not taken, please send it again later",
+                    f"{_MAX_WAITING_MESSAGES} messages already wait here, which is the maximum. This one "
+                    "was not accepted; please send it again later",
                 )
             return
         put = partial(self._spool.store_claimed, event.update_id, raw)

@@ -62,7 +62,7 @@ def latex_to_unicode(tex: str) -> str | None:
     try:
         text = str(LatexToUnicodeHelper().convert(tex)).strip()  # type: ignore[no-untyped-call]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
-        log.debug("a formula is shown as it was written: %s", type(exc).__name__)
+        log.debug("a formula is shown as source: %s", type(exc).__name__)
         return None
     # Digits may have become superscripts or fractions, so only a shorter result reveals a loss.
     if not text or len(text) < len(_NUMBERS.findall(_COMMAND.sub(" ", tex))):

@@ -166,7 +166,7 @@ class TelegramMessenger:
         try:
             await self._in_chat(address, call)
         except MessageNotModified:
-            logger.debug("message %s shows this already", message_id)
+            logger.debug("message %s already shows this", message_id)
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Delete a message; one that is gone or too old to be deleted is skipped."""
@@ -230,7 +230,7 @@ class TelegramMessenger:
         try:
             return await call(self._moved.get(chat, chat))
         except ChatMigrated as moved:
-            logger.info("the chat %s is %s now", chat, moved.chat_id)
+            logger.info("the chat %s is now %s", chat, moved.chat_id)
             self._moved[chat] = moved.chat_id
             return await call(moved.chat_id)
 
@@ -253,7 +253,7 @@ def _number(message_id: str) -> int:
     try:
         return int(message_id)
     except ValueError:
-        raise MessageGone(f"{message_id!r} is no message of Telegram's") from None
+        raise MessageGone(f"{message_id!r} is not a Telegram message") from None
 
 
 def _reply(message_id: str | None) -> ReplyParameters | None:
@@ -274,7 +274,7 @@ def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
     known: set[str] = set()
     for button in buttons:
         if why := _left_out(button, known):
-            logger.warning("the button %r is left out: %s", button.label, why)
+            logger.warning("the button %r is skipped: %s", button.label, why)
             continue
         known.add(button.command)
         key = InlineKeyboardButton(text=button.label, callback_data=button.command)
@@ -292,7 +292,7 @@ def _left_out(button: Button, known: set[str]) -> str | None:
     if not button.label.strip():
         return "it has no label"
     if button.command in known:
-        return "another one has its command"
+        return "another button has the same command"
     if not 0 < len(button.command.encode()) <= _LONGEST_DATA:
         return "Telegram takes commands of 1 to 64 bytes"
     return None

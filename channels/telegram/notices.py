@@ -54,7 +54,7 @@ class _Refusals:
         """Return the notice as texts that each fit into a message."""
         if len(self.names) == 1:
             return [self.reason[:_LONGEST_TEXT]]
-        texts = [f"{len(self.names) + self.more} messages were not taken ({self.reason}):"]
+        texts = [f"{len(self.names) + self.more} messages were not accepted ({self.reason}):"]
         lines = [f"- {name}" for name in self.names]
         if self.more:
             lines.append(f"- and {self.more} messages after these")
@@ -85,7 +85,7 @@ class NoticeSender:
     def send(self, address: Address, text: str) -> None:
         """Send a text without waiting; drop it if three others already wait for this chat."""
         if self._waiting[address.session] >= _MOST_WAITING:
-            logger.debug("a word to %s is left out, as others wait there", address.session)
+            logger.debug("a notice to %s is skipped, since others are waiting", address.session)
             return
         self._waiting[address.session] += 1
         self._executor.submit(f"tell {address.session}", partial(self._send, address, text))
@@ -126,7 +126,7 @@ class NoticeSender:
                     await pause.wait()
                 except MessengerError as refused:
                     logger.warning(
-                        "refused messages of %s could not be named: %s", session, refused
+                        "refused messages of %s could not be listed: %s", session, refused
                     )
                     return
                 else:
@@ -146,9 +146,9 @@ class NoticeSender:
                     await pause.wait()
                 else:
                     return
-            logger.info("a word to %s could not be sent", address.session)
+            logger.info("a notice to %s could not be sent", address.session)
         except MessengerError as refused:
-            logger.info("a word to %s could not be sent: %s", address.session, refused)
+            logger.info("a notice to %s could not be sent: %s", address.session, refused)
         finally:
             self._waiting[address.session] -= 1
             self._waiting += Counter()
@@ -181,8 +181,8 @@ def _name_of(event: UserEvent) -> str:
 
 
 MIGRATED_TEXT = (
-    "Telegram gave this group a new id, so this is a new chat to me: our conversation starts anew. "
-    "To let everybody here in again, an owner sends /pair here"
+    "Telegram gave this group a new id, so this is a new chat to me and our conversation starts "
+    "again. To allow everyone here again, an owner sends /pair here"
 )
 """The notice that a group gets when it has become a supergroup."""
 

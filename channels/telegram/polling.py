@@ -44,12 +44,12 @@ class SpoolConsumer:
                     done.append(number)
             except BusError as error:
                 if not isinstance(error, BusClosed):
-                    logger.warning("an update was not taken: %s", error)
+                    logger.warning("an update was not accepted: %s", error)
             try:
                 # Updates that wait in a lane stay in the spool until they are handled.
                 await self._spool.delete_pending(done)
             except BusError as error:
-                logger.warning("updates that were taken come again: %s", error)
+                logger.warning("updates that were already accepted will come again: %s", error)
                 done.clear()
             if len(done) == len(batch):
                 self._pause.reset()
@@ -150,7 +150,7 @@ class UpdatePoller:
             except BusError as error:
                 # This update and those after it stay unconfirmed and are sent again.
                 if not isinstance(error, BusClosed):
-                    logger.warning("an update was not taken: %s", error)
+                    logger.warning("an update was not accepted: %s", error)
                 await self._bus.wait()
                 return
             number = read_update_id(raw)
@@ -167,8 +167,8 @@ class UpdatePoller:
         """Announce once that another program receives the updates, which only a person can stop."""
         if not self._conflict:
             what = (
-                "Telegram: another program gets this bot's updates; stop it, or give each a bot "
-                f"of its own. I try again until then ({conflict})"
+                f"Telegram: another program gets this bot's updates; stop it, or give each program "
+                f"its own bot. Retrying ({conflict})"
             )
             logger.warning("%s", what)
             self._announce(what)
@@ -179,13 +179,13 @@ class UpdatePoller:
         # A single broken connection needs no warning: Telegram closes old ones.
         logger.debug("Telegram cannot be reached: %s", error)
         if self._failures == _WORTH_A_WARNING:
-            logger.info("Telegram cannot be reached, and is tried until it can: %s", error)
-            self._announce("Telegram: no connection, I try again until there is one")
+            logger.info("Telegram cannot be reached; retrying: %s", error)
+            self._announce("Telegram: no connection; retrying")
 
     def _mended(self) -> None:
         self._network.reset()
         if self._failures >= _WORTH_A_WARNING:
-            self._announce("Telegram: the connection is there again")
+            self._announce("Telegram: connected again")
         elif self._conflict:
-            logger.info("Telegram: updates come again")
+            logger.info("Telegram: receiving updates again")
         self._conflict, self._failures = False, 0

@@ -64,7 +64,7 @@ def render(markdown: str, limit: int = LIMIT) -> list[FormattedText]:
     try:
         text, spans = parse_markdown(clean_text(markdown))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
-        log.debug("an answer is shown without styles: its markup was not understood", exc_info=exc)
+        log.debug("an answer is shown without formatting: its markup was invalid", exc_info=exc)
         return [FormattedText(text) for text in render_plain(markdown, limit)]
     return split_formatted_text(text, spans, limit)
 

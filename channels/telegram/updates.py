@@ -53,7 +53,7 @@ class UpdateReader:
                 ", ".join(places[:3]),
             )
         except (ValueError, OverflowError, OSError):
-            logger.warning("the update %s is skipped: no such time", read_update_id(raw))
+            logger.warning("the update %s is skipped: invalid time", read_update_id(raw))
         return None
 
     def _announce_news(self, update: Update) -> None:
@@ -104,14 +104,13 @@ def _news_of(update: Update, me: BotIdentity) -> tuple[str, str] | None:
             and member.old_chat_member.status not in present
         ):
             return "joined", (
-                f"@{me.username} was added to the group {member.chat.id}. It answers there once "
-                f"an owner writes /pair here in it, or TAPEBOT_ALLOW has telegram:{member.chat.id}"
+                f"@{me.username} was added to the group {member.chat.id}. It answers there once an "
+                f"owner sends /pair here in it, or TAPEBOT_ALLOW contains telegram:{member.chat.id}"
             )
     if message is not None and (ids := migrated_ids(message)) is not None:
         old, new = ids
         return "moved", (
-            f"the group {old} is {new} now: where the settings or /pair name it, "
-            f"name telegram:{new}"
+            f"the group {old} is now {new}: use telegram:{new} in the settings and in /pair"
         )
     return None
 

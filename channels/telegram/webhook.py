@@ -235,8 +235,8 @@ class WebhookListener:
         try:
             await known[1](raw)
         except BusError as error:
-            logger.warning("an update was not taken: %s", error)
-            return web.Response(status=503, text="not taken, send it again")
+            logger.warning("an update was not accepted: %s", error)
+            return web.Response(status=503, text="not accepted, send it again")
         return web.Response()
 
 
@@ -323,8 +323,8 @@ class WebhookRegistration:
                 await pause.wait(flood.seconds)
             except MessengerError as error:
                 self._announce_once(
-                    f"the webhook could not be set, I try again until it is ({error}); "
-                    "TAPEBOT_TELEGRAM_WEBHOOK_URL is its address"
+                    f"the webhook could not be set ({error}); retrying. Its address is "
+                    "TAPEBOT_TELEGRAM_WEBHOOK_URL"
                 )
                 await pause.wait()
             else:
@@ -337,18 +337,18 @@ class WebhookRegistration:
             try:
                 info = await self._api(GetWebhookInfo())
             except MessengerError as error:
-                logger.debug("the webhook could not be looked at: %s", error)
+                logger.debug("the webhook could not be checked: %s", error)
                 continue
             if info.url != self._address:
                 self._announce_once(
-                    "another program took this bot's updates; stop it. I take them back"
+                    "another program took over this bot's updates; stop it. Taking them back"
                 )
                 return
             at = info.last_error_date
             if at is not None and at > self._trouble:
                 self._trouble = at
                 if info.pending_update_count:
-                    self._announce_once(f"updates do not get through: {info.last_error_message}")
+                    self._announce_once(f"updates do not arrive: {info.last_error_message}")
 
     def _announce_once(self, what: str) -> None:
         if what != self._announced:

@@ -71,7 +71,7 @@ class ConversationRegistry:
                     try:
                         await conversation.retract_erased()
                     except Exception as error:  # noqa: BLE001 (the next check retries)
-                        logger.info("what was erased is looked for later: %s", type(error).__name__)
+                        logger.info("erasures will be checked later: %s", type(error).__name__)
 
 
 logger = logging.getLogger(__name__)

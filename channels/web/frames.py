@@ -99,16 +99,14 @@ def read_frame(text: str) -> PageFrame:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise InvalidFrame(
-            "This page and the bot do not understand each other; load it anew."
-        ) from exc
+        raise InvalidFrame("This page does not match the bot's version; reload it.") from exc
     message = raw.get("id") if isinstance(raw, dict) else None
     known = message if isinstance(message, str) and len(message) <= 64 else None
     words = raw.get("text") if isinstance(raw, dict) else None
     if isinstance(words, str) and len(words) > MAX_MESSAGE_CHARACTERS:
         raise InvalidFrame(
-            f"A message has {MAX_MESSAGE_CHARACTERS:,} characters at most, and this one {len(words):,}. "
-            "Send it in parts, or as a file.",
+            f"This message has {len(words):,} characters; at most {MAX_MESSAGE_CHARACTERS:,} are "
+            "allowed. Send it in parts, or as a file.",
             known,
         )
     if isinstance(raw, dict):
@@ -116,7 +114,7 @@ def read_frame(text: str) -> PageFrame:
     try:
         return _FRAMES.validate_python(raw)
     except ValidationError as exc:
-        why = "This page and the bot do not understand each other; load it anew."
+        why = "This page does not match the bot's version; reload it."
         raise InvalidFrame(why, known) from exc
 
 

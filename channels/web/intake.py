@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 MAX_WAITING_MESSAGES = 100
 """The most messages of one user that may wait for their files."""
 
-NOT_ALLOWED_TEXT = "You may not use this bot any more; ask its owner to let you in."
-_GONE = "A file of this message is not there any more; please attach it again."
-_BROKE = "Something inside tapebot went wrong; it is in the log. Please send it again."
+NOT_ALLOWED_TEXT = "You may no longer use this bot; ask its owner for access."
+_GONE = "A file of this message no longer exists; please attach it again."
+_BROKE = "Something went wrong; the log has details. Please send it again."
 
 
 class _Refused(Exception):
@@ -115,7 +115,7 @@ class WebIntake:
                 duplicate = await self._publish(conversation, user, frame)
             accepted(frame.id, duplicate)
         except BusClosed:
-            logger.info("a message came at the end; its page says it again to the next start")
+            logger.info("a message came during the shutdown; its page will send it again")
         except (_Refused, BusError) as error:
             refused(frame.id, str(error))
         except Exception:
@@ -134,7 +134,7 @@ class WebIntake:
         text = frame_text(frame)
         found = await self._found(user, frame)
         if not found and not has_visible_text(text):
-            raise _Refused("There is nothing in this message that could be sent.")
+            raise _Refused("This message has no content to send.")
         taken = [
             await self._context.media.receive(self._uploads.remote_file(user.id, one))
             for one in found

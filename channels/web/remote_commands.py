@@ -75,7 +75,7 @@ class WebRemoteCommands:
         text = clean_text(text).strip()
         if not _COMMAND.fullmatch(text):
             raise InvalidInbound(
-                "only commands can be given here, such as /memory; /help lists them"
+                "only commands are accepted here, such as /memory; /help lists them"
             )
         # Also the inbound's id, as it is unique.
         address = f"{_REPLY_ADDRESS_PREFIX}{secrets.token_hex(16)}"
@@ -107,7 +107,7 @@ class WebRemoteCommands:
             return
         waiting = self._waiting.get(outbound.address.chat_id)
         if waiting is None:
-            logger.info("nobody waits any more for an answer of %s", outbound.session)
+            logger.info("no one is waiting any more for an answer of %s", outbound.session)
         elif waiting.answer is None:
             waiting.answer = outbound
             waiting.came.set()

@@ -42,8 +42,8 @@ MAX_CONCURRENT_DOWNLOADS = 4
 CHUNK_BYTES = 64_000
 """The most bytes of an attachment that are sent in one piece."""
 
-_NOBODY = "you are not logged in, or this page is of another site; open it anew"
-_NOT_THERE = "there is no such file in your chat, or it is not there any more"
+_NOBODY = "you are not logged in, or this page belongs to another site; open it again"
+_NOT_THERE = "there is no such file in your chat, or it no longer exists"
 
 _Position = Annotated[int, Query(ge=0, le=999_999_999_999_999)]
 _Number = Annotated[int, Query(ge=0, le=99)]

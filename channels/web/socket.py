@@ -35,7 +35,7 @@ SEND_TIMEOUT_SECONDS = 60.0
 """Seconds that sending one frame may take; a page that is gone would block it forever."""
 
 _CLOSE_SECONDS = 2.0
-_LOGGED_OUT = "You are not logged in any more. Log in to go on."
+_LOGGED_OUT = "You are no longer logged in. Log in to continue."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class SocketServer:
         # A close code reaches a page only if the connection was accepted.
         await socket.accept()
         if not is_same_origin(socket):
-            await socket.close(WRONG_ORIGIN, "this page is of another site")
+            await socket.close(WRONG_ORIGIN, "this page belongs to another site")
             return
         user = await self._context.site.user(socket)
         if user is None:
-            await socket.close(NOT_LOGGED_IN, "nobody is logged in")
+            await socket.close(NOT_LOGGED_IN, "you are not logged in")
             return
         with self._counted(user.id) as fits:
             if not fits:
@@ -152,7 +152,7 @@ class PageConnection:
                 await self._conversation.attach(self._page, seen)
                 await until_end(self._listen)
         except Exception:  # one page's failure must not affect others
-            logger.exception("a page's connection broke down")
+            logger.exception("a page's connection failed")
             return BROKEN
         return ended[0]
 
@@ -238,4 +238,4 @@ async def _close(socket: WebSocket, code: int) -> None:
         try:
             await socket.close(code)
         except (WebSocketDisconnect, RuntimeError, OSError):
-            logger.debug("a page was gone before it was closed")
+            logger.debug("a page disappeared before its connection was closed")

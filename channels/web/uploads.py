@@ -148,7 +148,7 @@ class UploadStore:
             async with aiofiles.open(path, "rb") as file:
                 return await file.read(most)
         except OSError as exc:
-            raise FileUnavailable("it is not there any more; please attach it again") from exc
+            raise FileUnavailable("it no longer exists; please attach it again") from exc
 
     def _of(self, user: str) -> Path:
         return self._folder / sha256(user.encode()).hexdigest()[:32]
@@ -158,7 +158,7 @@ class UploadStore:
         if self._running[user] >= MAX_CONCURRENT_UPLOADS:
             raise UploadRefused(
                 429,
-                f"{MAX_CONCURRENT_UPLOADS} files are on their way already; wait for one of them",
+                f"{MAX_CONCURRENT_UPLOADS} files are already being uploaded; wait for one of them",
             )
         self._running[user] += 1
         try:
@@ -172,7 +172,7 @@ class UploadStore:
         waiting = [one for one in folder.iterdir() if _ID.fullmatch(one.name)]
         if sum(one.name not in self._taken for one in waiting) >= MAX_FILES:
             raise UploadRefused(
-                429, f"{MAX_FILES} files wait for their message already; send that first"
+                429, f"{MAX_FILES} files are already attached; send their message first"
             )
 
     async def _write(self, path: Path, chunks: AsyncIterable[bytes]) -> int:

@@ -77,7 +77,7 @@ async def test_buttons_of_an_answer_go_on_in_its_place(open_page: OpenPage) -> N
     await page.get_by_role("button", name="Remove deadline").click()
     removed = page.get_by_role("dialog", name="/reference remove")
     await expect(removed).to_contain_text("Removed")
-    await removed.get_by_role("button", name="Bring it back").click()
+    await removed.get_by_role("button", name="Undo").click()
     back = page.get_by_role("dialog", name="/reference rollback")
     await expect(back).to_contain_text("As in version 2 again")
     await expect(page.get_by_role("dialog")).to_have_count(1)
@@ -98,7 +98,7 @@ async def test_what_fails_is_told_in_words(open_page: OpenPage, watch: Watch) ->
     button = page.get_by_role("button", name="Pause First")
     await button.evaluate("one => one.dataset.command = 'no command'")
     await button.click()
-    await expect(page.get_by_role("alert")).to_contain_text("Only commands can be given here")
+    await expect(page.get_by_role("alert")).to_contain_text("Only commands are accepted here")
     await expect(button).not_to_have_attribute("aria-busy", "true")
 
 

@@ -23,7 +23,7 @@ SECONDS = 30
 
 CTRL_C, CTRL_D, UP, ALT_ENTER, TAB = "\x03", "\x04", "\x1b[A", "\x1b\r", "\t"
 HINT = "Press Ctrl-C again or Ctrl-D to leave"
-BYE = "Bye. Everything said is on the tape."
+BYE = "Bye. The conversation is on the tape."
 
 Start = Callable[..., pexpect.spawn]
 

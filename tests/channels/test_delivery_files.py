@@ -90,7 +90,7 @@ async def test_a_file_that_the_platform_refuses_is_told_of_with_where_it_lies():
     paper.trouble["one.zip"] = [MessageRejected("no files here")]
     run = await shown(paper, answer("Here.", files=(ONE, TWO)))
     assert "".join(run.paper.shown()) == (
-        "Here.\n\n(one.zip could not be sent: no files here. It lies in tapebot's home folder, as "
+        "Here.\n\n(one.zip could not be sent: no files here. It is in tapebot's home folder, as "
         "exports/one.zip.)<two.zip>"
     )
     assert run.port.finals()[0].delivered
@@ -197,11 +197,9 @@ async def test_a_file_is_looked_at_before_it_is_sent(tmp_path):
     path = tmp_path / "exports" / "big.zip"
     path.parent.mkdir()
     path.write_bytes(b"x" * (MOST + 1))
-    with pytest.raises(
-        FileRejected, match=r"It lies in tapebot's home folder, as exports/big\.zip"
-    ):
+    with pytest.raises(FileRejected, match=r"It is in tapebot's home folder, as exports/big\.zip"):
         await check_file(OutgoingFile("big.zip", path), MOST)
     await check_file(OutgoingFile("big.zip", path), MOST + 1)
     path.unlink()
-    with pytest.raises(FileRejected, match="not there any more"):
+    with pytest.raises(FileRejected, match="no longer exists"):
         await check_file(OutgoingFile("big.zip", path), MOST)

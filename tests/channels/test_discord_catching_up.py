@@ -113,7 +113,7 @@ async def test_who_is_let_out_while_their_file_is_fetched_is_not_heard(
         await rig.shelf.arrived.wait()
         rig.doors.people.clear()
         rig.shelf.gate.set()
-        await until(lambda: "is not any more" in caplog.text)
+        await until(lambda: "no longer has access" in caplog.text)
     assert not rig.heard
 
 
@@ -141,7 +141,7 @@ async def test_who_is_let_out_while_their_command_waits_for_the_disk_is_not_hear
         server.slash(place, ada, "memory")
         await until(lambda: not rig.refusals)
         rig.doors.people.clear()
-        await until(lambda: "is not any more" in caplog.text)
+        await until(lambda: "no longer has access" in caplog.text)
     assert not rig.heard
 
 

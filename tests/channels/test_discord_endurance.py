@@ -122,7 +122,7 @@ async def test_a_followed_channel_that_is_gone_is_followed_no_more(
         if message.channel_id == thread:
             del server.records.messages[message.id]
     async with rig.connected():
-        await until(lambda: f"{thread} is not followed any more" in caplog.text)
+        await until(lambda: f"{thread} is no longer followed" in caplog.text)
     assert str(thread) not in (rig.folder / "discord" / "marks.json").read_text()
 
 
@@ -171,7 +171,7 @@ async def test_hardly_any_sessions_left_are_announced_and_waited_for(
         assert not server.records.count_gateway_events("connect")
         server.faults.heal()
         await server.until_connected()
-    assert rig.announced[0].startswith("Discord: only 49 of 1000 connections a day are left")
+    assert rig.announced[0].startswith("Discord: only 49 of 1000 connections are left today")
 
 
 async def test_a_session_that_is_lost_is_begun_anew_only_where_enough_are_left(

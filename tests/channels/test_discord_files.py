@@ -59,7 +59,7 @@ async def test_a_file_of_more_than_10_mb_is_not_tried_and_its_place_is_told(
         opened.truncate(MAX_UPLOAD_BYTES + 1)
     assert (await delivered(rig, Answer(address, "a1", "Here.", files=(file,)))).delivered
     (shown,) = server.answers(place)
-    assert "no more than 10 MB can be sent here" in shown.content
+    assert "at most 10 MB can be sent here" in shown.content
     assert "as exports/memory-1.zip" in shown.content
     assert not files(server, place)
     file.path.write_bytes(b"PK")

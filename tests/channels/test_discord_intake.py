@@ -196,7 +196,7 @@ async def test_a_file_that_is_gone_is_said_to_be_and_its_message_is_heard(rig, s
         server.delete(number)
         rig.shelf.gate.set()
         (inbound,) = await rig.hear()
-    assert inbound.attachments[0].note == "it is not on Discord any more"
+    assert inbound.attachments[0].note == "it is no longer on Discord"
 
 
 async def test_a_long_file_in_one_chat_delays_no_other_chat(rig, server, ada, general):

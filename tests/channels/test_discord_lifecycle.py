@@ -98,7 +98,7 @@ async def test_it_says_who_it_is_once_and_how_to_invite_it(rig, server):
         server.faults.drop()
         await server.until(lambda books: books.count_gateway_events("connect") == 2)
         await server.until_connected()
-    assert rig.announced[0] == "Discord: @tapebot is here"
+    assert rig.announced[0] == "Discord: connected as @tapebot"
     assert f"client_id={server.bot_id}" in rig.announced[1]
     assert len(rig.announced) == 2
 
@@ -124,8 +124,8 @@ async def test_a_first_connection_that_fails_is_tried_again(rig, server, ada, pl
     assert server.records.count_gateway_events("refused") == 1
     # Whoever runs it is told of both, once.
     assert rig.announced[:2] == [
-        "Discord: no connection, I try again until there is one",
-        "Discord: the connection is there again",
+        "Discord: no connection; retrying",
+        "Discord: connected again",
     ]
 
 
@@ -174,7 +174,7 @@ async def test_a_gateway_that_breaks_every_connection_is_met_with_longer_and_lon
             await server.until(lambda _: server.hub.gateway.connected == 0)
         await server.until(lambda b: b.count_gateway_events("identify") == 2)
     assert "broke 6 connections within a minute" in caplog.text
-    assert "next try in" in caplog.text
+    assert "next attempt in" in caplog.text
 
 
 @pytest.mark.slow
@@ -247,9 +247,7 @@ async def test_an_error_of_the_bus_is_told_once_and_the_message_taken_in_the_end
         rig.refusals += [BusError("The disk is full."), BusError("The disk is full.")]
         server.say(place, ada, "hello")
         await rig.hear()
-    assert server.records.texts(place, author=server.bot_id) == [
-        "The disk is full. I will try again."
-    ]
+    assert server.records.texts(place, author=server.bot_id) == ["The disk is full. I will retry."]
 
 
 @pytest.mark.slow
@@ -275,7 +273,7 @@ async def test_the_token_and_strangers_words_are_never_logged(
     assert TOKEN not in caplog.text
     assert "a-secret" not in caplog.text
     assert "something private" not in caplog.text
-    assert "the connection to Discord is lost" in caplog.text
+    assert "the connection to Discord was lost" in caplog.text
 
 
 async def _announced(rig: Rig, count: int) -> None:

@@ -68,8 +68,8 @@ async def test_each_shard_hears_its_own_servers_and_the_first_direct_conversatio
     # Sessions are named as if the bot were not divided.
     sessions = {each.address.session for each in fleet.heard}
     assert sessions == {f"discord:{each}" for each in (zero, one, place)}
-    assert first.announced == ["Discord, shard 0 of 2: @tapebot is here"]
-    assert second.announced == ["Discord, shard 1 of 2: @tapebot is here"]
+    assert first.announced == ["Discord, shard 0 of 2: connected as @tapebot"]
+    assert second.announced == ["Discord, shard 1 of 2: connected as @tapebot"]
 
 
 @pytest.mark.parametrize("shard", [0, 1])

@@ -70,7 +70,7 @@ async def test_a_full_disk_keeps_a_message_with_files_waiting_and_says_so_once(
     assert rig.texts() == ["look", "after it"]
     assert [each.blob for each in rig.heard[0].attachments] == ["0" * 64] * 2
     assert server.records.texts(place, author=server.bot_id) == [
-        "A file that was sent cannot be kept; is the disk full? I will try again."
+        "A file that was sent cannot be kept; is the disk full? I will retry."
     ]
 
 

@@ -74,7 +74,7 @@ async def test_a_file_of_more_than_50_mb_is_not_tried_and_its_place_is_told(
     telegram, screen, zipped
 ):
     grown(zipped, MAX_UPLOAD_BYTES + 1)
-    with pytest.raises(FileRejected, match=r"no more than 50 MB.*as exports/on-disk\.zip"):
+    with pytest.raises(FileRejected, match=r"at most 50 MB.*as exports/on-disk\.zip"):
         await screen.send_file(zipped)
     assert not telegram.records.called("sendDocument")
 

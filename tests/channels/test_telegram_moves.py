@@ -59,7 +59,7 @@ async def test_one_of_telegrams_two_words_on_a_move_is_enough(rig, told_in):
     async with rig.running():
         rig.telegram.raw({"message": head | what})
         assert await rig.shown(new, 1) == [MIGRATED_TEXT]
-        await rig.until(lambda: any(f"the group {OLD} is {NEW} now" in one for one in rig.said))
+        await rig.until(lambda: any(f"the group {OLD} is now {NEW}" in one for one in rig.said))
 
 
 async def test_a_group_of_strangers_is_told_nothing(rig):

@@ -23,7 +23,7 @@ async def test_a_message_is_answered(rig):
         number = rig.telegram.say(chat, 7, "Hello?")
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
         await rig.telegram.until_confirmed()
-    assert rig.said == ["Telegram: @tape_bot is here"]
+    assert rig.said == ["Telegram: connected as @tape_bot"]
     assert rig.telegram.records.messages(chat.id)[0].reply_to == number
     assert rig.inbounds[0].id == str(number)
 
@@ -60,9 +60,7 @@ async def test_what_the_bus_refuses_is_not_confirmed_and_tried_again(rig):
         shown = await rig.shown(chat, 3)
     # The channel's own word is in nobody's way, so that an answer may overtake it.
     assert [text for text in shown if "disk" not in text] == ["echo: one", "echo: two"]
-    assert [text for text in shown if "disk" in text] == [
-        "the disk is full (I try again until it works.)"
-    ]
+    assert [text for text in shown if "disk" in text] == ["the disk is full (Retrying.)"]
     assert len(rig.telegram.records.updates[0].handed_at) == 3
 
 
@@ -108,7 +106,7 @@ async def test_an_outage_is_waited_out(rig):
         assert await rig.shown(chat, 2) == ["echo: before", "echo: during"]
         await rig.until(lambda: len(rig.said) == 3)
     assert "no connection" in rig.said[1]
-    assert "there again" in rig.said[2]
+    assert "connected again" in rig.said[2]
 
 
 @pytest.mark.parametrize("method", ["getMe", "getUpdates", "deleteWebhook"])
@@ -126,11 +124,11 @@ async def test_the_network_may_be_away_at_the_start(rig):
     await rig.telegram.down()
     async with rig.running():
         await rig.until(lambda: rig.said)
-        assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1, I try again")
+        assert rig.said[0].startswith("Telegram: no connection to 127.0.0.1; retrying")
         await rig.telegram.up()
         rig.telegram.say(chat, 7, "Hello?")
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
-    assert rig.said[1:] == ["Telegram: @tape_bot is here"]
+    assert rig.said[1:] == ["Telegram: connected as @tape_bot"]
 
 
 async def test_another_poller_is_named_once_and_waited_out(rig):
@@ -140,9 +138,9 @@ async def test_another_poller_is_named_once_and_waited_out(rig):
     async with rig.running():
         rig.telegram.say(chat, 7, "Hello?")
         assert await rig.shown(chat, 1) == ["echo: Hello?"]
-    assert [line for line in rig.said if "is here" not in line] == [
-        "Telegram: another program gets this bot's updates; stop it, or give each a bot of its "
-        f"own. I try again until then ({words})"
+    assert [line for line in rig.said if "connected as" not in line] == [
+        "Telegram: another program gets this bot's updates; stop it, or give each program its "
+        f"own bot. Retrying ({words})"
     ]
 
 
@@ -164,7 +162,7 @@ async def test_a_webhook_that_somebody_sets_is_taken_away(rig):
     ("token", "word"),
     [
         pytest.param("nonsense", "is not a bot token", id="no token"),
-        pytest.param("123:never-heard-of", "does not know the token", id="unknown"),
+        pytest.param("123:never-heard-of", "does not accept the token", id="unknown"),
     ],
 )
 async def test_a_wrong_token_is_refused_by_the_name_of_its_setting(rig, token, word):
@@ -205,7 +203,7 @@ async def test_a_token_that_is_unknown_for_a_moment_ends_nothing(rig, times, cap
         rig.telegram.say(chat, 7, "two")
         assert await rig.shown(chat, 2) == ["echo: one", "echo: two"]
         await rig.telegram.until(lambda books: len(books.called("getMe")) == 2 + times)
-        await until(lambda: "knows the token after all" in caplog.text)
+        await until(lambda: "accepts the token after all" in caplog.text)
         # The next moment counts for itself.
         rig.telegram.faults.refuse(401, "Unauthorized", method="getMe", times=2)
         rig.telegram.faults.refuse(401, "Unauthorized", method="sendMessage")

@@ -253,7 +253,7 @@ async def test_a_topic_that_is_gone_is_said_in_plain_words(telegram, screen):
     forum = telegram.group(-1002, "Forum", forum=True)
     topic = telegram.topic(forum, "Roses", 7)
     telegram.drop_topic(forum, topic)
-    with pytest.raises(MessageRejected, match="the topic is not there any more"):
+    with pytest.raises(MessageRejected, match="the topic no longer exists"):
         await screen.send(out("x", Address("telegram", "-1002", str(topic))))
 
 

@@ -61,7 +61,7 @@ async def test_what_the_bus_refuses_is_sent_again(rig, place):
         # The channel's own word is in nobody's way, so that the answer may overtake it.
         assert sorted(await rig.shown(rig.chat, 2)) == [
             "echo: Hello?",
-            "the disk is full (I try again until it works.)",
+            "the disk is full (Retrying.)",
         ]
         await rig.telegram.until_confirmed()
     assert len(rig.telegram.records.updates[0].handed_at) == 3
@@ -159,8 +159,8 @@ async def test_old_trouble_of_the_webhook_is_no_news_and_new_trouble_is_told_onc
             bot.webhook_error = (now, words)
             await looked(2)
         rig.port().gate.set()
-    told = [one for one in rig.said if "updates do not get through" in one]
-    assert told == ["Telegram: updates do not get through: of now"]
+    told = [one for one in rig.said if "updates do not arrive" in one]
+    assert told == ["Telegram: updates do not arrive: of now"]
 
 
 async def test_from_webhook_to_polling_and_back_nothing_is_lost(rig, place):

@@ -272,7 +272,7 @@ async def test_what_cannot_be_understood_is_refused_and_the_page_goes_on(stage, 
     for frame in frames:
         await page.raw(frame)
     await page.until(lambda: len(page.refused) == len(frames))
-    assert any("32,000 characters at most" in one for one in page.refused)
+    assert any("at most 32,000 are allowed" in one for one in page.refused)
     await talked(page, "still here \ud800 \x00")
     assert page.said("person") == ["still here � "[:-1]]
     assert page.connections == 1
@@ -358,7 +358,7 @@ async def test_who_may_not_is_told_and_nothing_of_theirs_is_taken(stage):
         await page.until(lambda: page.welcome)
         await page.say("let me in", files=())
         await page.until(lambda: page.refused)
-    assert "may not use this bot" in page.refused[0]
+    assert "may no longer use this bot" in page.refused[0]
     assert await stage.lines("web:telegram.13") == []
     assert (await stage.host.bus.statistics())["pending"] == 0
     assert stage.access_control.knocks[-1].sender.id == EVE.id

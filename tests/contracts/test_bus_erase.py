@@ -162,7 +162,7 @@ async def test_a_storage_that_refuses_loses_nothing_and_the_words_go_later(local
     await publish(local.bus, inbound("m1", SECRET), inbound("m2"))
     first, _ = await take(await local.bus.claim(), 2)
     await first.ack()
-    with full_disk(), pytest.raises(BusError, match="ask again"):
+    with full_disk(), pytest.raises(BusError, match="try again"):
         await local.bus.purge()
     await publish(local.bus, inbound("m3"))
     assert await local.counted(SECRET) == 0

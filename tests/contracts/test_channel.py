@@ -219,11 +219,11 @@ async def test_a_file_that_is_gone_is_told_of_and_the_others_are_shown(scene, bu
         told = answer(scene, "Here it is.", to=await bus.hear())
         await bus.send(replace(told, files=files))
         await until(lambda: bus.finals("t1"))
-        await until(lambda: "(folder could not be sent: it is not there any more.)" in scene.seen())
+        await until(lambda: "(folder could not be sent: it no longer exists.)" in scene.seen())
         await bus.send(answer(scene, "And on it goes.", "t2"))
         await until(lambda: "And on it goes." in scene.seen())
     assert scene.seen().count("Here it is.") == 1
-    assert "(gone.zip could not be sent: it is not there any more.)" in scene.seen()
+    assert "(gone.zip could not be sent: it no longer exists.)" in scene.seen()
     assert scene.files() == {"there.zip": b"PK"}
     assert bus.finals("t1")[0].delivered
 

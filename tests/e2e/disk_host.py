@@ -39,7 +39,7 @@ from bot.testing.fake_channel import FakeChannel
 
 CALLS = ("open", "write", "fsync", "fdatasync", "ftruncate", "rename", "replace")
 SECONDS = 8.0
-FALSE = (GAVE_UP, "error inside tapebot", "in its log")
+FALSE = (GAVE_UP, "error in tapebot", "see its log")
 """What nobody may read because of a disk."""
 
 _AT_ONCE = int(os.environ.get("AT_ONCE", "2"))

@@ -50,7 +50,7 @@ def _leave(child):
 @pytest.mark.slow
 def test_a_model_at_hand_is_offered_once_and_a_no_is_kept(tmp_path, terminal):
     first = terminal(OPENAI_API_KEY="sk-for-tests-only")
-    first.expect("OPENAI_API_KEY is set.*what you say would be sent there")
+    first.expect("OPENAI_API_KEY is set.*your messages would be sent there")
     first.sendline("n")
     first.expect("offline responder")
     _leave(first)
@@ -69,7 +69,7 @@ def test_a_yes_is_kept_for_the_next_start(tmp_path, terminal):
     first = terminal(MISTRAL_API_KEY="for-tests-only")
     first.expect("Use it?")
     first.sendline("y")
-    first.expect("Kept in")
+    first.expect("Saved in")
     _leave(first)
     assert 'model = "mistral/' in (tmp_path / "home" / "tapebot.toml").read_text(encoding="utf-8")
     second = terminal(MISTRAL_API_KEY="for-tests-only")

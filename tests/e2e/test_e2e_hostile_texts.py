@@ -121,7 +121,7 @@ async def test_hostile_messages_and_answers_hold_nobody_up_nor_does_a_tape_that_
             for at, text in enumerate(HOSTILE, 1):
                 times[text[:20]] = await say(f"No. {at} {text}", f"Reply {at}.")
             times["/memory forget"] = await say(
-                f"/memory forget {'„' * 1_900}", "hat shall I forget"
+                f"/memory forget {'„' * 1_900}", "hat should I forget"
             )
             times["/new"] = await say("/new", "New session started.")
         assert program.process.returncode == 0

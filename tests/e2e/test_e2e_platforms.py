@@ -20,7 +20,7 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_telegram(tmp_pat
     async with TelegramProcess() as telegram:
         (tmp_path / ".env").write_text(f"TAPEBOT_TELEGRAM_TOKEN={telegram.token}\n")
         async with running(tmp_path, TAPEBOT_TELEGRAM_API_BASE=telegram.url) as program:
-            await program.until_said("Telegram: @tape_bot is here")
+            await program.until_said("Telegram: connected as @tape_bot")
             await program.until_said("/claim ")
             await telegram.do("user", id=7, name="Ada")
             await telegram.do("private", user=7)
@@ -52,7 +52,7 @@ async def test_a_token_and_a_command_lead_to_the_first_reply_on_discord(tmp_path
             "TAPEBOT_DISCORD_GATEWAY_URL": discord.urls["gateway_url"],
         }
         async with running(tmp_path, **settings) as program:
-            await program.until_said("Discord: @tapebot is here")
+            await program.until_said("Discord: connected as @tapebot")
             await program.until_said("/claim ")
             ada = await discord.do("user", name="Ada")
             chat = await discord.do("direct", user=ada)
@@ -107,8 +107,8 @@ async def test_a_wrong_token_of_one_platform_leaves_the_other_serving(tmp_path):
         }
         async with running(tmp_path, **settings) as program:
             await program.until_said("TAPEBOT_DISCORD_TOKEN")
-            await program.until_said("Telegram: nobody there owns this bot yet")
-            assert "Discord: nobody there owns" not in program.said
+            await program.until_said("Telegram: this bot has no owner yet")
+            assert "Discord: this bot has no owner" not in program.said
 
 
 @pytest.mark.slow
@@ -120,13 +120,13 @@ async def test_the_bot_answers_on_a_telegram_that_is_not_ours(tmp_path):
             "TAPEBOT_OWNERS": "telegram:7",
         }
         async with running(tmp_path, **settings) as program:
-            await program.until_said("is here")
+            await program.until_said("connected as")
             await telegram.say("My name is Ada and I prefer tea.")
             await telegram.until_text("Noted", within=60)
             await telegram.say("What is my name?")
             await telegram.until_text("Your name is Ada", within=60)
             await telegram.say("/memory clear")
-            await telegram.until_text("To go on, send", within=60)
+            await telegram.until_text("To continue, send", within=60)
             asked = (await telegram.messages())[-1]
             keyboard = str(asked)
             assert "/memory clear yes" in keyboard

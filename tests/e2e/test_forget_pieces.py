@@ -69,7 +69,7 @@ async def test_what_the_same_message_taught_beside_it_stays_with_its_words(tmp_p
         exactly = await host.channel.ask(only)
         assert exactly.splitlines()[2] == f"1. The user lives in {TOWN}. (fact 1)"
         assert "nurse. (fact 2" not in exactly
-        assert f"only the words about it go. This is left:\n- {LEFT}\n" in exactly
+        assert f"only the words about it are erased. This is left:\n- {LEFT}\n" in exactly
         assert traces(tmp_path, [TOWN])
         confirm, keep = commands(host)
         assert confirm == f"{everything} 1"
@@ -109,11 +109,11 @@ async def test_it_is_said_what_would_lose_its_evidence_and_a_number_alone_need_n
     async with told(tmp_path, BOTH) as host:
         question = await host.channel.ask("/memory forget 1")
         assert (
-            "This stays believed, but nothing would be left of what was said for it:\n"
+            "These facts stay believed, but lose all their evidence:\n"
             "- The user's sister Ola is a nurse. (fact 2)\n"
         ) in question
         exactly = await host.channel.ask(commands(host)[1])
-        assert "nothing would be left" not in exactly
+        assert "lose all their evidence" not in exactly
         assert LEFT in exactly
         assert "words of 1 message" in await host.channel.ask(commands(host)[0])
         await until_clean(host, tmp_path)
@@ -130,7 +130,7 @@ async def test_a_message_alone_goes_whole_and_what_it_taught_stays_without_it(
         number = next(line.partition(".")[0] for line in listed if "My sister" in line)
         yes = commands(host)[0]
         exactly = await host.channel.ask(f"/memory forget only {yes.split()[-1]} {number}")
-        assert "This stays believed, but nothing would be left" in exactly
+        assert "These facts stay believed" in exactly
         assert "Forgotten: 0 facts, 1 message and" in await host.channel.ask(commands(host)[0])
         (kept,) = (await facts(host)).values()
         assert (kept.text, [one.quote for one in kept.evidence]) == (
@@ -175,7 +175,7 @@ async def test_where_no_word_tells_them_apart_that_is_said_before_the_message_go
         await host.channel.ask("/memory add The user has Kowalski siblings")
         await host.channel.ask("/memory forget 1")
         exactly = await host.channel.ask(commands(host)[1])
-        assert "1 message would go whole, though not picked" in exactly
+        assert "1 message that you did not pick would be erased completely" in exactly
         done = await host.channel.ask(commands(host)[0])
         assert done.startswith("Forgotten: 1 fact, 1 message and")
 

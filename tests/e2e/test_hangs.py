@@ -102,8 +102,8 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
         with anyio.fail_after(SOON):
             await world.model.received(1)
         world.say(ADA, deadly)
-        await world.logs("the event loop has not turned")
-        await world.logs("it works for session telegram:7, messages")
+        await world.logs("the event loop has been blocked")
+        await world.logs("handling session telegram:7, messages")
         assert "hanging_views.py" in world.log
         program.process.terminate()
         assert await ended(program) == 128 + signal.SIGTERM
@@ -113,12 +113,12 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
             await world.model.received(2)
         patience.set()
         await world.shows(BOB, "Heard: are you there?")
-        await world.logs("the event loop has not turned", 2)
-        await world.logs("it works for session telegram:7, messages", 2)
+        await world.logs("the event loop has been blocked", 2)
+        await world.logs("handling session telegram:7, messages", 2)
         program.process.terminate()
         assert await ended(program) == 128 + signal.SIGTERM
     async with world.program(**hanging):
-        await world.shows(ADA, "I was interrupted while answering this, more than once")
+        await world.shows(ADA, "I was interrupted more than once while answering this")
         world.say(ADA, "never mind")
         await world.shows(ADA, "Heard: never mind")
         (world.folder / "mended").touch()
@@ -127,7 +127,7 @@ async def test_a_message_that_hangs_the_process_is_given_up_after_two_hangs(
         world.telegram.press(given_up, button["callback_data"])
         await world.telegram.until(lambda books: len(books.texts(ADA)) == 3, within=SOON)
         assert deadly in str(world.model.requests[-1]["messages"])
-    assert world.log.count("the event loop has not turned") == 2
+    assert world.log.count("the event loop has been blocked") == 2
 
 
 async def test_a_message_that_crashes_the_process_is_given_up_after_three_crashes(world: World):
@@ -148,7 +148,7 @@ async def test_a_message_that_crashes_the_process_is_given_up_after_three_crashe
     assert "hanging_views.py" in world.log
     async with world.program(**crashing):
         await world.shows(BOB, "Heard: are you there?")
-        await world.shows(ADA, "I was interrupted while answering this, more than once")
+        await world.shows(ADA, "I was interrupted more than once while answering this")
         world.say(ADA, "never mind")
         await world.shows(ADA, "Heard: never mind")
     assert not list((world.folder / "home").glob("crash.log"))

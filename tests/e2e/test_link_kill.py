@@ -54,7 +54,7 @@ async def finished(folder: Path, step: str, where: str, command: str, *, other_f
         people = await here.people()
         if step == "claim":
             assert people.moves == {}
-            assert "Joined" in await here.ask(ADA, "/link confirm")
+            assert "Linked" in await here.ask(ADA, "/link confirm")
         await _is_whole(here)
         people = await here.people()
         joined = step in ("claim", "confirm")

@@ -32,8 +32,8 @@ async def test_what_is_told_on_one_channel_is_known_on_the_other_and_never_in_a_
         await here.ask(ELSE, "Remember that I like yaks")
         assert "zebras" not in await here.prompt(ELSE)
         told = await here.join(ADA, ELSE)
-        assert "Joined with `N9` on other" in told
-        assert "Joined with `N7` on fake" in (await here.until_told(ELSE, "Joined")).text
+        assert "Linked with `N9` on other" in told
+        assert "Linked with `N7` on fake" in (await here.until_told(ELSE, "Linked")).text
         for where in (ADA, ELSE):
             assert {"zebras", "yaks"} <= _animals(await here.prompt(where))
             assert {"zebras", "yaks"} <= _animals(await here.ask(where, "/memory"))
@@ -135,39 +135,39 @@ async def test_nobody_is_joined_before_both_have_said_so(tmp_path):
         # Neither whom it was not shown to can confirm it, nor somebody in their group.
         for where, more in (("other:666", {}), ("third:7", {}), ("fake:g", {"private": False})):
             for command in ("/link confirm", "/link confirm 3"):
-                assert "Joined" not in await here.ask(where, command, **more)
-        question = await here.until_told(ADA, "gave me the code")
+                assert "Linked" not in await here.ask(where, command, **more)
+        question = await here.until_told(ADA, "sent the code")
         assert "`Mallory` on other" in question.text
         confirm, refuse = (one.command for one in question.buttons)
         assert "Refused" in await here.ask(ADA, refuse)
         assert "refused" in (await here.until_told("other:666", "refused")).text
-        assert "Nothing waits" in await here.ask(ADA, confirm)
+        assert "Nothing to confirm" in await here.ask(ADA, confirm)
         assert (await here.people()).moves == {}
 
 
 async def test_a_button_pressed_late_confirms_nobody_else(tmp_path):
     async with home(tmp_path) as here:
         await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        confirm = (await here.until_told(ADA, "gave me the code")).buttons[0].command
+        confirm = (await here.until_told(ADA, "sent the code")).buttons[0].command
         await here.ask(ADA, "/link refuse")
         await here.ask("other:666", f"/link {await here.code(ADA)} yes")
-        assert "Nothing waits" in await here.ask(ADA, confirm)
+        assert "Nothing to confirm" in await here.ask(ADA, confirm)
         assert (await here.people()).moves == {}
 
 
 async def test_a_code_is_good_once_for_ten_minutes_and_only_the_newest(tmp_path):
     async with home(tmp_path) as here:
         older, newer = await here.code(ADA), await here.code(ADA)
-        assert "No chat waits" in await here.ask(ELSE, f"/link {older} yes")
-        assert "very chat" in await here.ask(ADA, f"/link {newer} yes")
-        assert "Now confirm" in await here.ask(ELSE, f"/link {newer.lower()} yes")
-        assert "No chat waits" in await here.ask("third:5", f"/link {newer} yes")
+        assert "This code is not valid" in await here.ask(ELSE, f"/link {older} yes")
+        assert "This chat made that code" in await here.ask(ADA, f"/link {newer} yes")
+        assert "Confirm it there" in await here.ask(ELSE, f"/link {newer.lower()} yes")
+        assert "This code is not valid" in await here.ask("third:5", f"/link {newer} yes")
         # A claim that waits too long is void, and so is a code.
         here.clock.advance(601)
-        assert "Nothing waits" in await here.ask(ADA, "/link confirm")
+        assert "Nothing to confirm" in await here.ask(ADA, "/link confirm")
         code = await here.code(ADA)
         here.clock.advance(601)
-        assert "No chat waits" in await here.ask(ELSE, f"/link {code} yes")
+        assert "This code is not valid" in await here.ask(ELSE, f"/link {code} yes")
         assert (await here.people()).moves == {}
 
 
@@ -175,11 +175,13 @@ async def test_guessing_is_bounded_also_over_a_restart_and_keeps_nobody_else_out
     async with home(tmp_path) as here:
         code = await here.code(ADA)
         for number in range(MAX_FAILED_CLAIMS):
-            assert "No chat waits" in await here.ask("other:666", f"/link ABCD-234{number + 2} yes")
+            assert "This code is not valid" in await here.ask(
+                "other:666", f"/link ABCD-234{number + 2} yes"
+            )
     async with home(tmp_path) as here:
         assert "an hour" in await here.ask("other:666", f"/link {code} yes")
         assert len(await here.host.tape(IDENTITIES_TAPE)) == MAX_FAILED_CLAIMS + 2
-        assert "Now confirm" in await here.ask(ELSE, f"/link {code} yes")
+        assert "Confirm it there" in await here.ask(ELSE, f"/link {code} yes")
 
 
 async def test_a_code_is_on_the_tape_of_who_is_who_in_no_readable_form(tmp_path):
@@ -205,10 +207,10 @@ async def test_two_of_one_channel_and_those_who_are_joined_already_are_not_joine
     async with home(tmp_path) as here:
         assert "same channel" in await here.ask("fake:8", f"/link {await here.code(ADA)} yes")
         await here.join(ADA, ELSE)
-        assert "Joined with `N9` on other" in await here.ask(ADA, "/link")
-        assert "one already" in await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
-        assert "no code" in await here.ask(ELSE, "/link what?")
-        assert "no other" in await here.ask("third:5", "/unlink")
+        assert "Linked with `N9` on other" in await here.ask(ADA, "/link")
+        assert "already linked" in await here.ask(ELSE, f"/link {await here.code(ADA)} yes")
+        assert "not a code" in await here.ask(ELSE, "/link what?")
+        assert "not linked to another" in await here.ask("third:5", "/unlink")
 
 
 # Parting.
@@ -231,7 +233,7 @@ async def test_parted_each_knows_what_was_its_own_and_nothing_of_the_other(tmp_p
         assert "/unlink yes" in asked
         await here.ask(who, here.told(who)[-1].buttons[0].command)
         other = ELSE if who == ADA else ADA
-        assert "parted" in (await here.until_told(other, "was parted")).text
+        assert "its own memory" in (await here.until_told(other, "is no longer linked")).text
         assert _animals(await here.prompt(ADA, "LOOK")) == {"zebras", "quokka", "tapirs"}
         assert _animals(await here.prompt(ELSE, "LOOK")) == {"yaks", "numbat", "tapirs"}
         for where, tape in ((ADA, "fake:7"), (ELSE, "other:9")):
@@ -409,6 +411,6 @@ async def test_a_code_that_somebody_was_talked_into_joins_nothing_before_it_was_
     async with home(tmp_path) as here:
         code = await here.code(ADA)
         told = await here.ask(ELSE, f"/link {code}")
-        assert "will know all that I know of you" in told
-        assert "Nothing waits" in await here.ask(ADA, "/link confirm")
-        assert "Now confirm" in await here.ask(ELSE, f"/link {code} yes")
+        assert "Linking shares your memory here" in told
+        assert "Nothing to confirm" in await here.ask(ADA, "/link confirm")
+        assert "Confirm it there" in await here.ask(ELSE, f"/link {code} yes")

@@ -121,7 +121,7 @@ async def test_undoing_a_clearing_after_parting_brings_nothing_of_the_other_back
         await here.join(ADA, ELSE)
         await here.ask(ADA, "/memory clear yes")
         await here.part(ELSE)
-        assert "no earlier memory" in await here.ask(ADA, "/memory undo")
+        assert "nothing to undo" in await here.ask(ADA, "/memory undo")
         assert await here.facts("fake:7") == set()
         assert await here.facts("other:9") == {"I like yaks"}
 

@@ -228,7 +228,7 @@ async def test_a_bot_restored_to_a_moment_knows_all_that_it_had_answered_and_goe
                     after = await anyio.to_thread.run_sync(keep.restored, moment)
                     await until(after.url("postgres"), "select pg_is_in_recovery()", wanted=False)
                     url = after.url(url.rpartition("/")[2])
-                    assert "of this version" in tapebot("db", "status", url=url, home=tmp_path)
+                    assert "have this version" in tapebot("db", "status", url=url, home=tmp_path)
                     await start_again(fleet, after)
                     await goes_on(fleet, traffic, answered, ours)
         finally:

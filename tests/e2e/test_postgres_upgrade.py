@@ -34,7 +34,7 @@ async def roll(trial: Trial) -> Row:
             assert trial.world.database is not None
             return tapebot("db", "migrate", url=trial.world.database, home=home)
 
-        assert "of this version" in await anyio.to_thread.run_sync(migrate)
+        assert "have this version" in await anyio.to_thread.run_sync(migrate)
         for member in [*fleet.workers, *fleet.gateways]:
             said, at = len(trial.world.ledger.said), now()
             slowest = max(slowest, await fleet.stop(member))

@@ -114,7 +114,7 @@ async def test_a_gateway_with_a_token_that_telegram_does_not_know_says_so_in_one
         )
     assert code == 1
     assert len(said) == 1
-    assert "does not know the token" in said[0]
+    assert "does not accept the token" in said[0]
     assert TOKEN not in said[0]
 
 
@@ -137,7 +137,7 @@ async def test_whoever_starts_a_gateway_at_a_terminal_reads_there_how_to_own_the
     # Whether the token is right is not known before the platform has said so.
     assert "/claim" not in await anyio.to_thread.run_sync(read, "a", NOBODY, "no connection")
     async with TelegramServer(token=TOKEN) as telegram:
-        await anyio.to_thread.run_sync(read, "b", telegram.url, "is here", "/claim ")
+        await anyio.to_thread.run_sync(read, "b", telegram.url, "connected as", "/claim ")
 
 
 def test_a_gateway_that_waits_for_its_turn_has_loaded_what_it_needs_by_then(tmp_path, url):
@@ -146,7 +146,7 @@ def test_a_gateway_that_waits_for_its_turn_has_loaded_what_it_needs_by_then(tmp_
         connection.execute("select tapebot.lease_take('channel/telegram', 'another', 600)")
     more = {"telegram_token": TOKEN, "telegram_api_base": NOBODY}
     gateway = at_a_terminal(["gateway"], tmp_path / "a", url, **more)
-    gateway.expect_exact("channel/telegram: another process has it, this one waits for its turn")
+    gateway.expect_exact("channel/telegram: another process holds it; waiting")
     assert "aiohttp" in Path(f"/proc/{gateway.pid}/maps").read_text()
     gateway.sendintr()
     gateway.expect(pexpect.EOF)
@@ -156,7 +156,7 @@ def test_a_second_terminal_reads_that_another_has_the_console_and_has_it_next(tm
     first = at_a_terminal([], tmp_path / "a", url)
     first.expect_exact("you>")
     second = at_a_terminal([], tmp_path / "b", url)
-    second.expect_exact("channel/console: another process has it, this one waits for its turn")
+    second.expect_exact("channel/console: another process holds it; waiting")
     first.sendeof()
     first.expect(pexpect.EOF)
     assert "another process" not in first.before

@@ -63,7 +63,7 @@ def test_a_reset_exports_says_what_stays_and_forgets(tmp_path, archive):
     )
     how = ["--archive"] if archive else []
     told = program(tmp_path, "tape", "reset", SESSION, "--yes", *how).stdout
-    assert "What is known of the person stays" in told
+    assert "The person's facts stay" in told
     assert "Files that people sent stay" in told
     [path] = re.findall(r"Exported: (.+\.zip)", told)
     with zipfile.ZipFile(path) as made:
@@ -73,7 +73,7 @@ def test_a_reset_exports_says_what_stays_and_forgets(tmp_path, archive):
     assert ("zirkon" in shown, "opal" in shown) == (archive, archive)
     found = program(tmp_path, "tape", "search", "opal", fails=not archive).stdout
     assert ("opal" in found) is archive
-    assert "nothing is wrong" in program(tmp_path, "tape", "verify").stdout
+    assert "no problems" in program(tmp_path, "tape", "verify").stdout
     assert "jasmine tea" in program(tmp_path, said="/memory\n").stdout  # the person's
 
 
@@ -116,7 +116,7 @@ def test_a_running_bot_forgets_too_and_goes_on(tmp_path):
 def test_what_is_no_conversation_and_what_is_not_there_is_refused(tmp_path):
     program(tmp_path, said="/memory add I like jasmine tea\n")
     refused = program(tmp_path, "tape", "reset", "person:console:local", "--yes", fails=True)
-    assert "is no conversation" in refused.stderr
+    assert "is not a conversation" in refused.stderr
     missing = program(tmp_path, "tape", "reset", "telegram:9", "--yes", fails=True)
     assert "no tape telegram:9" in missing.stderr
     assert "jasmine" in program(tmp_path, said="/memory\n").stdout

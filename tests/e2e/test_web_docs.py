@@ -97,6 +97,6 @@ def test_a_program_reads_commands_and_brings_files_as_the_page_shows(
     answers = program.run("sh", "-ec", shell.replace("curl ", "curl --fail --silent "))
     assert '"tape":"web:local"' in answers
     assert "The user's name is Ada." in answers
-    assert "It rests on:" in answers
+    assert "Evidence:" in answers
     (tmp_path / "note.txt").write_text("Lisbon is hot")
     assert '"id":"' in program.run("sh", "-c", UPLOAD, TOKEN=token)

@@ -140,7 +140,7 @@ def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_pat
         child.expect("you>")
         answers(child)
         child.send("/login\r")
-        child.expect("That did not work: the site is not served by this program")
+        child.expect("That did not work: this program does not serve the site")
         child.expect("you>")
         asked = subprocess.run(
             [sys.executable, "-m", "bot", "web", "link"],
@@ -150,13 +150,13 @@ def test_a_port_that_another_program_has_is_told_and_nobody_is_led_there(tmp_pat
             timeout=SECONDS,
             check=False,
         )
-        assert (asked.returncode, "is not served by this program" in asked.stderr) == (1, True)
+        assert (asked.returncode, "program does not serve the site" in asked.stderr) == (1, True)
         leave(child)
 
 
 def test_without_the_extra_the_terminal_goes_on_and_one_line_says_how_to_get_it(terminal, port):
     child = terminal("-c", WITHOUT_THE_EXTRA, web_listen=f"127.0.0.1:{port}")
-    child.expect_exact("is not installed; get it with: pip install 'tapebot[web]'")
+    child.expect_exact("is not installed; install it with: pip install 'tapebot[web]'")
     child.expect("you>")
     answers(child)
     child.send("/login\r")

@@ -89,8 +89,8 @@ class Player:
         }
         named = {f"TAPEBOT_{name}": value for name, value in settings.items()}
         async with running(self.folder, **named) as program:
-            await program.until_said("Telegram: @tape_bot is here")
-            await program.until_said("Discord: @tapebot is here")
+            await program.until_said("Telegram: connected as @tape_bot")
+            await program.until_said("Discord: connected as @tapebot")
             yield program
 
     async def chatted(self, where: Where, lines: list[str]) -> str:

@@ -12,8 +12,8 @@ from bot.agent.commands.tape import TAPE_COMMAND
 
 NEW_COMMAND = Command(
     "new",
-    "archive this conversation and begin a new one, memory carried over",
-    (("now", "at once, without waiting for the archive"),),
+    "archive this conversation and start a new one; memory is kept",
+    (("now", "start at once, without waiting for the archive"),),
     run=None,
     waits_for_turn=lambda _: True,
     destructive=lambda _: True,
@@ -21,7 +21,7 @@ NEW_COMMAND = Command(
 STOP_COMMAND = Command("stop", "stop what I am doing", (), run=None)
 RETRY_COMMAND = Command(
     "retry",
-    "try again to answer what I was interrupted in, and gave up",
+    "retry a message that I gave up on",
     (),
     run=None,
     waits_for_turn=lambda _: True,
@@ -55,8 +55,8 @@ HELP_COMMAND = Command("help", "list the commands", (), _help)
 
 
 _WELCOME = (
-    "Hello. I am an assistant that remembers: write to me as to a person, and tell me what I "
-    "should keep in mind. `/memory` shows what I remember, and `/help` lists all commands."
+    "Hello. I am an assistant with a memory. Tell me what I should remember, and ask me "
+    "anything. `/memory` shows what I remember, and `/help` lists all commands."
 )
 
 

@@ -23,16 +23,16 @@ async def export(arguments: str, context: CommandContext) -> CommandReply:  # no
     owner = asker.role == "owner"
     if not (asker.private or owner):
         return CommandReply(
-            "In a group only an owner may do this, since it concerns everybody here.",
+            "In a group only an owner may do this: it affects everyone here.",
             replaces_message=False,
         )
     made = await context.export_memory()
     told = (
         f"Here is what I remember of this conversation, as `{made.path.name}` ({_size(made.size)}): "
-        f"{_contents(made)}. `README.txt` in it says what each file is."
+        f"{_contents(made)}. `README.txt` describes the files."
     )
     if owner and asker.private:
-        told += f"\n\nIt stays on this machine, too: `{made.path}`"
+        told += f"\n\nA copy stays on this machine: `{made.path}`"
     return CommandReply(
         told, replaces_message=False, files=(OutgoingFile(made.path.name, made.path),)
     )
@@ -40,7 +40,7 @@ async def export(arguments: str, context: CommandContext) -> CommandReply:  # no
 
 def _contents(made: ArchiveSummary) -> str:
     return (
-        f"{_count(made.facts, 'fact')}, {_count(made.history, 'piece')} of history, notes of "
+        f"{_count(made.facts, 'fact')}, {_count(made.history, 'history event')}, notes of "
         f"{_count(made.notes, 'day')}, and all {_count(made.messages, 'message')}"
     )
 

@@ -30,20 +30,19 @@ from bot.memory.records.tombstones import is_erased
 from bot.tape.entries import TapeEntry
 
 _USAGE = (
-    "What shall I forget? For example `/memory forget 3` for fact 3 and what it rests on, or "
-    '`/memory forget "my old address"` for all that holds these words. I show it before anything is '
-    "erased."
+    "What should I forget? For example `/memory forget 3` for fact 3 and its evidence, or "
+    '`/memory forget "my old address"` for everything with these words. I ask before I erase anything.'
 )
 _SHARED = re.compile(r"w\d{1,9}", re.IGNORECASE)
 _FOR_ALL = (
-    "That is shared with everyone: `/memory unshare` and its number take it back. An owner erases it for "
-    "good by the number of the fact that was shared, or by its words."
+    "That fact is shared with everyone. `/memory unshare` with its number stops sharing it. To "
+    "erase it for good, an owner forgets the original fact by its number or words."
 )
 _PICKED = re.compile(
     r"(?P<form>yes|only)\s+(?P<request>\d{1,15})(?P<numbers>(?:[\s,]+\d{1,6}){0,99})(?:\s+all)?",
     re.IGNORECASE,
 )
-_MORE = "By now it would be more than I have shown. "
+_MORE = "This would now erase more than I showed. "
 
 
 async def forget(arguments: str, context: CommandContext) -> CommandReply:
@@ -83,13 +82,13 @@ async def _nothing(
     if survey.not_permitted_count:
         await context.drop_request(asked)
         return CommandReply(
-            "What fits is not yours alone: only an owner may erase what others said."
+            "The matches are not yours alone. Only an owner may erase what others said."
         )
     if asked.facts:
         numbers = ", ".join(str(one) for one in sorted(asked.facts))
         return CommandReply(
-            f"There is no fact {numbers}: `/memory` lists them. For words that are numbers, put them in "
-            "quotation marks."
+            f"There is no fact {numbers}. `/memory` lists the facts. To forget a number in the "
+            "text, put it in quotation marks."
         )
     # Only the request itself contains the words.
     await context.drop_request(asked)
@@ -108,7 +107,7 @@ async def _some(request: int, picked: list[int], context: CommandContext) -> Com
 
 def _check_asker(asked: PendingErasure, context: CommandContext) -> None:
     if context.author.role != "owner" and context.author.id not in asked.askers:
-        raise MemoryRefused("only who asked for it, or an owner, may confirm it")
+        raise MemoryRefused("only the person who asked, or an owner, may confirm it")
 
 
 async def _confirmed(request: int, picked: list[int], context: CommandContext) -> CommandReply:

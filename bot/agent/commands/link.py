@@ -31,25 +31,23 @@ logger = logging.getLogger(__name__)
 Send = Callable[[Answer], Awaitable[None]]
 """Send an answer to a chat. Raises ``BusError`` on failure."""
 
-_GROUP = (
-    "Ask me that in our private chat: it is about your own memory, which never comes into groups."
-)
+_GROUP = "Send this in our private chat: it concerns your private memory."
 _NOTHING_WAITS = (
-    "Nothing waits to be confirmed here: it was answered, or is more than ten minutes old. "
-    "`/link` begins again."
+    "Nothing to confirm here: the request was answered, or is more than ten minutes old. Send "
+    "`/link` to start again."
 )
 _IS_IT_YOU = (
-    "Whoever was shown this code will know all that I know of you here, and I will know here what they "
-    "told me. Was it shown to you yourself, in your own chat with me on another channel? Then go on with "
-    "the button, or send the code again with `yes` behind it. If somebody else gave it to you, do nothing."
+    "Linking shares your memory here with the account that got this code, and its memory with you. "
+    "Did I show you the code in your own chat with me on another channel? Then press the button, "
+    "or send the code again followed by `yes`. If somebody else gave you the code, do nothing."
 )
 _REFUSALS: dict[LinkRefusal, str] = {
-    "self": "That is the code of this very chat: send it to me on the other channel.",
-    "joined": "These two are one already: `/link` shows what is joined.",
-    "channel": "Both are on the same channel. I join one account on each channel.",
-    "wrong": "No chat waits with this code. A code is good once, and for ten minutes: "
-    "send `/link` on the other channel for a new one.",
-    "often": "Too many codes were wrong. Try again in an hour.",
+    "self": "This chat made that code. Send it to me on the other channel.",
+    "joined": "These two are already linked. `/link` shows what is linked.",
+    "channel": "Both are on the same channel. I link one account per channel.",
+    "wrong": "This code is not valid. A code works once and expires after ten minutes. Send "
+    "`/link` on the other channel for a new one.",
+    "often": "Too many wrong codes. Try again in an hour.",
 }
 _MOST_SHOWN = 5
 
@@ -75,12 +73,12 @@ def link_commands(send: Send) -> list[Command]:
         agreed = arguments.lower().endswith(" yes")
         code = arguments[: -len(" yes")] if agreed else arguments
         if not is_code(code, PAIRING_CODE_LENGTH):
-            return CommandReply(f"That is no code.\n\n{link.usage}")
+            return CommandReply(f"That is not a code.\n\n{link.usage}")
         if agreed:
             return await _claim(code, context, send)
         # The code is looked up only after consent, so that this step does not reveal whether it
         # exists.
-        return CommandReply(_IS_IT_YOU, buttons=(Button("It is my own", f"/link {code} yes"),))
+        return CommandReply(_IS_IT_YOU, buttons=(Button("It is mine", f"/link {code} yes"),))
 
     async def run_unlink(arguments: str, context: CommandContext) -> CommandReply:
         if not context.author.private or not context.author.id:
@@ -89,15 +87,15 @@ def link_commands(send: Send) -> list[Command]:
 
     link = Command(
         "link",
-        "join your memory on several channels",
+        "link your memory on several channels",
         (
-            ("CODE", "join this chat with the one that showed you the code"),
-            ("confirm", "yes, it is me who asked for that on the other channel"),
-            ("refuse", "no, it is not"),
+            ("CODE", "link this chat with the one that showed you the code"),
+            ("confirm", "yes, I asked for this on the other channel"),
+            ("refuse", "no, I did not"),
         ),
         run_link,
     )
-    unlink = Command("unlink", "part this channel from the others (asks first)", (), run_unlink)
+    unlink = Command("unlink", "unlink this channel from the others (asks first)", (), run_unlink)
     return [link, unlink]
 
 
@@ -112,9 +110,10 @@ async def _offer(context: CommandContext) -> CommandReply:
     code = new_code(PAIRING_CODE_LENGTH)
     await linking.offer(me, _digest(code))
     return CommandReply(
-        f"{_listed(linking, me)}To join your memory on another channel with this one, send me there, in "
-        f"our private chat:\n\n`/link {code}`\n\nThen I ask you here to confirm it. The code is good "
-        "once, and for ten minutes. Give it to nobody: whoever is joined knows all that I know of you."
+        f"{_listed(linking, me)}To link your memory on another channel with this one, send me this "
+        f"there, in our private chat:\n\n`/link {code}`\n\nThen I ask you here to confirm. The code "
+        "works once and expires after ten minutes. Give it to nobody: a linked account can read "
+        "everything that I know about you."
     )
 
 
@@ -126,8 +125,9 @@ async def _claim(code: str, context: CommandContext, send: Send) -> CommandReply
     question = _question(claim)
     await _tell(send, claim.code_owner, f"link-{claim.entry}", question, _buttons(claim))
     return CommandReply(
-        f"This joins your memory here with that of {_who(claim.code_owner)}. Now confirm it there, within "
-        "ten minutes; if I have not asked you there, send me `/link` there. Until then nothing changes."
+        f"This links your memory here with that of {_who(claim.code_owner)}. Confirm it there "
+        "within ten minutes. If I have not asked you there, send me `/link` there. Until you "
+        "confirm, nothing changes."
     )
 
 
@@ -138,12 +138,12 @@ async def _confirm(number: int | None, context: CommandContext, send: Send) -> C
         return CommandReply(_NOTHING_WAITS)
     told = _told(await context.memory.scopes.apply_move(move))
     other = move.claim.party
-    text = f"Joined with {_who(me)}: in private chats we have one memory now. {told}"
+    text = f"Linked with {_who(me)}: your private chats now share one memory. {told}"
     await _tell(send, other, f"link-{move.entry}", text)
     await context.memory.refresh()
     return CommandReply(
-        f"Joined with {_who(other)}: in private chats we have one memory now. {told} "
-        "`/unlink` parts them again."
+        f"Linked with {_who(other)}: your private chats now share one memory. {told} `/unlink` "
+        "separates them again."
     )
 
 
@@ -153,16 +153,16 @@ async def _refuse(number: int | None, context: CommandContext, send: Send) -> Co
     if claim is None:
         return CommandReply(_NOTHING_WAITS)
     await _tell(
-        send, claim.party, f"link-{claim.entry}-no", f"{_who(me)} refused; nothing was joined."
+        send, claim.party, f"link-{claim.entry}-no", f"{_who(me)} refused. Nothing was linked."
     )
-    return CommandReply("Refused; nothing was joined, and that code is void.")
+    return CommandReply("Refused. Nothing was linked, and the code no longer works.")
 
 
 def _question(claim: LinkClaim) -> str:
     return (
-        f"{_who(claim.party)} gave me the code that I showed you here, to join both memories. Is that "
-        "you? Then confirm it: `/link confirm`. All that I know of you in either private chat will be "
-        "known in both. If it is not you: `/link refuse`."
+        f"{_who(claim.party)} sent the code that I showed you here, to link both memories. If that "
+        "is you, send `/link confirm`. Both private chats will then share everything that I know "
+        "about you. If it is not you, send `/link refuse`."
     )
 
 
@@ -185,32 +185,32 @@ async def _unlink(arguments: str, context: CommandContext, send: Send) -> Comman
     done = people.move_of_command(key)
     if done is None:
         if len(before) == 1:
-            return CommandReply("This channel is joined to no other: `/link` joins it.")
+            return CommandReply("This channel is not linked to another. `/link` links it.")
         since = str(people.last_change_id(me.identity))
         if word != "yes" or state not in ("", since):
             return CommandReply(_ASKED.format(others=_others(scopes.identity_linker, me)), buttons=(
-                Button("Part them", f"/unlink yes {since}"),
-                Button("Leave them joined", "/link"),
+                Button("Unlink", f"/unlink yes {since}"),
+                Button("Keep the link", "/link"),
             ))  # fmt: skip
         done = await scopes.identity_linker.unlink(me.identity, key)
     if done is None:
-        return CommandReply("This channel is joined to no other: `/link` joins it.")
+        return CommandReply("This channel is not linked to another. `/link` links it.")
     await scopes.apply_move(done)
     for identity in before:
         if identity != me.identity:
-            text = f"{_who(me)} was parted from your memory here: each knows again what is its own."
+            text = f"{_who(me)} is no longer linked with your memory here: each has its own memory again."
             await _tell(send, people.last_seen(identity), f"unlink-{done.entry}-{identity}", text)
     await context.memory.refresh()
     return CommandReply(
-        "Parted. Here I know what I knew before, and what you told me here since; there the same. "
-        "`/link` joins them again."
+        "Unlinked. Each channel keeps what I knew there before the link and what you told me there "
+        "since. `/link` links them again."
     )
 
 
 _ASKED = (
-    "This parts this channel from {others}. Here I will know what I knew before they were joined, and "
-    "what you told me here since; there the same. What was said and looked up in a chat meanwhile stays "
-    "there. What should be gone everywhere, erase first: `/memory forget`. To go on, send `/unlink yes`."
+    "This unlinks this channel from {others}. Each keeps what I knew there before the link and "
+    "what you told me there since. Messages and search results stay in the chat that they are in. "
+    "To erase something everywhere, send `/memory forget` first. To continue, send `/unlink yes`."
 )
 
 
@@ -238,7 +238,9 @@ def _others(linking: IdentityLinker, me: LinkParty) -> str:
 
 def _listed(linking: IdentityLinker, me: LinkParty) -> str:
     others = _others(linking, me)
-    return f"Joined with {others}; `/unlink` parts this channel from them.\n\n" if others else ""
+    return (
+        f"Linked with {others}. `/unlink` separates this channel from them.\n\n" if others else ""
+    )
 
 
 def _told(outcome: BatchOutcome) -> str:
@@ -247,13 +249,13 @@ def _told(outcome: BatchOutcome) -> str:
     came = sum(one.proposal.op in ("add", "reopen") for one in told)
     waits = len(outcome.with_verdict("pending"))
     left = outcome.with_verdict("refused", "logged")
-    parts = [f"Facts that came along: {came}."]
+    parts = [f"Facts added: {came}."]
     if waits:
-        parts.append(f"{waits} wait for you: `/memory pending`.")
+        parts.append(f"{waits} pending: `/memory pending`.")
     if left:
         shown = "; ".join(f"“{one.proposal.text}” ({one.reason})" for one in left[:_MOST_SHOWN])
         more = f", and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-        parts.append(f"Not believed now, and kept on record: {shown}{more}.")
+        parts.append(f"Not believed, only kept on record: {shown}{more}.")
     return " ".join(parts)
 
 
@@ -271,4 +273,4 @@ async def _tell(
     try:
         await send(Answer(Address.parse(party.session), answer, text, buttons=buttons))
     except BusError as error:
-        logger.warning("a chat could not be told that memories are joined: %s", error)
+        logger.warning("a chat was not told that memories are linked: %s", error)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bot.agent.commands.registry import Command, CommandContext, CommandReply
 from bot.memory.session.scope.identities import channel_of
 
-_PRIVATE = "Ask me that in our private chat: whoever sees the code can read what is yours."
+_PRIVATE = "Send this in our private chat: anyone who sees the code can read your data."
 _NONE = "I cannot log you in from this chat. Send me `/login` in a private chat on another channel."
 
 
@@ -49,8 +49,8 @@ def login_command(offer: CreateLoginCode) -> Command:
         if made is None:
             return CommandReply(_NONE)
         return CommandReply(
-            f"Your code: `{made.code}`\n\nEnter it at {made.address}. It is good once, and for ten "
-            "minutes. Give it to nobody, whoever asks: whoever has it can read all that is yours here, "
+            f"Your code: `{made.code}`\n\nEnter it at {made.address}. It works once and expires "
+            "after ten minutes. Give it to nobody: anyone who has it can read all your data here "
             "and write to me as you."
         )
 

@@ -11,9 +11,9 @@ from bot.bus.access.control import AccessControl
 from bot.bus.access.messages import NO_SUCH_CODE, approved_text, removal_text
 
 _FORMS = (
-    ("CODE", "let in whom I gave this code"),
-    ("here", "let everybody in this group chat use me"),
-    ("remove ID", "take a person or a chat off, such as telegram:42"),
+    ("CODE", "allow the person who got this code"),
+    ("here", "allow everyone in this group chat"),
+    ("remove ID", "remove a person or a chat, such as telegram:42"),
 )
 
 
@@ -33,21 +33,19 @@ def pair_command(access_control: AccessControl) -> Command:
         if form == "remove":
             return await _remove(access_control, rest)
         if not is_code(arguments, PAIRING_CODE_LENGTH):
-            return CommandReply(f"That is no code.\n\n{command.usage}")
+            return CommandReply(f"That is not a code.\n\n{command.usage}")
         paired = await access_control.approve(arguments)
         return CommandReply(NO_SUCH_CODE if paired is None else approved_text(paired))
 
-    command = Command(
-        "pair", "show who may use me, and let others in", _FORMS, run, owner_only=True
-    )
+    command = Command("pair", "show who may use me, and allow others", _FORMS, run, owner_only=True)
     return command
 
 
 async def _list(access_control: AccessControl, context: CommandContext, page: int) -> CommandReply:
     if not context.author.private:
         return CommandReply(
-            "Ask me that in private: the list is not for everybody here. "
-            "`/pair here` lets everybody in this chat use me."
+            "Send this in private: the list is not for everyone here. `/pair here` allows everyone "
+            "in this chat."
         )
     text, buttons = paginate((await access_control.overview()).text(), page, "/pair")
     return CommandReply(text, buttons=buttons)
@@ -56,22 +54,23 @@ async def _list(access_control: AccessControl, context: CommandContext, page: in
 async def _here(access_control: AccessControl, context: CommandContext) -> CommandReply:
     if context.author.private:
         return CommandReply(
-            "This chat is private already. Send `/pair here` in a group to let everybody there "
-            "use me."
+            "This is a private chat. Send `/pair here` in a group to allow everyone there."
         )
     address = Address.parse(context.tape.name)
     # A Telegram topic has no access of its own; a Discord thread has, besides its channel.
     thread = address.topic if address.channel.startswith("discord") else None
     place = await access_control.allow_chat(f"{address.channel}:{thread or address.chat_id}")
     if place is None:
-        return CommandReply("This chat cannot be let in: its id has a form that I do not know.")
+        return CommandReply("I cannot allow this chat: I do not know the form of its id.")
     return CommandReply(
-        f"Everybody in this chat may use me now. `/pair remove {place}` takes that back."
+        f"Everyone in this chat may use me now. `/pair remove {place}` undoes this."
     )
 
 
 async def _remove(access_control: AccessControl, place: str) -> CommandReply:
     if not place:
-        return CommandReply("Whom? For example: `/pair remove telegram:42`. `/pair` lists them.")
+        return CommandReply(
+            "Which one? For example: `/pair remove telegram:42`. `/pair` lists them."
+        )
     shown = "".join(c for c in place if c.isprintable() and c != "`")[:80]
     return CommandReply(removal_text(shown, await access_control.remove(place)))

@@ -35,11 +35,11 @@ _BUTTONS = 3
 _QUOTED = re.compile(r'"([^"]+)"\s*(.*)', re.DOTALL)
 _EXAMPLE = "For example: `/reference set deadline Friday`."
 _NOTHING = (
-    "**Reference**\nNothing yet. What is set here is in every prompt of yours, word for word, until you "
-    f"change it. {_EXAMPLE} `north_stars` and `priorities` hold what everything else should serve: "
+    "**Reference**\nNothing yet. What you set here is in each of your prompts, word for word, "
+    f"until you change it. {_EXAMPLE} `north_stars` and `priorities` are for your main goals: "
     "`/reference set priorities thesis; family`."
 )
-_HINT = "`/reference KEY` shows one whole, `/reference versions KEY` what it was before."
+_HINT = "`/reference KEY` shows a whole value, `/reference versions KEY` its versions."
 
 
 async def _list(page: int, context: CommandContext) -> CommandReply:
@@ -62,7 +62,7 @@ def _lists(context: CommandContext) -> Iterator[str]:
 
 
 def _line(one: SharedReference) -> str:
-    stale = " (what it rests on no longer holds)" if one.stale else ""
+    stale = " (its source is no longer valid)" if one.stale else ""
     return f"{_label(one)}: {escape_markdown(shorten(_told(one.value), _LISTED))}{stale}"
 
 
@@ -87,11 +87,11 @@ async def _show(key: str, context: CommandContext, page: int = 1) -> CommandRepl
         )
         parts.append(await bus.shared_workspace.cite(key))
         if context.author.role == "owner" and context.author.private:
-            parts.append(f"It rests on {everybodys.source}.")
+            parts.append(f"Its source is {everybodys.source}.")
     if not parts:
         return CommandReply(await _missing(key, bus.shared))
     if own is not None and own.version > 1:
-        parts.append(f"`/reference versions {key}` shows what it was before.")
+        parts.append(f"`/reference versions {key}` shows earlier versions.")
     text, buttons = paginate("\n".join(parts), page, f"/reference {key} page")
     return CommandReply(text, buttons=usable_buttons(buttons))
 
@@ -99,15 +99,15 @@ async def _show(key: str, context: CommandContext, page: int = 1) -> CommandRepl
 async def _missing(key: str, store: SharedReferenceStore) -> str:
     shown = shorten(key, _LISTED)
     if await store.list_versions(key):
-        return f"`{shown}` has no value now; `/reference versions {shown}` shows what it was."
-    return f"There is no `{shown}`. `/reference` lists what there is."
+        return f"`{shown}` has no value now; `/reference versions {shown}` shows earlier versions."
+    return f"There is no `{shown}`. `/reference` lists the keys."
 
 
 async def _set(arguments: str, context: CommandContext) -> CommandReply:
     found = _QUOTED.fullmatch(arguments)
     key, text = found.groups() if found is not None else split_word(arguments)
     if not key or not text.strip():
-        return CommandReply(f"Which one, and what shall it say? {_EXAMPLE}")
+        return CommandReply(f"Which key, and which value? {_EXAMPLE}")
     value = check_value(check_key(key), parse_value(key, text))
     written = await context.memory.bus.write_to_shared(
         key, value, _heard(context), by="person", cause=idempotency_key(context)
@@ -130,7 +130,7 @@ def _elsewhere(wanted: str, written: WriteResult) -> str:
     """Return the reply to a write that the gate did not put into shared reference."""
     decision = written.decision
     if written.is_assumption:
-        return f"Not {wanted}, but noted in the problem at hand: {decision.reason}."
+        return f"Not {wanted}, but noted for the active problem: {decision.reason}."
     logged = " It is on record." if decision.approved else ""
     return f"Not {wanted}: {decision.reason}.{logged}"
 
@@ -156,7 +156,7 @@ async def _versions(arguments: str, context: CommandContext) -> CommandReply:
 
 def _version(number: int, one: SharedReference | None, context: CommandContext) -> str:
     if one is None:
-        return f"v{number}: its words are gone"
+        return f"v{number}: erased"
     when = format_timestamp(format_time(one.updated_at), context.zone.timezone)
     if one.value is None:
         return f"v{number}, {when}: removed"
@@ -172,13 +172,12 @@ async def _rollback(arguments: str, context: CommandContext) -> CommandReply:
     store, to = context.memory.bus.shared, int(number)
     if not await store.rollback(key, to, cause=idempotency_key(context)):
         return CommandReply(
-            f"There is no value to go back to in version {to} of `{shorten(key, _LISTED)}`, or it is the "
+            f"There is no value to restore in version {to} "
+            f"of `{shorten(key, _LISTED)}`, or it is the "
             f"current one. `/reference versions {shorten(key, _LISTED)}` lists them."
         )
     one = await store.get(key)
-    told = (
-        f"As in version {to} again: {_line(one)}" if one is not None else "That was done already."
-    )
+    told = f"As in version {to} again: {_line(one)}" if one is not None else "Already done."
     return CommandReply(told, zone_edit=context.memory.with_current_facts)
 
 
@@ -187,10 +186,12 @@ async def _remove(key: str, context: CommandContext) -> CommandReply:
     before = await store.get(key)
     if not await store.remove(key, idempotency_key(context)):
         if await context.memory.bus.shared_workspace.get(key) is not None:
-            return CommandReply(f"It is shared with everyone: `/reference unshare {key}`.")
+            return CommandReply(f"It is shared with everyone. Send `/reference unshare {key}`.")
         return CommandReply(await _missing(key, store))
-    back = _back(key, before.version, "Bring it back") if before is not None else ()
-    told = f"Removed: `{key}`. Its older versions stay on the tape; `/reference versions {key}` shows them."
+    back = _back(key, before.version, "Undo") if before is not None else ()
+    told = (
+        f"Removed: `{key}`. Its versions stay on the tape; `/reference versions {key}` shows them."
+    )
     return CommandReply(told, zone_edit=context.memory.with_current_facts, buttons=back)
 
 
@@ -209,8 +210,8 @@ async def _share(key: str, context: CommandContext) -> CommandReply:
             _elsewhere("shared", written), zone_edit=context.memory.with_current_facts
         )
     return CommandReply(
-        f"Shared: {_line(one)}\nEverybody who talks to this bot will see it, in every chat. "
-        f"`/reference unshare {key}` takes it back.",
+        f"Shared: {_line(one)}\nEveryone who uses this bot will see it, in every chat. "
+        f"`/reference unshare {key}` stops it.",
         zone_edit=context.memory.with_current_facts,
     )
 
@@ -241,12 +242,12 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
 }
 
 _LISTED_FORMS = (
-    ("KEY", "show one value whole, and what it rests on"),
-    ("set KEY VALUE", "set a value: text, a JSON list or object; of priorities, `one; two`"),
-    ("versions KEY", "what it was before"),
-    ("rollback KEY N", "set it as it was in version N"),
-    ("remove KEY", "take it away"),
-    ("share KEY", "let everybody read it who talks to this bot; `unshare KEY` takes it back"),
+    ("KEY", "show a whole value and its source"),
+    ("set KEY VALUE", "set a value: text, a JSON list or object; priorities: `one; two`"),
+    ("versions KEY", "show its versions"),
+    ("rollback KEY N", "restore version N"),
+    ("remove KEY", "remove it"),
+    ("share KEY", "share it with everyone who uses this bot; `unshare KEY` stops it"),
 )
 
 
@@ -262,7 +263,7 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
 
 REFERENCE_COMMAND = Command(
     "reference",
-    "show the values that everything here goes by",
+    "show the fixed values that are in every prompt",
     _LISTED_FORMS,
     _run,
     destructive=lambda arguments: split_form(arguments)[0] in _CHANGES,

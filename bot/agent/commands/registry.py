@@ -210,7 +210,7 @@ class Command:
         if self.owner_only:
             return f"Only an owner may use `/{self.name}`."
         if not asker.private and self.destructive(arguments):
-            return "In a group only an owner may do this, since it concerns everybody here."
+            return "In a group only an owner may do this: it affects everyone here."
         return None
 
 

@@ -34,7 +34,9 @@ async def _anchors(topic: str, context: CommandContext) -> CommandReply:
 async def _search(words: str, context: CommandContext) -> CommandReply:
     words, page = split_page_number(words)
     if not words:
-        return CommandReply("What shall I look for? For example: `/tape search the green bicycle`.")
+        return CommandReply(
+            "What should I search for? For example: `/tape search the green bicycle`."
+        )
     found = await search_tape_entries(context.tape, SearchQuery(words, limit=_LISTED))
     told = render_hits(found, context.zone.timezone, problem_labeller(context.fold))
     return _reply(told, page, f"/tape search {words}")
@@ -55,8 +57,8 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
 }
 
 _LISTED_FORMS = (
-    ("anchors TOPIC", "where phases of this conversation began; without a topic, the newest"),
-    ("search WORDS", "find what was said here, however long ago"),
+    ("anchors TOPIC", "show where phases of this conversation began; without TOPIC, the newest"),
+    ("search WORDS", "search all messages of this conversation"),
 )
 
 
@@ -68,4 +70,4 @@ async def _run(arguments: str, context: CommandContext) -> CommandReply:
     return await chosen(rest, context)
 
 
-TAPE_COMMAND = Command("tape", "show this conversation's tape, and search it", _LISTED_FORMS, _run)
+TAPE_COMMAND = Command("tape", "show and search this conversation's tape", _LISTED_FORMS, _run)

@@ -47,5 +47,5 @@ def context_builder(name: str) -> ContextBuilder:
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"context builder {name!r} cannot be loaded: {error}") from error
     if not isinstance(builder, ContextBuilder) or builder.name != name:
-        raise SettingsError(f"{others[name].value} is no ContextBuilder named {name!r}")
+        raise SettingsError(f"{others[name].value} is not a ContextBuilder named {name!r}")
     return builder

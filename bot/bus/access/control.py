@@ -51,8 +51,8 @@ from bot.core.clock import Clock, SystemClock
 logger = logging.getLogger(__name__)
 
 MANY_WRONG = (
-    f"{ClaimRateLimiter.MANY} wrong claim codes came within an hour: somebody may be guessing. The right one "
-    "is taken all the same; setting TAPEBOT_OWNERS ends the claim."
+    f"{ClaimRateLimiter.MANY} wrong claim codes came within an hour: somebody may be guessing. The "
+    "right code still works. To stop accepting codes, set TAPEBOT_OWNERS."
 )
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class AccessControl:
             request = await self._change(decide)
         if request is None:
             return None
-        logger.debug("%s was let in", request.person)
+        logger.debug("%s was allowed", request.person)
         notified = await self._notify(request.address)
         return Approval(request.person, request.name, request.address, notified)
 
@@ -277,7 +277,7 @@ class AccessControl:
             decision = await self._change(decide)
         if decision.reply is not None:
             logger.debug(
-                "%s asks to be let in",
+                "%s asks for access",
                 principal_of(access_request.address.channel, access_request.sender.id),
             )
         return decision
@@ -288,7 +288,7 @@ class AccessControl:
         try:
             await self._send_notice(address, NEWCOMER)
         except BusError as error:
-            logger.warning("a newcomer could not be told that they were let in: %s", error)
+            logger.warning("a newcomer could not be told that they have access: %s", error)
             return False
         return True
 

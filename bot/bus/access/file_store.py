@@ -82,8 +82,8 @@ class FileAccessStore(AccessStore):
             self._lock.acquire()
         except Timeout as error:
             raise TapeLocked(
-                f"{self._path} is in use by another tapebot; stop it, or let people in with /pair "
-                "in a chat with it"
+                f"{self._path} is in use by another tapebot; stop it, or use /pair in a chat with "
+                "it"
             ) from error
         except OSError as error:
             raise _unusable(self._path, error) from error
@@ -97,10 +97,10 @@ class FileAccessStore(AccessStore):
         try:
             replace_file(self._path, encode(access_list))
         except OSError as error:
-            logger.warning("who may use the bot could not be recorded: %s", error)
+            logger.warning("the access list could not be saved: %s", error)
             self._put_back()
             raise BusError(
-                f"who may use the bot could not be recorded: {disk_error_text(error)}"
+                f"the access list could not be saved: {disk_error_text(error)}"
             ) from error
 
     def _put_back(self) -> None:
@@ -110,7 +110,7 @@ class FileAccessStore(AccessStore):
             if self._path.exists() and self._path.read_bytes() != before:
                 replace_file(self._path, before)
         except OSError as error:
-            logger.warning("%s holds a change that was refused: %s", self._path, error)
+            logger.warning("%s contains a change that was refused: %s", self._path, error)
 
 
 def read_access_list(path: Path) -> AccessList:
@@ -130,6 +130,6 @@ def read_access_list(path: Path) -> AccessList:
 
 def _unusable(path: Path, error: OSError) -> SettingsError:
     return SettingsError(
-        f"{path}, which says who may use the bot, cannot be used ({error.strerror}); it must "
-        "belong to the user that tapebot runs as"
+        f"{path} (the access list) cannot be used ({error.strerror}); it must belong to the user "
+        "that runs tapebot"
     )

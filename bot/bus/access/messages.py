@@ -22,24 +22,22 @@ from bot.bus.access.access_list import (
 OWNED = (
     "You own this bot now.\n\n"
     "Say hello, or ask me something: I remember what you tell me.\n"
-    "/help lists what I can do, and /pair lets other people in."
+    "/help lists what I can do, and /pair allows other people."
 )
 
-WRONG_CLAIM = (
-    "That is not this bot's claim code. The right one was printed when the bot was last started."
-)
+WRONG_CLAIM = "That is not this bot's claim code. The bot prints it when it starts."
 
 NEWCOMER = "You may use this bot now. Say hello, or send /help."
 
 NO_SUCH_CODE = (
-    "Nobody waits with this code. Codes are good for ten minutes: whoever wants in sends the bot "
-    "another message and gets a new one."
+    "This code is not valid. Codes expire after ten minutes. To get a new one, the person sends "
+    "the bot another message."
 )
 
 
 _FULL = (
-    f"{MOST_PENDING} wait, which is the most at once: whoever else asks gets no answer until one "
-    "is let in, or a code has run out"
+    f"{MOST_PENDING} requests are pending, which is the maximum; new ones get no answer until one "
+    "is accepted or expires"
 )
 
 
@@ -108,13 +106,16 @@ class AccessOverview:
         if len(self.pending) >= MOST_PENDING:
             waiting.append(_FULL)
         parts = [
-            _section("Owners", owners or ["nobody yet: see the claim code printed at the start"]),
+            _section(
+                "Owners",
+                owners or ["nobody yet: see the claim code that the bot prints when it starts"],
+            ),
             _section("Members", members),
-            _section("Chats where everybody may", chats),
+            _section("Chats where everyone may use the bot", chats),
             _section(
                 "Allowed by TAPEBOT_ALLOW", [f"`{one}`" for one in sorted(self.configured.allow)]
             ),
-            _section("Waiting to be let in, with the code that they tell you", waiting),
+            _section("Access requests (ask the person for their code)", waiting),
         ]
         return "\n\n".join(part for part in parts if part)
 
@@ -125,19 +126,21 @@ def pairing_text(request: PairingRequest, now: datetime, *, owned: bool) -> str:
     valid = f"The code is valid for {minutes} minute{'' if minutes == 1 else 's'}."
     if owned:
         return (
-            "This bot is private. To use it, ask its owner to send it "
-            f"/pair {request.code}\n{valid}"
+            f"This bot is private. To use it, ask its owner to send it /pair "
+            f"{request.code}\n{valid}"
         )
     return (
-        "This bot is private and has no owner yet. If it is yours, send the claim code that was "
-        "printed when it was started. Otherwise ask whoever runs it for\n"
+        "This bot is private and has no owner yet. If it is yours, send the claim code that it "
+        "printed when it started. Otherwise ask its operator to run\n"
         f"tapebot pair {request.code}\n{valid}"
     )
 
 
 def approved_text(paired: Approval) -> str:
     """Return the confirmation for the owner who gave access."""
-    notified = "and was told so" if paired.notified else "but was not told so; tell them yourself"
+    notified = (
+        "and I told them" if paired.notified else "but I could not tell them; please do it yourself"
+    )
     return f"{_who(paired.person, paired.name)} may use this bot now, {notified}."
 
 
@@ -146,8 +149,8 @@ def removal_text(principal: str, removal: RemovalResult) -> str:
     return {
         "removed": f"`{principal}` may no longer use this bot.",
         "unknown": f"`{principal}` is not on the list. `/pair` shows who is.",
-        "owners": f"`{principal}` is in `TAPEBOT_OWNERS`. Take it out there, and restart the bot.",
-        "allow": f"`{principal}` is in `TAPEBOT_ALLOW`. Take it out there, and restart the bot.",
+        "owners": f"`{principal}` is in `TAPEBOT_OWNERS`. Remove it there, and restart the bot.",
+        "allow": f"`{principal}` is in `TAPEBOT_ALLOW`. Remove it there, and restart the bot.",
         "last owner": (
             f"`{principal}` is the last owner. Name another in `TAPEBOT_OWNERS` first, and restart "
             "the bot."

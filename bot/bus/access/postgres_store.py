@@ -41,7 +41,7 @@ class PostgresAccessStore(AccessStore):
 
     async def peek(self) -> AccessList:
         """Return the current list; empty without a row."""
-        rows = await self._asked("looked up", _PEEK)
+        rows = await self._asked("read", _PEEK)
         return self._decoded(rows[0][0]) if rows else AccessList()
 
     async def open(self) -> None:
@@ -52,7 +52,7 @@ class PostgresAccessStore(AccessStore):
             BusError: The database cannot be reached.
         """
         fresh = [new_id("roster"), encode(AccessList()), new_code(CLAIM_CODE_LENGTH)]
-        await self._asked("looked up", _OPEN, fresh)
+        await self._asked("read", _OPEN, fresh)
         await self._read()
 
     async def read(self) -> AccessSnapshot:
@@ -87,7 +87,7 @@ class PostgresAccessStore(AccessStore):
 
     async def _read(self) -> AccessSnapshot:
         known = self._known
-        rows = await self._asked("looked up", _LOOK, [known.version])
+        rows = await self._asked("read", _LOOK, [known.version])
         version, claim, content = rows[0] if rows else ("", "", b"")
         access_list = known.access_list if content is None else self._decoded(content)
         self._known = AccessSnapshot(version, access_list, claim)

@@ -158,7 +158,7 @@ async def _run(command: list[str], data: bytes) -> subprocess.CompletedProcess[b
         )
     except* (OSError, anyio.BrokenResourceError) as group:
         # It could not be started, or died before it had read the whole file.
-        logger.warning("a process that reads a document broke: %s", group.exceptions[0])
+        logger.warning("a process that reads a document failed: %s", group.exceptions[0])
     return done
 
 

@@ -119,7 +119,7 @@ class PostgresBus:
                 if not await self._queries.waiting():
                     return
             except BusError as error:
-                logger.info("whether messages wait is not known: %s", error)
+                logger.info("cannot tell whether messages wait: %s", error)
             await anyio.sleep(POLL / 2)
 
     async def purge(self) -> None:
@@ -171,7 +171,7 @@ class PostgresBus:
             try:
                 await self._queries.forget()
             except BusError as error:
-                logger.info("old ids are forgotten later: %s", error)
+                logger.info("old ids will be deleted later: %s", error)
             await anyio.sleep(_HOUR)
 
 

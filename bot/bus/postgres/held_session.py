@@ -165,7 +165,9 @@ class HeldSession:
             SessionLost: It is not, by the local clock or by the database.
         """
         if self.lost:
-            raise SessionLost(f"session {self.session} went to another holder: its lease has ended")
+            raise SessionLost(
+                f"another process took over session {self.session}: its lease expired"
+            )
 
 
 class PostgresInbox:

@@ -89,7 +89,7 @@ class HeldSessions:
         """Acknowledge a message, and the reports that were settled before."""
         if hold.released or hold.lost:
             self.counts["fenced"] += 1
-            raise SessionLost(f"session {hold.session} is not held by this worker any more")
+            raise SessionLost(f"this worker no longer holds session {hold.session}")
         settled, hold.settled = hold.settled, []
         try:
             kept = await self._queries.done(hold, [delivery.id, *settled])
@@ -181,7 +181,7 @@ class HeldSessions:
                 refused = False
             except BusError as error:
                 if not refused:
-                    logger.warning("the bus looks for messages again in a while: %s", error)
+                    logger.warning("the bus will look for messages again later: %s", error)
                 refused = True
                 await anyio.sleep(_RETRY_SECONDS)
 
@@ -268,7 +268,7 @@ class HeldSessions:
     def _mark_lost(self, hold: HeldSession) -> None:
         if not hold.lost:
             self.counts["lost"] += 1
-            logger.warning("session %s was lost to another holder", hold.session)
+            logger.warning("another process took over session %s", hold.session)
         hold.lose()
 
     async def _renew(self) -> None:
@@ -288,7 +288,7 @@ class HeldSessions:
                         else:
                             self._mark_lost(one)
             except BusError as error:
-                logger.warning("sessions could not be renewed: %s", error)
+                logger.warning("session leases could not be renewed: %s", error)
 
     async def _release_repeatedly(self) -> None:
         while True:
@@ -307,7 +307,9 @@ class HeldSessions:
             else:
                 await self._queries.release(hold, pause=pause)
         except BusError as error:
-            logger.info("session %s is free when its lease ends: %s", hold.session, error)
+            logger.info(
+                "session %s stays reserved until its lease expires: %s", hold.session, error
+            )
 
 
 _RELEASE_SECONDS = 5.0
@@ -332,6 +334,6 @@ async def hold_session(
                 return HeldSession(session, group, queue, token, reads, asked + lease)
             await wakeups.wait(wakeups.event(f"inbound:{queue}"), POLL)
     raise SessionBusy(
-        f"the session is at work in {holder or 'another process'}: "
-        "wait for its answer, or stop it with /stop, then ask again"
+        f"the session is running in {holder or 'another process'}: wait for its answer, or stop it "
+        "with /stop, then try again"
     )

@@ -72,7 +72,7 @@ class OutboundWriter:
             try:
                 await self._queries.write_partials(list(newest.values()))
             except BusError as error:
-                logger.info("partials were not shown: %s", error)
+                logger.info("partial texts were not shown: %s", error)
             await anyio.sleep(PACE)
 
 
@@ -128,7 +128,9 @@ class OutboundReader:
                 refused = False
             except BusError as error:
                 if not refused:
-                    logger.warning("channel %s shows what waits later: %s", self._channel, error)
+                    logger.warning(
+                        "channel %s will show waiting answers later: %s", self._channel, error
+                    )
                 refused = True
                 await anyio.sleep(_RETRY_SECONDS)
                 continue

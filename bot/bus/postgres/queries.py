@@ -186,7 +186,7 @@ class Queries:
         with self.database.errors_as(BusError):
             kept = await self.database.transact(work)
         if not kept:
-            raise SessionLost(f"session {hold.session} went to another holder")
+            raise SessionLost(f"another process took over session {hold.session}")
 
     async def write_partials(self, newest: Sequence[PartialAnswer | Act]) -> None:
         """Write partials and activity for their channels."""

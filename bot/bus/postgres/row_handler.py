@@ -31,7 +31,7 @@ DEAD_LETTER_AFTER_DEATHS = 7
 """Deaths of holders after which a message is set aside."""
 
 DEAD_LETTER_NOTICE = (
-    "I was interrupted each of the seven times when I took up a message of yours, and have set it aside. "
+    "I was interrupted all seven times that I tried to answer a message of yours, and gave up. "
     "Please send it again."
 )
 

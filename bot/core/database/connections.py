@@ -267,7 +267,7 @@ def connection_parameters(url: str) -> dict[str, Any]:
         given = None
     if given is None or _is_torn(url, given):
         raise SettingsError(
-            "TAPEBOT_DATABASE_URL: given something that is no address of PostgreSQL; allowed: "
+            "TAPEBOT_DATABASE_URL: given something that is not a PostgreSQL address; allowed: "
             "postgresql://user:password@host:port/name, where @ : / ? # and % in user and password are "
             "written as %40 %3A %2F %3F %23 and %25"
         )

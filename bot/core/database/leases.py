@@ -76,7 +76,7 @@ class Leases:
                 await job(held.epoch)
                 return True
             self.lost += 1
-            logger.warning("the lease %s was lost, and what it allowed is ended", name)
+            logger.warning("the lease %s was lost; ending its work", name)
             return False
         finally:
             self._held.pop(name, None)
@@ -125,7 +125,7 @@ class Leases:
                     "select tapebot.lease_take(%s, %s, %s)", [name, self._holder, self._seconds]
                 )
             except DatabaseUnavailable as error:
-                logger.warning("the lease %s could not be asked for: %s", name, error)
+                logger.warning("the lease %s could not be requested: %s", name, error)
                 rows = []
             if rows and rows[0][0] is not None:
                 # The deadline ends the job even if a renewal request hangs.
@@ -141,4 +141,4 @@ class Leases:
                 retry_seconds=self._seconds / 6,
             )
         except DatabaseUnavailable as error:
-            logger.info("the lease %s ends by itself: %s", name, error)
+            logger.info("the lease %s could not be released and will expire: %s", name, error)

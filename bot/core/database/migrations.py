@@ -110,11 +110,13 @@ async def migrate(database: Database, upto: int | None = None) -> list[str]:
         return await database.transact(work, seconds=_LONG)
     except errors.InsufficientPrivilege as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} does not let this user make tables: {server_message(error)}"
+            f"the database at {database.display_address} does not let this user create tables: "
+            f"{server_message(error)}"
         ) from error
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database at {database.display_address} cannot be set up, and is as it was: {server_message(error)}"
+            f"the database at {database.display_address} cannot be set up, and is unchanged: "
+            f"{server_message(error)}"
         ) from error
 
 
@@ -168,8 +170,8 @@ async def _see_server(connection: Connection, place: str) -> None:
     [encoding] = await cursor.fetchone() or [""]
     if encoding != "UTF8":
         raise DatabaseUnavailable(
-            f"the database at {place} has the encoding {encoding}, which not all words fit into: make "
-            "another one (create database … encoding 'UTF8' template template0)"
+            f"the database at {place} has the encoding {encoding}, which cannot store all "
+            "characters: create another one (create database … encoding 'UTF8' template template0)"
         )
 
 
@@ -192,9 +194,10 @@ def _agree(done: dict[int, str]) -> None:
     known = {step.number: step.digest for step in load_migrations()}
     if newer := sorted(set(done) - set(known)):
         raise DatabaseOutdated(
-            f"the database was set up by a newer version of tapebot (step {newer[-1]}): run that one"
+            f"the database was set up by a newer version of tapebot (step {newer[-1]}): run that "
+            "version"
         )
     if changed := [number for number, digest in done.items() if known[number] != digest]:
         raise DatabaseOutdated(
-            f"the database was set up by another tapebot than this one (step {changed[0]} differs)"
+            f"the database was set up by a different tapebot (step {changed[0]} differs)"
         )

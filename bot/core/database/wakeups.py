@@ -63,7 +63,7 @@ class Wakeups:
                     async for one in connection.notifies():
                         self.wake(one.payload)
             except (psycopg.Error, DatabaseUnavailable) as error:
-                logger.debug("wake-ups are not heard for now: %s", error)
+                logger.debug("not receiving wake-ups for now: %s", error)
             finally:
                 self.listening = False
             await anyio.sleep(pause)

@@ -80,7 +80,7 @@ def add_error_handlers(
 
     @app.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> Response:  # noqa: ARG001
-        return respond(request, HttpError(400, "broken_off", "the request was broken off"))
+        return respond(request, HttpError(400, "broken_off", "the request was interrupted"))
 
 
 def location(parts: tuple[str | int, ...]) -> str:

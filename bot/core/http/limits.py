@@ -59,7 +59,7 @@ class RequestSlots:
         finally:
             self.slots.release()
         if bounded.cancelled_caught and not begun:
-            told = "the request took too long and was given up"
+            told = "the request took too long and was cancelled"
             await busy(told, code=self.timeout_code)(scope, receive, send)
 
     async def _acquire(self) -> bool:

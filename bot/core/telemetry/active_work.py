@@ -105,7 +105,7 @@ def record_work(folder: Path) -> Iterator[None]:
     try:
         opened = [os.open(folder / name, flags, 0o600) for name in (WORK, CRASH)]
     except OSError as error:
-        logger.warning("what is worked on cannot be kept: %s", error)
+        logger.warning("active work cannot be recorded: %s", error)
         yield
         return
     _descriptor = opened[0]
@@ -134,7 +134,7 @@ def take_crash_record(folder: Path) -> CrashRecord | None:
     try:
         if not crash and not (folder / LOW_MEMORY).exists():
             return None
-        how = f"crashed:\n{crash}" if crash else "had nearly used up the memory, and was killed"
+        how = f"crashed:\n{crash}" if crash else "had used nearly all memory, and was killed"
         found = _read(folder / WORK)
         logger.error("the process before %s\nit worked for %s", how, _named(found))
         return found

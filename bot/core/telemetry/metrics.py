@@ -18,36 +18,36 @@ _TOOL = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 PUBLISHED = Counter(
     "tapebot_inbound_published_total",
-    "Messages that channels handed in, by what became of them: accepted, duplicate, full, refused.",
+    "Messages from channels, by outcome: accepted, duplicate, full, refused.",
     ("channel", "outcome"),
 )
 REDELIVERED = Counter(
     "tapebot_inbound_redelivered_total",
-    "Messages that a session was given although an earlier holder may have worked on them.",
+    "Messages delivered again to a session, which an earlier holder may have worked on.",
 )
 DELIVERY_SECONDS = Histogram(
     "tapebot_delivery_seconds",
-    "From when a channel took an answer to its last word on it.",
+    "Time from an answer's arrival at a channel to its final report.",
     ("channel", "outcome"),
     bounds=_CALL,
 )
 INBOUND_DEPTH = PolledMetric(
     "tapebot_inbound_messages",
-    "Messages accepted and not done with, of all processes that share the bus.",
+    "Accepted messages that are not finished, in all processes that share the bus.",
     ("queue",),
 )
 INBOUND_AGE = PolledMetric(
     "tapebot_inbound_oldest_seconds",
-    "Age of the oldest message that is accepted and not done with.",
+    "Age of the oldest accepted message that is not finished.",
     ("queue",),
 )
 UNDELIVERED = PolledMetric(
     "tapebot_undelivered_answers",
-    "Answers that no channel has said its last word on, of all processes that share the bus.",
+    "Answers without a final report, in all processes that share the bus.",
 )
 POISON = PolledMetric(
     "tapebot_inbound_poison_total",
-    "Messages that this process set aside since everybody who worked on them died.",
+    "Messages that this process set aside because every process that worked on them died.",
     kind="counter",
 )
 
@@ -57,12 +57,12 @@ SESSIONS_HELD = PolledMetric(
     "tapebot_sessions_held", "Sessions that this process has a worker for."
 )
 SESSIONS_FAILING = PolledMetric(
-    "tapebot_sessions_failing", "Sessions whose worker has failed and is tried again."
+    "tapebot_sessions_failing", "Sessions whose worker has failed and is being retried."
 )
 HOLDS = PolledMetric("tapebot_session_holds", "Sessions whose messages this process holds.")
 HOLDS_LOST = PolledMetric(
     "tapebot_session_holds_lost_total",
-    "Sessions that this process lost because it could not renew them in time.",
+    "Sessions that this process lost because it did not renew them in time.",
     kind="counter",
 )
 HOLDS_RENEWED = PolledMetric(
@@ -70,18 +70,18 @@ HOLDS_RENEWED = PolledMetric(
 )
 LEASES_LOST = PolledMetric(
     "tapebot_leases_lost_total",
-    "Leases (channels, shards) that this process lost because it could not renew them in time.",
+    "Leases (channels, shards) that this process lost because it did not renew them in time.",
     kind="counter",
 )
 LEASES_HELD = PolledMetric("tapebot_leases_held", "Leases that this process holds.")
 FENCED = Counter(
     "tapebot_fenced_writes_total",
-    "Writes refused because another holder had the session by then.",
+    "Writes refused because another process held the session.",
     ("kind",),
 )
 ACKS_FENCED = PolledMetric(
     "tapebot_fenced_acks_total",
-    "Acknowledgements refused because another holder had the message by then.",
+    "Acknowledgements refused because another process held the message.",
     kind="counter",
 )
 
@@ -95,7 +95,7 @@ TURN_SECONDS = Histogram(
 )
 MODEL_SECONDS = Histogram(
     "tapebot_model_call_seconds",
-    "One call of a language model, retries apart.",
+    "One call of a language model, without retries.",
     ("model", "outcome"),
     bounds=_CALL,
 )
@@ -120,13 +120,13 @@ TOOL_SECONDS = Histogram(
 )
 CONSOLIDATION_SECONDS = Histogram(
     "tapebot_consolidation_seconds",
-    "What the model makes of a session's conversation, by outcome: made, failed, cancelled.",
+    "Time of a consolidation by the model, by outcome: made, failed, cancelled.",
     ("outcome",),
     bounds=(*_CALL, 320.0),
 )
 CONSOLIDATIONS = Counter(
     "tapebot_consolidations_total",
-    "Consolidations by what became of them: kept, dropped (what they were of had changed), failed.",
+    "Consolidations by outcome: kept, dropped (the conversation had changed), failed.",
     ("outcome",),
 )
 CONSOLIDATION_DUE = PolledMetric(
@@ -136,18 +136,16 @@ CONSOLIDATION_MESSAGES = PolledMetric(
     "tapebot_consolidation_due_messages", "Messages in those sessions that are not consolidated."
 )
 CONSOLIDATION_LAG = PolledMetric(
-    "tapebot_consolidation_lag_seconds", "How long the longest of those has been due."
+    "tapebot_consolidation_lag_seconds", "How long the oldest of those has been due."
 )
 ERRORS = Counter(
     "tapebot_errors_total",
-    "Failures, by where they were met: session, turn, model, consolidation.",
+    "Failures, by place: session, turn, model, consolidation.",
     ("where", "kind"),
 )
-CHECK_FAILURES = Counter(
-    "tapebot_check_failures_total", "Health checks that did not come out well.", ("check",)
-)
+CHECK_FAILURES = Counter("tapebot_check_failures_total", "Failed health checks.", ("check",))
 SAMPLE_FAILURES = Counter(
-    "tapebot_sample_failures_total", "Values that could not be asked for.", ("sample",)
+    "tapebot_sample_failures_total", "Values that could not be measured.", ("sample",)
 )
 
 

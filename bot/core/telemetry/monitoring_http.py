@@ -70,8 +70,8 @@ def bound_socket(address: str) -> Iterator[socket.socket]:
         bound = serving.bind(address, backlog=_CONNECTIONS)
     except OSError as error:
         raise SettingsError(
-            f"TAPEBOT_OPERATE_LISTEN: cannot listen on {address} ({error.strerror}); stop what "
-            "does, or choose another port"
+            f"TAPEBOT_OPERATE_LISTEN: cannot listen on {address} ({error.strerror}); stop the "
+            "program that does, or choose another port"
         ) from error
     with bound:
         yield bound

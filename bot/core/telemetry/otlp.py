@@ -65,7 +65,7 @@ async def export_traces(role: str = "", *, seconds: float = _FLUSH) -> AsyncIter
         provider = await anyio.to_thread.run_sync(_provider, role)
     except ImportError:
         # The variable may be meant for other programs on this machine.
-        logger.warning("nothing is traced: for that, pip install 'tapebot[operate]'")
+        logger.warning("tracing is off: it needs pip install 'tapebot[operate]'")
         yield
         return
     set_tracer(_Tracer(provider))
@@ -116,7 +116,7 @@ async def _shut(provider: TracerProvider, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await done.wait()
         return
-    logger.warning("the last traces were not taken within %g s and are dropped", seconds)
+    logger.warning("the last traces were not accepted within %g s and are dropped", seconds)
 
 
 class _Span:

@@ -237,7 +237,7 @@ class Watchdog:
         self._low = low
         logger.log(
             logging.ERROR if low else logging.WARNING,
-            "the memory is nearly used up" if low else "there is memory again",
+            "memory is nearly used up" if low else "memory is available again",
         )
         if self._folder is None:
             return
@@ -252,7 +252,7 @@ class Watchdog:
         if not self._reported:
             self._reported = True
             logger.error(
-                "the event loop has not turned for %.0f s; it stands here:\n%s",
+                "the event loop has been blocked for %.0f s, here:\n%s",
                 stalled_for,
                 self._stack(),
             )
@@ -269,10 +269,10 @@ class Watchdog:
 
     def _write(self, work: ActiveWork | None) -> None:
         if self._record is None or work is None:
-            logger.error("it works for no message")
+            logger.error("no message is being handled")
             return
         messages = list(work.messages())
-        logger.error("it works for session %s, messages %s", work.session, messages or "(none)")
+        logger.error("handling session %s, messages %s", work.session, messages or "(none)")
         # Not synced: the file outlives the process, and a power loss is no message's fault.
         line = json.dumps({"session": work.session, "messages": messages, "at": time.time()})
         try:
@@ -283,7 +283,7 @@ class Watchdog:
             logger.warning("the hang could not be recorded: %s", error)
 
     def _on_recovery(self, stalled_for: float) -> None:
-        logger.warning("the event loop turns again; it had stood for %.1f s", stalled_for)
+        logger.warning("the event loop runs again; it was blocked for %.1f s", stalled_for)
         if self._recorded and self._record is not None:
             with suppress(OSError):
                 self._record.unlink(missing_ok=True)
@@ -291,10 +291,12 @@ class Watchdog:
 
     def _end(self, stalled_for: float, code: int) -> None:
         why = (
-            "it was asked to stop" if self._stopped_at is not None else "nothing else would end it"
+            "it was asked to stop" if self._stopped_at is not None else "it does not end by itself"
         )
         logger.critical(
-            "ending the process: the event loop stands since %.0f s, and %s", stalled_for, why
+            "ending the process: the event loop has been blocked for %.0f s, and %s",
+            stalled_for,
+            why,
         )
         self._ending = True
         _flush_log(_LOGGED)

@@ -31,13 +31,9 @@ logger = logging.getLogger(__name__)
 
 _DAY = timedelta(days=1)
 
-_NOBODY = (
-    "nobody is logged in here; log in at /login, or bring a token: Authorization: Bearer TOKEN"
-)
-_WRONG_TOKEN = "this token is not good; tapebot web tokens lists those that are"  # noqa: S105 (text)
-_FORGED = (
-    "this request does not come from a page of this site; open the page again and repeat it there"
-)
+_NOBODY = "you are not logged in; log in at /login, or send a token: Authorization: Bearer TOKEN"
+_WRONG_TOKEN = "this token is not valid; tapebot web tokens lists the valid ones"  # noqa: S105 (text)
+_FORGED = "this request does not come from a page of this site; open the page again and retry there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +140,9 @@ class Authenticator:
         try:
             await self._login_store.touch(login)
         except TapebotError as error:
-            logger.warning("a login's use could not be noted, it may end sooner: %s", error)
+            logger.warning(
+                "the use of a login could not be recorded; it may expire sooner: %s", error
+            )
 
     async def _forged(self, connection: HTTPConnection, caller: _Caller) -> bool:
         """Return whether another site may have made a browser send this request."""

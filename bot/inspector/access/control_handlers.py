@@ -35,14 +35,17 @@ def web_handlers(logins: LoginService, name: str) -> Mapping[str, Handler]:
         ]
         return {
             "ok": True,
-            "text": "\n".join(found) or "no tokens; tapebot web token NAME makes one",
+            "text": "\n".join(found) or "no tokens; tapebot web token NAME creates one",
         }
 
     async def revoke(request: Mapping[str, Any]) -> Mapping[str, Any]:
         name = str(request.get("name", ""))
         if await logins.login_store.end_token(name):
-            return {"ok": True, "text": f"{name} is not good any more"}
-        return {"ok": False, "text": f"there is no token {name}; tapebot web tokens lists them"}
+            return {"ok": True, "text": f"{name} is no longer valid"}
+        return {
+            "ok": False,
+            "text": f"there is no token {name}; tapebot web tokens lists the tokens",
+        }
 
     found = {"link": link, "token": token, "tokens": tokens, "revoke": revoke}
     return {f"web {one}": _told(handler) for one, handler in found.items()}

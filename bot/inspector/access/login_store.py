@@ -174,7 +174,7 @@ class LoginStore:
 
         def compose() -> tuple[list[TapeEntry], None]:
             if name in self.fold.tokens:
-                detail = f"there is a token {name} already; end it, or take another name"
+                detail = f"there is already a token {name}; end it, or choose another name"
                 raise HttpError(422, "taken", detail)
             if len(self.fold.tokens) >= MOST_TOKENS:
                 raise HttpError(

@@ -33,10 +33,11 @@ from bot.tape.store import TapeStore
 logger = logging.getLogger(__name__)
 
 INVALID_LOGIN = (
-    "This link or code is not good any more: each is good once, and for ten minutes. Send /login to the bot "
-    "in a private chat for a new code, or run tapebot web link where the bot runs."
+    "This link or code is no longer valid: each works once and expires after ten minutes. For a "
+    "new one, send /login to the bot in a private chat, or run tapebot web link on the bot's "
+    "machine."
 )
-NOT_ALLOWED = "You may not use this bot any more. Ask one of its owners to let you in."
+NOT_ALLOWED = "You may no longer use this bot. Ask one of its owners for access."
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,9 @@ class LoginService:
             return opened
         wait = self._wrong.wait(self._clock.monotonic())
         if wait:
-            raise too_many("too many codes were wrong; the right one is taken all the same", wait)
+            raise too_many("too many wrong codes; the right code still works", wait)
         self._wrong.note(self._clock.monotonic())
-        logger.info("a wrong code was given at the login of the site")
+        logger.info("a wrong code was entered at the site's login")
         await self._clock.sleep(1)
         raise HttpError(403, "login_gone", INVALID_LOGIN)
 
@@ -185,7 +186,7 @@ class LoginService:
         secret = await self.login_store.create_login(visitor, name, offer)
         if secret is None:
             return None
-        logger.info("%s logged in at the site", visitor)
+        logger.info("%s logged in to the site", visitor)
         return NewLogin(secret, csrf_token(secret), WebUser(visitor, name, role))
 
     async def _join(self, offer: OneTimeLogin) -> None:
@@ -196,7 +197,7 @@ class LoginService:
             await link_identity(self._scopes, self._clock, who, name, chat=offer.chat, key=key)
         except TapebotError as error:
             # The login stands; the next one links the identities.
-            logger.warning("the memory of %s could not be joined with the site's: %s", who, error)
+            logger.warning("the memory of %s could not be linked with the site's: %s", who, error)
 
     async def close(self, connection: HTTPConnection) -> None:
         """End the login of a connection, if it has one.

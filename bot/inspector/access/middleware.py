@@ -33,7 +33,7 @@ _ALWAYS = {
 }
 _HSTS = "max-age=31536000"
 _STATIC = "/static/"
-_BROKEN = "Something inside tapebot went wrong; it is in the log."
+_BROKEN = "Something went wrong; the log has details."
 
 REQUESTS = 64
 SOCKETS = 128
@@ -164,8 +164,8 @@ def _too_long(scope: Scope) -> JSONResponse | None:
     if scope["path"] == UPLOADS:
         return None
     if b"transfer-encoding" in headers:
-        return refusal(411, "no_length", "say how long it is: Content-Length", close)
+        return refusal(411, "no_length", "send the header Content-Length", close)
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length[:20]) > LARGEST:
-        return refusal(413, "too_long", f"that is longer than {LARGEST} bytes", close)
+        return refusal(413, "too_long", f"the request is longer than {LARGEST} bytes", close)
     return None

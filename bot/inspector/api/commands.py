@@ -36,7 +36,7 @@ _LOOKED_THROUGH = 500
 class Form(ReadModel):
     """A form of a command's arguments."""
 
-    form: str = Field(description="As it is written; capital letters stand for what is filled in.")
+    form: str = Field(description="The form of the command; words in capitals are placeholders.")
     summary: str = Field(description="One line.")
 
 
@@ -45,8 +45,8 @@ class CommandInfo(ReadModel):
 
     name: str = Field(description="Without the slash.")
     summary: str = Field(description="One line.")
-    forms: list[Form] = Field(description="What may stand behind the name.")
-    owner_only: bool = Field(description="Whether only an owner may give it.")
+    forms: list[Form] = Field(description="Forms of its arguments.")
+    owner_only: bool = Field(description="Whether only an owner may use it.")
 
 
 class CommandList(ReadModel):
@@ -67,7 +67,7 @@ class CommandRequest(ReadModel):
     pressed: str | None = Field(
         default=None,
         max_length=200,
-        description="Id of the answer whose button it is, if it is one.",
+        description="Id of the answer that the button belongs to, if it is a button.",
     )
 
 
@@ -82,7 +82,7 @@ class AnswerFile(ReadModel):
     """A file attached to an answer."""
 
     name: str
-    url: str = Field(description="Where it is fetched.")
+    url: str = Field(description="Its address.")
 
 
 class CommandAnswer(ReadModel):
@@ -90,7 +90,7 @@ class CommandAnswer(ReadModel):
 
     id: str = Field(description="The answer's id.")
     text: str = Field(description="Markdown.")
-    html: str = Field(description="The same as HTML that holds formatted text alone.")
+    html: str = Field(description="The same as HTML with formatted text only.")
     buttons: list[AnswerButton]
     files: list[AnswerFile]
 
@@ -121,14 +121,14 @@ async def command(web: WebContextDep, visitor: Member, given: CommandRequest) ->
     """
     place = await _place(web, visitor, given.session)
     if parse_command(given.text) is None:
-        raise HttpError(422, "no_command", "only commands can be given here, such as /memory")
+        raise HttpError(422, "no_command", "only commands are accepted here, such as /memory")
     private = await is_private(web.store, place)
     try:
         answer = await web.remote_commands.run(
             place, visitor, given.text, private=private, pressed=given.pressed, within=WITHIN
         )
     except TimeoutError as exc:
-        detail = f"there was no answer within {WITHIN:g} s; it goes on, look at the tape later"
+        detail = f"no answer within {WITHIN:g} s; the command continues, check the tape later"
         raise HttpError(504, "timeout", detail) from exc
     return CommandAnswer(
         id=answer.id,
@@ -146,16 +146,18 @@ async def command(web: WebContextDep, visitor: Member, given: CommandRequest) ->
 async def file(
     web: WebContextDep,
     visitor: Owner,  # noqa: ARG001 (owners only)
-    session: Annotated[str, Query(min_length=1, max_length=600, description="As for the command.")],
+    session: Annotated[
+        str, Query(min_length=1, max_length=600, description="The same as for the command.")
+    ],
     answer: Annotated[str, Query(min_length=1, max_length=200, description="The answer's id.")],
-    number: Annotated[int, Query(ge=0, le=99, description="Which of its files, from 0.")],
+    number: Annotated[int, Query(ge=0, le=99, description="Index of the file, from 0.")],
 ) -> FileResponse:
     """Return a file that was attached to a command's answer, such as `/memory export`."""
     transcript = TapeTranscript(web.store, web.exports)
     files = await transcript.files(session, answer)
     found: OutgoingFile | None = files[number] if number < len(files) else None
     if found is None or not await anyio.Path(found.path).is_file():
-        raise HttpError(404, "not_found", "there is no such file, or it is not there any more")
+        raise HttpError(404, "not_found", "there is no such file, or it no longer exists")
     name = quote(found.name.replace("\x00", ""), safe="")
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
@@ -199,11 +201,11 @@ async def _place(web: WebContext, visitor: WebUser, session: str) -> Address:
     except InvalidInbound as error:
         raise HttpError(422, "invalid_request", str(error)) from error
     if place.session != session:
-        raise HttpError(422, "invalid_request", f"{session} is no conversation")
+        raise HttpError(422, "invalid_request", f"{session} is not a conversation")
     if visitor.role != "owner" and place != visitor.address:
         raise HttpError(403, "owners_only", "only an owner may give commands in this conversation")
     if not is_conversation(session):
-        raise HttpError(422, "invalid_request", f"{session} is a memory, and no conversation")
+        raise HttpError(422, "invalid_request", f"{session} is a memory, not a conversation")
     if place != visitor.address:
         # A command must not create a conversation that does not exist.
         await web.store.version(session)

@@ -124,9 +124,9 @@ async def follow(
     request: Request,
     web: WebContextDep,
     tape: TapeName,
-    after: Annotated[int, Query(ge=0, le=MAX_JSON_INTEGER, description="The last id known.")],
+    after: Annotated[int, Query(ge=0, le=MAX_JSON_INTEGER, description="The last known id.")],
     seconds: Annotated[
-        float, Query(ge=0, le=LONGEST_WAIT, description="Wait so long.")
+        float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait.")
     ] = LONGEST_WAIT,
 ) -> reading.EntriesModel:
     """Return the entries after an id, 500 at most; wait for them, and return none after a timeout.
@@ -157,7 +157,9 @@ async def turns(
     web: WebContextDep,
     tape: TapeName,
     before: Before | None = None,
-    limit: Annotated[int, Query(ge=1, le=200, description="Turns of a page at most.")] = 50,
+    limit: Annotated[
+        int, Query(ge=1, le=200, description="Maximum number of turns per page.")
+    ] = 50,
 ) -> TurnsModel:
     """List a conversation's turns, newest first. Commands are not turns."""
     return await turn_page(TapeService(web.store, tape), before, limit)

@@ -94,7 +94,7 @@ async def list_quarantine(
     visitor: Owner,
     tape: TapeName,
     cursor: Cursor = 0,
-    limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="Number of results.")] = 50,
 ) -> Quarantine:
     """List facts that wait for a person's decision, with reasons, and recent rejections."""
     return await quarantine(web, await load_memory(web, visitor, tape), cursor, limit)
@@ -130,7 +130,7 @@ async def list_zones(
     web: WebContextDep,
     tape: TapeName,
     before: BeforeVersion = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="How many.")] = 30,
+    limit: Annotated[int, Query(ge=1, le=100, description="Number of results.")] = 30,
 ) -> ZonePage:
     """List the versions of a conversation's memory zone, newest first.
 

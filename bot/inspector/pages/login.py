@@ -21,7 +21,9 @@ from bot.inspector.rendering import render_page
 
 router = APIRouter(include_in_schema=False)
 
-_ELSEWHERE = "This form was sent from another site. Open this page again, and send it from here."
+_ELSEWHERE = (
+    "This form was sent from another site. Open this page again, and send the form from here."
+)
 
 Next = Annotated[str, Query(alias="next", max_length=2_000)]
 """Path to go on to after login."""

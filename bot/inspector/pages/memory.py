@@ -56,7 +56,7 @@ _AROUND = 3
 FACT_STATUSES = (
     ("active", "Believed"),
     ("pending", "Waiting"),
-    ("ended", "No longer held"),
+    ("ended", "No longer valid"),
     ("all", "All"),
 )
 
@@ -125,7 +125,7 @@ def _by_subject(facts: Iterable[FactView]) -> list[tuple[str, list[FactView]]]:
 def _whose(kind: str, scope: str, identities: list[str]) -> str:
     """Describe in words whose memory a scope is."""
     if kind == "workspace":
-        return "everybody who talks to the bot"
+        return "everyone who uses the bot"
     if kind == "session":
         return "this conversation alone"
     known = identities or [scope.removeprefix(PERSON_SCOPE_PREFIX)]

@@ -115,7 +115,7 @@ def _cost(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     if others:
         series.append(Series(_OTHERS, [_cost_of(day.usage, others) for day in days]))
     whole = sum(value or 0 for one in series for value in one.values)
-    summary = f"{dollars(whole)} in all, as far as prices are known, by model."
+    summary = f"{dollars(whole)} in total, as far as prices are known, by model."
     return Plot("cost", "Cost by model", summary, labels, tuple(series), dollars)
 
 
@@ -123,11 +123,11 @@ def _latency(days: Sequence[DayModel], labels: Sequence[str]) -> Plot:
     series = (
         Series("half of the turns", [_seconds(day.p50_ms) for day in days]),
         Series("95 % of the turns", [_seconds(day.p95_ms) for day in days]),
-        Series("half of the waits before", [_seconds(day.waited_p50_ms) for day in days]),
+        Series("half of the waiting times", [_seconds(day.waited_p50_ms) for day in days]),
     )
     highest = max((value or 0 for value in series[1].values), default=0)
-    summary = f"Seconds that turns took at most; the slowest day's 95 % took {seconds(highest)}."
-    return Plot("latency", "Time of a turn", summary, labels, series, seconds, stacked=False)
+    summary = f"Longest duration of these shares of turns, in seconds; on the slowest day, 95 % took at most {seconds(highest)}."
+    return Plot("latency", "Duration of turns", summary, labels, series, seconds, stacked=False)
 
 
 def _level(

@@ -37,10 +37,10 @@ class SupportingEntry(ReadModel):
 
     id: str = Field(description="`tape#entry`; of a fact or a belief its number or name.")
     state: Literal["there", "erased", "gone"]
-    who: str = Field(description="Who said it, as shown; empty where that is not known.")
-    at: str = Field(description="When, ISO 8601 in UTC; empty where that is not known.")
-    quote: str = Field(description="The words, cut where they are long; empty where they are gone.")
-    href: str = Field(description="The page that shows it; empty where it is gone.")
+    who: str = Field(description="The speaker's display name; empty if unknown.")
+    at: str = Field(description="Time, ISO 8601 in UTC; empty if unknown.")
+    quote: str = Field(description="The text, shortened; empty if it no longer exists.")
+    href: str = Field(description="The page that shows it; empty if it no longer exists.")
 
 
 class EvidenceRef(ReadModel):
@@ -54,20 +54,20 @@ class EvidenceRef(ReadModel):
 class Belief(ReadModel):
     """A belief, distilled from what happened."""
 
-    name: str = Field(description="As chats call it: `p3`.")
+    name: str = Field(description="Its name in chats, such as `p3`.")
     type: PatternType
     text: str
-    when: str = Field(description="Of a policy the condition; else empty.")
-    then: str = Field(description="Of a policy what is to be done; else empty.")
+    when: str = Field(description="The condition of a policy; otherwise empty.")
+    then: str = Field(description="The action of a policy; otherwise empty.")
     status: Literal["active", "stale", "retired"] = Field(
-        description="`stale`: it is not relied on any more; `retired`: a person ended it."
+        description="`stale`: no longer used; `retired`: ended by a person."
     )
-    reason: str = Field(description="Why it stands as it does; perhaps empty.")
-    confidence: float = Field(description="What is left of it now, 0 to 1.")
-    confirmed_confidence: float = Field(description="When it was last confirmed.")
-    confirmed: str = Field(description="When that was, ISO 8601 in UTC.")
-    in_a_month: float = Field(description="What is left in 30 days, if nothing confirms it.")
-    decay: float = Field(description="Share that a day without confirmation takes.")
+    reason: str = Field(description="Reason for its status; may be empty.")
+    confidence: float = Field(description="Current confidence, 0 to 1.")
+    confirmed_confidence: float = Field(description="Confidence when it was last confirmed.")
+    confirmed: str = Field(description="Time of the last confirmation, ISO 8601 in UTC.")
+    in_a_month: float = Field(description="Confidence in 30 days, if nothing confirms it.")
+    decay: float = Field(description="Share lost per day without confirmation.")
     protected: bool = Field(description="It does not decay.")
     created: str = Field(description="ISO 8601 in UTC.")
     evidence: list[EvidenceRef]
@@ -77,27 +77,27 @@ class BeliefList(ReadModel):
     """The beliefs of a scope, the most confident first."""
 
     tape: str
-    scope: str = Field(description="The tape that keeps them.")
+    scope: str = Field(description="The tape that stores them.")
     session: str = Field(
-        description="The conversation in which commands change them; perhaps empty."
+        description="The conversation in which commands change them; may be empty."
     )
     count: int
-    retired: int = Field(description="How many a person ended.")
+    retired: int = Field(description="Number of beliefs that a person ended.")
     beliefs: list[Belief]
-    after: int | None = Field(description="Offset of the next ones; null where there are none.")
+    after: int | None = Field(description="Offset of the next page; null at the end.")
 
 
 class BeliefWhy(ReadModel):
     """A belief with its evidence and the gate's decision."""
 
     belief: Belief
-    chain: list[SupportingEntry] = Field(description="What it rests on in the end, oldest first.")
+    chain: list[SupportingEntry] = Field(description="Its original evidence, oldest first.")
     decided: str = Field(
-        description="When the gate decided, ISO 8601 in UTC; empty where it is unknown."
+        description="Time of the gate's decision, ISO 8601 in UTC; empty if unknown."
     )
     by: str = Field(description="Who proposed it: `assistant`, `consolidation`, `person`.")
-    reason: str = Field(description="The gate's.")
-    signals: list[Signal] = Field(description="What the gate went by.")
+    reason: str = Field(description="The gate's reason.")
+    signals: list[Signal] = Field(description="The gate's signals.")
 
 
 async def beliefs_in(

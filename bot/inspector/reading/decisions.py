@@ -44,14 +44,14 @@ _LABELS: Mapping[str, str] = {
 _MEANINGS: Mapping[str, Mapping[str, str]] = {
     "conflict_level": {
         "none": "nothing contradicts it",
-        "low": "something weaker contradicts it",
+        "low": "a weaker source contradicts it",
         "medium": "another source contradicts it",
-        "high": "a source as good contradicts it",
+        "high": "an equally good source contradicts it",
     },
     "blast_radius": {
-        "minimal": "would concern this memory alone",
-        "moderate": "would concern a person in all their chats",
-        "severe": "would concern everybody",
+        "minimal": "would affect only this memory",
+        "moderate": "would affect a person in all their chats",
+        "severe": "would affect everyone",
     },
 }
 
@@ -68,16 +68,16 @@ _WENT: Mapping[ProposalVerdict, Destination] = {
 class EvidenceView(ReadModel):
     """A quotation that a fact rests on."""
 
-    tape: str = Field(description="The tape that holds them.")
+    tape: str = Field(description="The tape that contains them.")
     entry: int = Field(description="Id of the entry there.")
-    quote: str = Field(description="The words, cut where they are long; empty where they are gone.")
-    who: str = Field(description="Who said them, as shown.")
-    when: str = Field(description="ISO 8601 in UTC; empty where that is unknown.")
+    quote: str = Field(description="The text, shortened; empty if it no longer exists.")
+    who: str = Field(description="The speaker's display name.")
+    when: str = Field(description="ISO 8601 in UTC; empty if unknown.")
     origin: EvidenceOrigin
     state: Literal["there", "erased", "gone"] = Field(
-        description="`erased`: the words were; `gone`: the tape or the entry is not there any more."
+        description="`erased`: the text was erased; `gone`: the tape or the entry no longer exists."
     )
-    href: str = Field(description="The page that shows the entry; empty where it is gone.")
+    href: str = Field(description="The page that shows the entry; empty if it no longer exists.")
     message: str | None = Field(description="The platform's address of the message, if known.")
 
 
@@ -85,9 +85,9 @@ class Signal(ReadModel):
     """A signal that the gate used."""
 
     name: str
-    label: str = Field(description="The name as people read it.")
+    label: str = Field(description="The name for people.")
     value: str | float | bool | None
-    meaning: str = Field(description="The value in words; empty where it needs none.")
+    meaning: str = Field(description="The value in words; may be empty.")
 
 
 class DecisionView(ReadModel):
@@ -96,20 +96,20 @@ class DecisionView(ReadModel):
     tape: str = Field(description="The scope's.")
     entry: int = Field(description="Id of the entry that records it there.")
     at: str = Field(description="When, ISO 8601 in UTC.")
-    author: str = Field(description="Who proposed: a person, consolidation, the assistant, …")
-    asker: str = Field(description="Who asked for it, as known; empty where nobody did.")
+    author: str = Field(description="The proposer: a person, consolidation, the assistant, …")
+    asker: str = Field(description="Who asked for it; empty if nobody did or it is unknown.")
     operation: ProposalOperation
     verdict: ProposalVerdict
     reason: str = Field(description="In plain words.")
-    signals: list[Signal] = Field(description="Computed from where the words are from.")
+    signals: list[Signal] = Field(description="Computed from the origin of the text.")
     went: Destination = Field(
-        description="Where it went: into memory, out of it, before a person, on record only, nowhere."
+        description="Result: into memory, out of memory, pending, only on record, nothing."
     )
-    text: str = Field(description="What was proposed; empty where it is no text, or was erased.")
+    text: str = Field(description="The proposed text; empty if there is none, or if it was erased.")
     made: int | None = Field(
-        description="Number of the fact that it is about, where that is another or none was made."
+        description="Number of the fact concerned, if it is another one or none was created."
     )
-    undoes: int | None = Field(description="The entry whose change it took back.")
+    undoes: int | None = Field(description="The entry whose change it undid.")
 
 
 async def evidence_of(store: TapeStore, fact: Fact) -> list[EvidenceView]:
@@ -287,6 +287,6 @@ def signals(found: Mapping[str, Any]) -> list[Signal]:
 def _signal(name: str, value: object) -> Signal:
     meaning = _MEANINGS.get(name, {}).get(value, "") if isinstance(value, str) else ""
     if name == "source_quality" and isinstance(value, int | float):
-        meaning = "a person's own words carry it" if value >= 0.9 else "its source is weak"
+        meaning = "a person's own words support it" if value >= 0.9 else "its source is weak"
     plain = value if isinstance(value, str | bool | int | float | None) else str(value)
     return Signal(name=name, label=_LABELS.get(name, name), value=plain, meaning=meaning)

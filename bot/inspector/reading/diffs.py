@@ -40,24 +40,24 @@ class DiffSegment(ReadModel):
     """A part of a line."""
 
     text: str
-    changed: bool = Field(description="It stands on this side only.")
+    changed: bool = Field(description="Whether it is on this side only.")
 
 
 class DiffLine(ReadModel):
     """A line of a diff."""
 
     kind: Literal["same", "added", "removed", "changed"]
-    old: list[DiffSegment] | None = Field(description="Null where the line is new.")
-    new: list[DiffSegment] | None = Field(description="Null where the line is gone.")
+    old: list[DiffSegment] | None = Field(description="Null if the line is new.")
+    new: list[DiffSegment] | None = Field(description="Null if the line was removed.")
 
 
 class ZonePartDiff(ReadModel):
     """The diff of one part of a zone."""
 
     name: str = Field(description="`long_term`, `shared`, `reference`, or `notes:2026-02-10`.")
-    title: str = Field(description="The name as people read it.")
-    added: int = Field(description="Lines that are new, or are another.")
-    removed: int = Field(description="Lines that are gone, or were another.")
+    title: str = Field(description="The name for people.")
+    added: int = Field(description="New or changed lines.")
+    removed: int = Field(description="Removed or changed lines.")
     lines: list[DiffLine]
 
 

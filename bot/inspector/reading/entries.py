@@ -52,19 +52,19 @@ _NEAR = 8
 class EntryModel(ReadModel):
     """A summary of an entry."""
 
-    id: int = Field(description="Its place on the tape, from 1.")
+    id: int = Field(description="Its position on the tape, from 1.")
     kind: str = Field(
         description="`message`, `tool_call`, `tool_result`, `anchor`, `event`, `system`."
     )
-    name: str = Field(description="Of an event or anchor; empty for others.")
-    time: str = Field(description="When it was said, else recorded, ISO 8601; empty where unknown.")
-    who: str = Field(description="Whose it is; empty where it is nobody's.")
-    turn: str = Field(description="The turn that it belongs to; empty where it says none.")
+    name: str = Field(description="Name of an event or anchor; empty for others.")
+    time: str = Field(description="When it was said or recorded, ISO 8601; empty if unknown.")
+    who: str = Field(description="Its author; empty if it has none.")
+    turn: str = Field(description="The turn that it belongs to; empty if none.")
     problem: str = Field(description="The problem that it belongs to.")
-    category: Category = Field(description="What it is to people.")
+    category: Category = Field(description="Its kind, for people.")
     text: str = Field(description="One line of plain text, at most 300 characters.")
-    boundary: bool = Field(description="It cuts the context: a chapter begins.")
-    erased: bool = Field(description="Its words are gone: somebody wanted them forgotten.")
+    boundary: bool = Field(description="It is a boundary of the context.")
+    erased: bool = Field(description="Its text was erased on request.")
 
 
 class EntriesModel(ReadModel):
@@ -79,18 +79,18 @@ class ChapterModel(ReadModel):
 
     name: str
     id: int = Field(description="Id of the anchor itself.")
-    entry: int = Field(description="Id of the entry that it points at; mostly its own.")
+    entry: int = Field(description="Id of the entry that it points at; usually its own.")
     time: str
-    title: str = Field(description="What it says, cut where it is long.")
-    boundary: bool = Field(description="It cuts the context.")
+    title: str = Field(description="Its text, shortened.")
+    boundary: bool = Field(description="It is a boundary of the context.")
 
 
 class ChaptersModel(ReadModel):
     """The newest anchors of a tape, oldest first."""
 
     anchors: tuple[ChapterModel, ...]
-    total: int = Field(description="How many there are.")
-    first: int = Field(description="Id of the oldest entry that is there.")
+    total: int = Field(description="Number of results.")
+    first: int = Field(description="Id of the oldest entry.")
     version: int = Field(description="Id of the last entry.")
 
 
@@ -104,8 +104,8 @@ class EntryRef(ReadModel):
 class CitingFact(ReadModel):
     """A fact that cites the entry as evidence."""
 
-    tape: str = Field(description="The tape that it is remembered on.")
-    number: int = Field(description="Its number there.")
+    tape: str = Field(description="The tape that contains it.")
+    number: int = Field(description="Its number on that tape.")
     text: str
     status: str
 
@@ -115,11 +115,11 @@ class EntryDetail(EntryModel):
 
     payload: dict[str, Any] = Field(description="As it is on the tape.")
     meta: dict[str, Any] = Field(description="As it is on the tape.")
-    full: str = Field(description="All its words, or what it says in words; plain text.")
-    html: str | None = Field(description="Of an answer: its Markdown as safe HTML.")
-    decisions: tuple[str, ...] = Field(description="What the write gate decided here, a line each.")
-    evidence: tuple[EntryRef, ...] = Field(description="What it rests on.")
-    facts: tuple[CitingFact, ...] = Field(description="What is remembered because of it.")
+    full: str = Field(description="Its full text, or a description; plain text.")
+    html: str | None = Field(description="For an answer: its Markdown as safe HTML.")
+    decisions: tuple[str, ...] = Field(description="Decisions of the write gate, a line each.")
+    evidence: tuple[EntryRef, ...] = Field(description="Its evidence.")
+    facts: tuple[CitingFact, ...] = Field(description="Facts from this entry.")
 
 
 def summarize_entry(entry: TapeEntry) -> EntryModel:
@@ -223,7 +223,8 @@ async def entry_detail(web: WebContext, tape: str, number: int) -> EntryDetail:
     read = await web.store.read(tape, number, number)
     if not read:
         raise TapeNotFound(
-            f"tape {tape} has no entry {number}: it was dropped by a reset, is damaged, or was never there"
+            f"tape {tape} has no entry {number}: a reset removed it, it is damaged, or it never "
+            "existed"
         )
     [entry] = read
     words = full_text(entry)

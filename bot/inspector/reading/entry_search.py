@@ -72,8 +72,8 @@ class EntrySearchModel(ReadModel):
     """The result of a search on a tape."""
 
     entries: tuple[EntryModel, ...]
-    ranked: bool = Field(description="The best stand first; else the newest.")
-    next: int | None = Field(description="Give it as `before` to look further back.")
+    ranked: bool = Field(description="Best matches first; otherwise newest first.")
+    next: int | None = Field(description="Pass it as `before` to search further back.")
 
 
 async def search_entries(store: TapeStore, tape: str, asked: EntryQuery) -> EntrySearchModel:

@@ -62,26 +62,26 @@ ERASED = "[erased]"
 
 _PARTS = {
     LONG_TERM_EVENT: "Long-term memory",
-    SHARED_EVENT: "Shared with everybody",
+    SHARED_EVENT: "Shared with everyone",
     REFERENCE_EVENT: "Reference",
 }
 _NAMED = {
-    SESSION_START: "The conversation begins",
-    SESSION_NEW: "A new session begins",
-    SESSION_FORK: "A copy of another conversation begins",
-    CONTEXT_OVERFLOW: "The context was full: it begins anew",
+    SESSION_START: "The conversation starts",
+    SESSION_NEW: "A new session starts",
+    SESSION_FORK: "A copy of another conversation starts",
+    CONTEXT_OVERFLOW: "The context was full and starts again",
 }
 _PLAIN = {
-    HEADER_EVENT: "A part of the tape begins",
-    SESSION_MARK_EVENT: "A mark to open the tape quickly",
+    HEADER_EVENT: "A part of the tape starts",
+    SESSION_MARK_EVENT: "A marker for opening the tape quickly",
     REPAIR_EVENT: "The tape was repaired",
-    FORGOTTEN_EVENT: "Something was erased because somebody wanted it forgotten",
-    FORGET_REQUESTED_EVENT: "Somebody wants something forgotten",
+    FORGOTTEN_EVENT: "Something was erased on request",
+    FORGET_REQUESTED_EVENT: "A request to forget something",
     TASK_RUN: "A sub-task ran",
     BUS_EVENT: "Memory bus",
     EPISODE_EVENT: "Episode",
 }
-_STEPS = {"tool_calls": "asks for tools", "answer": "answers", "joined": "more messages came"}
+_STEPS = {"tool_calls": "calls tools", "answer": "answers", "joined": "more messages arrived"}
 _STATES = {"ok": "answered", "command": "a command was answered"}
 _HIDDEN = frozenset({"pointers", "state", "previous"})
 """Keys of an event's data that are for programs only."""
@@ -181,7 +181,7 @@ def _message(entry: TapeEntry) -> str:
     return (
         f"{message_content(entry)}{behind}{overheard}"
         if message_content(entry) or behind
-        else "(no words)"
+        else "(no text)"
     )
 
 
@@ -189,7 +189,7 @@ def _anchor(entry: TapeEntry) -> str:
     state = entry.data
     if entry.name == MEMORY_OPEN:
         return f"Memory, version {state.get('version')}" + (
-            ", emptied" if state.get("cleared") else ""
+            ", cleared" if state.get("cleared") else ""
         )
     if entry.name == MEMORY_SEAL:
         return f"Memory, version {state.get('version')}, ends here"
@@ -227,13 +227,13 @@ def _memory(name: str, data: dict[str, Any]) -> str:
     if name == DAILY_EVENT:
         return f"Note of {data.get('date')}: {data.get('content')}"
     if name == HISTORY_EVENT:
-        return f"What was said, in short: {data.get('entry') or ''}"
+        return f"Summary: {data.get('entry') or ''}"
     if name == CONSOLIDATION_FAILED_EVENT:
         return f"Consolidation failed: {data.get('error') or data.get('reason')}"
     if name == MEMORY_UNDONE_EVENT:
-        return f"A change of memory was taken back: from version {data.get('from')}"
+        return f"A change of memory was undone: from version {data.get('from')}"
     if name == SCOPE_EVENT:
-        return f"What is learned here belongs to {data.get('home') or 'this conversation'}"
+        return f"Facts learned here belong to {data.get('home') or 'this conversation'}"
     known = _PLAIN.get(name, name or "event")
     rest = {key: value for key, value in data.items() if key not in _HIDDEN}
     told = (
@@ -246,9 +246,9 @@ def _memory(name: str, data: dict[str, Any]) -> str:
 
 def _turn(name: str, data: dict[str, Any]) -> str:
     if name == TURN_START:
-        return "A turn begins"
+        return "A turn starts"
     if name == TURN_RESUME:
-        return "The turn goes on after a restart"
+        return "The turn continues after a restart"
     status = str(data.get("status"))
     if name == LOOP_STEP:
         usage = parse_usage(data.get("spent"))

@@ -53,22 +53,24 @@ _ENDED = ("superseded", "retired", "dropped")
 class FactView(ReadModel):
     """A fact in its current state."""
 
-    number: str = Field(description="As chats show it: `3`, or `w3` of what everybody reads.")
-    scope: str = Field(description="The tape that holds it.")
-    text: str = Field(description="One line; empty where its words were erased.")
-    subject: str = Field(description="What it is about; empty where nobody said.")
+    number: str = Field(description="As in chats: `3`, or `w3` for a shared fact.")
+    scope: str = Field(description="The tape that contains it.")
+    text: str = Field(description="One line; empty if it was erased.")
+    subject: str = Field(description="Its subject; may be empty.")
     status: FactStatus
-    erased: bool = Field(description="Its words are gone for good.")
-    origin: EvidenceOrigin = Field(description="Of the weakest evidence.")
+    erased: bool = Field(description="Whether it was erased.")
+    origin: EvidenceOrigin = Field(description="Origin of its weakest evidence.")
     confidence: float = Field(description="0 to 1.")
     sure: str = Field(description="The same in words.")
-    age: str = Field(description="Since it holds, such as `3 days`; empty where that is unknown.")
-    valid_from: str = Field(description="Since when, ISO 8601 in UTC.")
-    valid_to: str | None = Field(description="Until when; null where it still holds.")
+    age: str = Field(description="Age, such as `3 days`; empty if unknown.")
+    valid_from: str = Field(description="Start of validity, ISO 8601 in UTC.")
+    valid_to: str | None = Field(description="End of validity; null if it is still valid.")
     changed: str = Field(description="When it last changed, ISO 8601 in UTC.")
-    admitted: int = Field(description="Id of the entry whose decision admitted it; 0 for none.")
-    supersedes: str | None = Field(description="Number of the fact whose place it took.")
-    evidence: int = Field(description="Pieces of evidence that are kept.")
+    admitted: int = Field(
+        description="Id of the entry with the decision that admitted it; 0 if there is none."
+    )
+    supersedes: str | None = Field(description="Number of the fact that it replaced.")
+    evidence: int = Field(description="Number of stored pieces of evidence.")
 
 
 class FactPage(ReadModel):
@@ -77,9 +79,9 @@ class FactPage(ReadModel):
     tape: str
     scope: str
     session: str = Field(description="The conversation in which commands change them.")
-    total: int = Field(description="Facts that fit.")
+    total: int = Field(description="Number of matching facts.")
     facts: list[FactView]
-    next: int | None = Field(description="Cursor of what follows; null at the end.")
+    next: int | None = Field(description="Cursor of the next page; null at the end.")
 
 
 class FactDetail(ReadModel):
@@ -88,9 +90,9 @@ class FactDetail(ReadModel):
     fact: FactView
     session: str = Field(description="The conversation in which commands change it.")
     evidence: list[EvidenceView] = Field(description="Oldest first.")
-    decisions: list[DecisionView] = Field(description="Of the write gate, newest first.")
-    replaced: list[FactView] = Field(description="Whose place it took, newest first.")
-    replaced_by: list[FactView] = Field(description="What took its place.")
+    decisions: list[DecisionView] = Field(description="Decisions of the write gate, newest first.")
+    replaced: list[FactView] = Field(description="Facts that it replaced, newest first.")
+    replaced_by: list[FactView] = Field(description="Facts that replaced it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +100,21 @@ class FactQuery:
     """The filter and page of a list of facts; parameters of a route."""
 
     words: Annotated[
-        str, Query(max_length=200, description="All of these words are in it; any case.")
+        str,
+        Query(
+            max_length=200, description="Facts that contain all of these words; case is ignored."
+        ),
     ] = ""
     status: Annotated[
         FactFilter,
-        Query(description="Of one status; `ended` is all that hold no longer; `all` is whatever."),
+        Query(description="Facts with this status; `ended`: no longer valid; `all`: any status."),
     ] = "active"
     subject: Annotated[
         str | None,
-        Query(max_length=40, description="What they are about; empty for those without a subject."),
+        Query(max_length=40, description="Their subject; empty for facts without a subject."),
     ] = None
     cursor: Cursor = 0
-    limit: Annotated[int, Query(ge=1, le=500, description="How many.")] = 100
+    limit: Annotated[int, Query(ge=1, le=500, description="Number of results.")] = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +217,7 @@ async def fact_detail(web: WebContext, held: LoadedMemory, number: str) -> FactD
     if fact is None:
         where = WORKSPACE_SCOPE if shared else held.scope_tape.name
         raise HttpError(
-            404, "not_found", f"there is no fact {number} in {where}; /memory lists them"
+            404, "not_found", f"there is no fact {number} in {where}; /memory lists the facts"
         )
     scope = TapeService(web.store, WORKSPACE_SCOPE) if shared else held.scope_tape
     before = fold.history(fact)[1:] if fact.text else []
@@ -255,7 +260,7 @@ async def load_memory(web: WebContext, visitor: WebUser, tape: str) -> LoadedMem
     if not (
         is_conversation(tape) or tape == WORKSPACE_SCOPE or tape.startswith(PERSON_SCOPE_PREFIX)
     ):
-        raise TapeNotFound(f"{tape} is the program's own, and holds no facts")
+        raise TapeNotFound(f"{tape} is internal and has no facts")
     workspace = web.scopes.workspace()
     await workspace.open()
     conversation: SessionFold | None = None

@@ -28,8 +28,8 @@ _TURNED_DOWN = 20
 class ZoneNow(ZoneLocation):
     """The current memory zone."""
 
-    in_prompt: bool = Field(description="The prompt shows this version; else an earlier one until the "
-                            "next boundary or consolidation.")  # fmt: skip
+    in_prompt: bool = Field(description="Whether the prompt shows this version; if not, it shows "
+                                        "an earlier one until the next boundary or consolidation.")  # fmt: skip
     long_term: str = Field(description="Markdown.")
     shared: str = Field(description="Markdown.")
     reference: str = Field(description="Values and beliefs, a line each.")
@@ -40,9 +40,11 @@ class ConsolidationStatus(ReadModel):
     """The state of a conversation's consolidation."""
 
     state: Literal["never", "done", "failed"]
-    at: str = Field(description="Of the last one, done or failed, ISO 8601; empty for never.")
+    at: str = Field(
+        description="Time of the last one, done or failed, ISO 8601; empty if there was none."
+    )
     entry: int | None = Field(description="Id of the entry that records it.")
-    error: str = Field(description="Why it failed; it is retried.")
+    error: str = Field(description="Why it failed; it will be retried.")
     waiting: int = Field(description="Messages that are not consolidated yet.")
 
 
@@ -51,25 +53,25 @@ class MemoryView(ReadModel):
 
     tape: str
     scope: str = Field(description="The tape that its facts are on.")
-    kind: ScopeKind = Field(
-        description="Whose they are: the conversation's, a person's, or everybody's."
-    )
+    kind: ScopeKind = Field(description="Their owner: a conversation, a person or everyone.")
     session: str = Field(
-        description="The conversation in which commands change it; empty where none is known."
+        description="The conversation in which commands change it; empty if none is known."
     )
-    identities: list[str] = Field(description="Of the person whose they are, joined ones included.")
-    paused: bool = Field(description="Nothing is learned.")
+    identities: list[str] = Field(description="Identities of their owner, including linked ones.")
+    paused: bool = Field(description="Whether memory is paused.")
     active: int = Field(description="Facts that are believed.")
-    pending: int = Field(description="Facts that wait for a person.")
-    ended: int = Field(description="Facts that hold no longer.")
-    erased: int = Field(description="Facts whose words are gone for good.")
-    shared: int = Field(description="Facts that everybody reads.")
+    pending: int = Field(description="Pending facts.")
+    ended: int = Field(description="Facts that are no longer valid.")
+    erased: int = Field(description="Erased facts.")
+    shared: int = Field(description="Shared facts.")
     last_change: int | None = Field(
-        description="What `/memory undo` would take back; `/memory undo ID` takes back that alone."
+        description="The entry that `/memory undo` would undo; `/memory undo ID` undoes only that one."
     )
-    subjects: list[tuple[str, int]] = Field(description="Of what is believed, with how many facts.")
-    consolidation: ConsolidationStatus | None = Field(description="Null of a scope.")
-    zone: ZoneNow | None = Field(description="Null of a scope, and where there is none yet.")
+    subjects: list[tuple[str, int]] = Field(
+        description="Subjects of active facts, with the number of facts."
+    )
+    consolidation: ConsolidationStatus | None = Field(description="Null for a scope.")
+    zone: ZoneNow | None = Field(description="Null for a scope, and if there is none yet.")
 
 
 class QuarantinedFact(ReadModel):
@@ -88,9 +90,9 @@ class Quarantine(ReadModel):
     session: str
     total: int = Field(description="Facts that wait.")
     waiting: list[QuarantinedFact]
-    next: int | None = Field(description="Cursor of what follows; null at the end.")
+    next: int | None = Field(description="Cursor of the next page; null at the end.")
     turned_down: list[DecisionView] = Field(
-        description="The newest that were refused, or are on record only; on the first page."
+        description="The newest refused or only recorded proposals; on the first page."
     )
 
 

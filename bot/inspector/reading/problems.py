@@ -45,16 +45,13 @@ class Assumption(ReadModel):
     text: str
     confidence: float = Field(description="0 to 1.")
     standing: AssumptionStatus = Field(
-        description="`noted`: somebody assumed it; `held`: the gate found it contested, and it holds for its "
-        "time; `waiting`: the same of a fact on which a person decides; `over`: it is not shown to the model "
-        "any more."
+        description="`noted`: assumed; `held`: contested, kept until it expires; `waiting`: "
+        "contested, waits for a person's decision; `over`: no longer shown to the model."
     )
-    until: str | None = Field(
-        description="When it ends by itself, ISO 8601; null where it does not."
-    )
-    fact: int | None = Field(description="Number of the fact that waits in `/memory pending`.")
+    until: str | None = Field(description="When it expires, ISO 8601; null if it does not.")
+    fact: int | None = Field(description="Number of the fact in `/memory pending`.")
     reason: str = Field(
-        description="Why the gate held it; empty where it did not, or that is gone."
+        description="Why the gate found it contested; empty if it did not, or if the reason no longer exists."
     )
 
 
@@ -62,7 +59,7 @@ class WorkingSetDecision(ReadModel):
     """A decision of one problem."""
 
     text: str
-    why: str = Field(description="Empty where nobody said.")
+    why: str = Field(description="The reason; may be empty.")
 
 
 class WorkingSetDraft(ReadModel):
@@ -76,17 +73,17 @@ class WorkingSetView(ReadModel):
     """The working set of one problem; the model sees it in that problem only."""
 
     problem: str = Field(description="Id of the problem.")
-    exists: bool = Field(description="False where it has none, or what it had has ended.")
+    exists: bool = Field(description="False if it has none, or if it has expired.")
     must: list[str]
     must_not: list[str]
-    constraints: dict[str, list[str]] = Field(description="Those of any other name.")
+    constraints: dict[str, list[str]] = Field(description="Constraints with other names.")
     assumptions: list[Assumption]
     questions: list[str]
     drafts: list[WorkingSetDraft]
     decisions: list[WorkingSetDecision]
-    created: str | None = Field(description="When it was begun, ISO 8601 in UTC.")
-    expires: str | None = Field(description="When it ends unless it is used before.")
-    hours: float = Field(description="How long it lives unused.")
+    created: str | None = Field(description="When it was started, ISO 8601 in UTC.")
+    expires: str | None = Field(description="When it expires unless it is used before.")
+    hours: float = Field(description="How long it is kept without use.")
 
     @property
     def notes(self) -> int:
@@ -102,25 +99,25 @@ class ProblemView(ReadModel):
     name: str
     state: ProblemState
     priority: int = Field(description="1 to 9, the highest first.")
-    since: str | None = Field(description="When it was begun; null where it always was there.")
+    since: str | None = Field(description="When it was started; null for `general`.")
     used: str | None = Field(description="When it was last worked on.")
-    summary: str = Field(description="What it came to, a line for each kind of note.")
-    messages: int = Field(description="Messages that come back into view with it.")
-    tokens: int = Field(description="What those cost, as estimated.")
-    newest: int | None = Field(description="Id of the newest entry of those.")
+    summary: str = Field(description="Its summary, a line for each kind of note.")
+    messages: int = Field(description="Number of messages that it restores to the view.")
+    tokens: int = Field(description="Their tokens, estimated.")
+    newest: int | None = Field(description="Id of the newest of these messages.")
     questions: int = Field(description="Open questions.")
-    expires: str | None = Field(description="When its working set ends; null where it has none.")
+    expires: str | None = Field(description="When its working set expires; null if it has none.")
 
 
 class ProblemList(ReadModel):
     """The problems of a conversation."""
 
     tape: str
-    active: str = Field(description="Id of the problem that is worked on.")
+    active: str = Field(description="Id of the active problem.")
     wanted: str = Field(
-        description="Id of the one to go on with once what runs has ended; empty for none."
+        description="Id of the problem to switch to when the running work has ended; empty if none."
     )
-    problems: list[ProblemView] = Field(description="What is worked on first, then by priority.")
+    problems: list[ProblemView] = Field(description="The active problem first, then by priority.")
 
 
 async def problems_in(web: WebContext, visitor: WebUser, tape: str) -> ProblemList:
@@ -178,9 +175,7 @@ async def _asked(web: WebContext, visitor: WebUser, tape: str) -> SessionFold:
 
 def _conversation(memory: LoadedMemory) -> SessionFold:
     if memory.conversation is None:
-        text = (
-            f"{memory.tape} is no conversation: problems are kept by each conversation for itself"
-        )
+        text = f"{memory.tape} is not a conversation; only conversations have problems"
         raise HttpError(422, "invalid_request", text)
     return memory.conversation
 

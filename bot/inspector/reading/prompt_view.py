@@ -36,7 +36,7 @@ _TITLES = {
     "file": "Workspace files",
     "skills": "Skills",
     "memory": "Memory block",
-    "records": "Summaries of what came before",
+    "records": "Earlier summaries",
     "handoff": "Boundary state",
     "tools": "Tools",
     "history": "History",
@@ -44,7 +44,7 @@ _TITLES = {
     "steps": "Steps of this turn",
     "tail": "Tail of this step",
 }
-_TOOLS = "As the tools are offered now: the tape does not keep their descriptions."
+_TOOLS = "The current tools: the tape does not record their descriptions."
 
 
 Content = str | list[dict[str, Any]] | None
@@ -55,10 +55,12 @@ class MessageModel(ReadModel):
     """A message of the prompt."""
 
     role: str
-    content: Content = Field(description="As it was sent; an image is `image:` and its SHA-256.")
+    content: Content = Field(description="As sent; an image is `image:` and its SHA-256.")
     tool_calls: list[dict[str, Any]] | None = None
     tool_call_id: str | None = None
-    entries: tuple[int, ...] = Field(description="What it was made of; empty where unknown.")
+    entries: tuple[int, ...] = Field(
+        description="The entries that it was made from; empty if unknown."
+    )
     tokens: int = Field(description="An estimate.")
 
 
@@ -70,8 +72,8 @@ class PromptPartModel(ReadModel):
         "`history`, `newest`, `steps` or `tail`."
     )
     title: str
-    tokens: int = Field(description="About how many it has: an estimate.")
-    messages: tuple[int, ...] = Field(description="Places of its messages in `messages`.")
+    tokens: int = Field(description="Its tokens, estimated.")
+    messages: tuple[int, ...] = Field(description="Indexes of its messages in `messages`.")
     note: str
     text: str = Field(exclude=True, description="Its content, if it is one text.")
     shown: tuple[MessageModel, ...] = Field(
@@ -84,20 +86,22 @@ class PromptViewModel(ReadModel):
 
     tape: str
     turn: TurnModel
-    call: CallModel | None = Field(description="Which; null where none was answered.")
+    call: CallModel | None = Field(description="The model call; null if none was answered.")
     builder: str | None = Field(description="Name of the context builder.")
-    messages: tuple[MessageModel, ...] = Field(description="In order; empty where `why` is told.")
+    messages: tuple[MessageModel, ...] = Field(description="In order; empty if `why` is set.")
     parts: tuple[PromptPartModel, ...]
-    tokens: int = Field(description="Of all parts: an estimate; the provider's own is in `call`.")
-    cached_share: float | None = Field(
-        description="Share of the prompt that the provider's cache served; null where it does not say."
+    tokens: int = Field(
+        description="Tokens of all parts, estimated; the provider's count is in `call`."
     )
-    tail: str = Field(description="What the last message ends with.")
+    cached_share: float | None = Field(
+        description="Share of the prompt from the provider's cache; null if not reported."
+    )
+    tail: str = Field(description="The end of the last message.")
     memory: tuple[int, int] | None = Field(description="First and last entry of the zone shown.")
-    boundary: int | None = Field(description="The boundary that the view begins at.")
-    erased: tuple[int, ...] = Field(description="Entries in view whose words were erased since.")
-    notes: tuple[str, ...] = Field(description="What else differs from what the model saw.")
-    why: str = Field(description="Why it cannot be shown; empty where it can.")
+    boundary: int | None = Field(description="The boundary at which the view starts.")
+    erased: tuple[int, ...] = Field(description="Entries in view that have been erased since.")
+    notes: tuple[str, ...] = Field(description="Other differences from what the model saw.")
+    why: str = Field(description="Why it cannot be shown; empty if it can.")
 
 
 async def prompt_view(

@@ -35,34 +35,34 @@ class ReferenceValue(ReadModel):
 
     key: str
     value: Any = Field(description="Any JSON.")
-    told: str = Field(description="The value as text; JSON on several lines where it is no text.")
+    told: str = Field(description="The value as text, or as JSON on several lines.")
     given: str = Field(description="The value as `/reference set` takes it.")
     version: int
     by: str = Field(description="`person`, `assistant`, `consolidation` or `rollback`.")
     created: str = Field(description="When its first version was set, ISO 8601 in UTC.")
-    updated: str = Field(description="When this one was.")
-    source: str = Field(description="The entry that it rests on, as `tape#id`; perhaps empty.")
-    stale: bool = Field(description="What it rests on was superseded or erased.")
+    updated: str = Field(description="When this version was set.")
+    source: str = Field(description="Its source, an entry as `tape#id`; may be empty.")
+    stale: bool = Field(description="Whether its source was superseded or erased.")
     citation: str = Field(description="As the model cites it.")
     entry: int = Field(description="Id of the entry of the scope's tape that records it.")
-    overridden: bool = Field(description="Another value of this key counts in its place here.")
+    overridden: bool = Field(description="Whether another value of this key overrides it here.")
 
 
 class ReferenceList(ReadModel):
     """The reference values in effect for a conversation or scope."""
 
     tape: str
-    scope: str = Field(description="The tape that keeps them.")
+    scope: str = Field(description="The tape that stores them.")
     session: str = Field(
-        description="The conversation in which commands change them; perhaps empty."
+        description="The conversation in which commands change them; may be empty."
     )
     values: list[ReferenceValue] = Field(
         description="North stars and priorities first, then by key."
     )
     everybodys: list[ReferenceValue] = Field(
-        description="What everybody reads; it counts where the scope has nothing of the same key."
+        description="Shared values; they apply if the scope has no value of the same key."
     )
-    taken_away: list[str] = Field(description="Keys that had a value; their versions are there.")
+    taken_away: list[str] = Field(description="Keys that had a value; their versions still exist.")
 
 
 class ReferenceVersion(ReadModel):
@@ -70,20 +70,20 @@ class ReferenceVersion(ReadModel):
 
     version: int
     state: Literal["there", "removed", "erased"] = Field(
-        description="`removed`: the version says that the value was taken away; `erased`: its words are gone."
+        description="`removed`: this version removed the value; `erased`: its text was erased."
     )
     current: bool
-    value: Any = Field(description="Null where it is not there.")
+    value: Any = Field(description="Null if it does not exist.")
     told: str = Field(description="The value as text.")
-    at: str = Field(description="When, ISO 8601 in UTC; empty where that is gone.")
+    at: str = Field(description="Time, ISO 8601 in UTC; empty if it no longer exists.")
     by: str = Field(description="`person`, `assistant`, `consolidation` or `rollback`.")
-    restores: int | None = Field(description="Of a roll-back the version whose value it has.")
+    restores: int | None = Field(description="For a rollback: the restored version.")
     citation: str
-    rests: SupportingEntry | None = Field(description="The entry that it rests on.")
+    rests: SupportingEntry | None = Field(description="Its source.")
     entry: int = Field(description="Id of the entry of the scope's tape that records it.")
-    reason: str = Field(description="The write gate's; empty where it was not asked.")
-    signals: list[Signal] = Field(description="What the gate went by.")
-    changes: list[DiffLine] = Field(description="What differs from the version before, by lines.")
+    reason: str = Field(description="The write gate's reason; empty if it was not asked.")
+    signals: list[Signal] = Field(description="The gate's signals.")
+    changes: list[DiffLine] = Field(description="Changed lines since the previous version.")
 
 
 class ReferenceVersionList(ReadModel):
@@ -94,7 +94,9 @@ class ReferenceVersionList(ReadModel):
     session: str
     count: int
     versions: list[ReferenceVersion]
-    before: int | None = Field(description="For the next, older ones; null where there are none.")
+    before: int | None = Field(
+        description="Value of `before` for older versions; null if there are none."
+    )
 
 
 async def reference_in(web: WebContext, visitor: WebUser, tape: str) -> ReferenceList:
@@ -148,7 +150,7 @@ async def versions_of(
         store = SharedReferenceStore(scope, web.agent.clock)
         numbers = await store.list_versions(key)
     if not numbers:
-        raise TapeNotFound(f"there never was a value {key[:80]!r} in {tape}")
+        raise TapeNotFound(f"there has never been a value {key[:80]!r} in {tape}")
     wanted = [one for one in numbers if before is None or one < before][-limit - 1 :]
     # One version more than the page, to compare its oldest one with.
     found = [await store.get(key, number) for number in wanted]

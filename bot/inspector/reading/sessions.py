@@ -61,23 +61,23 @@ class SessionModel(ReadModel):
     """A summary of a conversation."""
 
     tape: str = Field(description="The conversation's key.")
-    channel: str = Field(description="Where it takes place.")
-    title: str = Field(description="As people named it; empty where nobody did.")
-    people: tuple[str, ...] = Field(description="Who spoke last, the newest first; at most four.")
+    channel: str = Field(description="Its channel.")
+    title: str = Field(description="Its title; empty if it has none.")
+    people: tuple[str, ...] = Field(description="The last speakers, newest first; at most four.")
     last_turn: str | None = Field(description="When a turn last began, ISO 8601.")
-    entries: int = Field(description="Id of the last entry: how many it has ever had.")
+    entries: int = Field(description="Id of the last entry.")
     waiting: int = Field(description="Messages that are not consolidated yet.")
     turns: int = Field(description="Turns that ended, commands not counted.")
     prompt_tokens: int = Field(description="Tokens of all requests to the model.")
     cached_tokens: int = Field(description="How many of them came from the provider's cache.")
     completion_tokens: int = Field(description="Tokens of the model's answers.")
-    cost: float | None = Field(description="US dollars; null where a price is unknown.")
-    problem: str = Field(description="Id of the problem that is worked on.")
-    problem_name: str = Field(description="What people call it; empty for `general`.")
-    home: str = Field(description="The tape that what is learned here belongs to.")
+    cost: float | None = Field(description="US dollars; null if a price is unknown.")
+    problem: str = Field(description="Id of the active problem.")
+    problem_name: str = Field(description="Its name; empty for `general`.")
+    home: str = Field(description="The tape of the facts that are learned here.")
     state: SessionState = Field(
-        description="A turn runs; an answer has no receipt; the last consolidation failed; the tape "
-        "cannot be read; none of these."
+        description="A turn is running; an answer has no receipt; the last consolidation failed; "
+        "the tape cannot be read; none of these."
     )
 
 
@@ -85,20 +85,22 @@ class SessionsModel(ReadModel):
     """Conversations, the most recently used first."""
 
     sessions: tuple[SessionModel, ...]
-    total: int = Field(description="How many there are of those asked for.")
+    total: int = Field(description="Number of matching conversations.")
     unread: int = Field(
-        description="How many were not read yet since the start, and stand last until they are; every "
-        "request reads some."
+        description="Number of conversations that have not been read yet since the start; they are "
+        "listed last. Each request reads some."
     )
-    next: str | None = Field(description="Give it as `cursor` for those that follow.")
-    channels: tuple[str, ...] = Field(description="Of all conversations.")
+    next: str | None = Field(description="Pass it as `cursor` for the next page.")
+    channels: tuple[str, ...] = Field(description="Channels of all conversations.")
 
 
 class MemoryModel(ReadModel):
     """The tape of a person's memory, or of the memory that everybody reads."""
 
-    tape: str = Field(description="Its key: give it as `tape`.")
-    identities: tuple[str, ...] = Field(description="Whose; none for what everybody reads.")
+    tape: str = Field(description="Its key, for `tape`.")
+    identities: tuple[str, ...] = Field(
+        description="Identities of the owner; none for shared memory."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +372,7 @@ def _decode_cursor(cursor: str) -> tuple[str, str] | None:
     try:
         used, tape = json.loads(base64.urlsafe_b64decode(cursor.encode()))
     except (binascii.Error, ValueError, TypeError, RecursionError) as error:
-        raise HttpError(422, "invalid_request", "cursor: give `next` of an answer") from error
+        raise HttpError(422, "invalid_request", "cursor: pass `next` of an answer") from error
     if not (isinstance(used, str) and isinstance(tape, str)):
-        raise HttpError(422, "invalid_request", "cursor: give `next` of an answer")
+        raise HttpError(422, "invalid_request", "cursor: pass `next` of an answer")
     return used, tape

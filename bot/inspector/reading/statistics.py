@@ -50,11 +50,13 @@ _FRESH = 1.0
 class ModelUsage(ReadModel):
     """The usage of one model on one day."""
 
-    model: str = Field(description="Its name; `unknown` where the tape does not tell it.")
+    model: str = Field(description="Its name; `unknown` if the tape does not record it.")
     prompt_tokens: int
-    cached_tokens: int = Field(description="Of those, as far as providers tell: from their cache.")
+    cached_tokens: int = Field(
+        description="Of those, tokens from the providers' caches, as far as reported."
+    )
     completion_tokens: int
-    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    cost: float | None = Field(description="US dollars; null if a price is unknown.")
     calls: int
 
 
@@ -63,29 +65,29 @@ class DayModel(ReadModel):
 
     day: str = Field(description="ISO 8601.")
     turns: int = Field(description="Turns that ended, commands not counted.")
-    failed: int = Field(description="Of those, that failed.")
-    p50_ms: float | None = Field(description="Milliseconds that half of the turns took at most.")
-    p95_ms: float | None = Field(description="Milliseconds that 95 % of them took at most.")
+    failed: int = Field(description="Failed turns.")
+    p50_ms: float | None = Field(description="Median duration of turns in milliseconds.")
+    p95_ms: float | None = Field(description="95th percentile of their duration in milliseconds.")
     waited_p50_ms: float | None = Field(
-        description="Milliseconds that half of the messages waited for their turn at most, from when the "
-        "platform says that they were sent: its clock may count whole seconds."
+        description="Median wait of messages for their turn in milliseconds, from the platform's "
+        "time of sending, which may be in whole seconds."
     )
     usage: tuple[ModelUsage, ...] = Field(description="By model: turns, summaries, consolidations.")
-    facts: int = Field(description="Facts that are active at the day's end.")
-    zone_bytes: int = Field(description="Bytes of the memory zones at the day's end.")
-    entries: int = Field(description="Entries of the tapes at the day's end.")
+    facts: int = Field(description="Active facts at the end of the day.")
+    zone_bytes: int = Field(description="Bytes of the memory zones at the end of the day.")
+    entries: int = Field(description="Entries of the tapes at the end of the day.")
 
 
 class StatisticsModel(ReadModel):
     """Statistics by day, without gaps."""
 
-    tape: str | None = Field(description="Of this tape alone; null for all.")
+    tape: str | None = Field(description="Only of this tape; null for all.")
     timezone: str
     days: tuple[DayModel, ...]
-    tapes: int = Field(description="Tapes that there are to be read.")
-    read: int = Field(description="Of those, read to their end; every request reads some more.")
-    complete: bool = Field(description="Whether all are.")
-    left_out: int = Field(description="Tapes beyond the most that are read; ask for them by name.")
+    tapes: int = Field(description="Number of tapes to read.")
+    read: int = Field(description="Number of tapes read completely; each request reads more.")
+    complete: bool = Field(description="Whether all have been read.")
+    left_out: int = Field(description="Number of tapes beyond the limit; request them by name.")
 
 
 class StatisticsCache:

@@ -26,15 +26,15 @@ class CallModel(ReadModel):
     """A model call whose answer is on the tape."""
 
     step: int = Field(description="Its number within the turn.")
-    at: int = Field(description="The last entry that the model knew of.")
+    at: int = Field(description="The last entry that the model saw.")
     status: str = Field(description="`tool_calls` or `answer`.")
-    model: str = Field(description="Who answered; empty where the tape does not say.")
-    prompt_tokens: int = Field(description="As the provider counted.")
+    model: str = Field(description="Model that answered; empty if the tape does not record it.")
+    prompt_tokens: int = Field(description="As counted by the provider.")
     cached_tokens: int | None = Field(
-        description="Of those, served from the provider's cache; null where it does not say."
+        description="Of those, tokens from the provider's cache; null if not reported."
     )
     completion_tokens: int
-    cost: float | None = Field(description="US dollars; null where the price is unknown.")
+    cost: float | None = Field(description="US dollars; null if the price is unknown.")
 
 
 class TurnModel(ReadModel):
@@ -42,22 +42,24 @@ class TurnModel(ReadModel):
 
     id: str
     first: int = Field(description="Id of its first entry: the message that it answers.")
-    last: int = Field(description="Id of its end, or of the newest that is known of it.")
+    last: int = Field(description="Id of its last entry, or of its newest known entry.")
     started: str = Field(description="ISO 8601.")
     ended: str | None = Field(description="ISO 8601; null while it is open.")
     ms: float | None = Field(
-        description="Milliseconds since it began or was last taken up; null while it is open."
+        description="Milliseconds since it began or was last resumed; null while it is open."
     )
     status: str = Field(description="How it ended: `ok`, `error`, `stopped`; or `open`.")
-    steps: int = Field(description="Model calls that were answered.")
+    steps: int = Field(description="Answered model calls.")
     tools: tuple[str, ...] = Field(description="Tools that were called, in order.")
-    model: str = Field(description="Who answered last; empty where the tape does not say.")
+    model: str = Field(
+        description="Model of the last answer; empty if the tape does not record it."
+    )
     prompt_tokens: int | None = Field(description="Of all its calls; null while it is open.")
     cached_tokens: int | None
     completion_tokens: int | None
-    cost: float | None = Field(description="US dollars; null where a price is unknown.")
+    cost: float | None = Field(description="US dollars; null if a price is unknown.")
     error: str | None = Field(description="What went wrong.")
-    calls: tuple[CallModel, ...] = Field(description="What can be asked for as `step` of a view.")
+    calls: tuple[CallModel, ...] = Field(description="Possible values of `step` of a view.")
 
 
 class TurnsModel(ReadModel):
@@ -65,7 +67,7 @@ class TurnsModel(ReadModel):
 
     tape: str
     turns: tuple[TurnModel, ...]
-    older: int | None = Field(description="Give it as `before` for those that follow.")
+    older: int | None = Field(description="Pass it as `before` for the next page.")
 
 
 async def turn_page(tape: TapeService, before: int | None, limit: int) -> TurnsModel:

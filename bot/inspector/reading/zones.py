@@ -46,10 +46,10 @@ CAUSES: dict[Cause, str] = {
     "undo": "an undo",
     "clear": "memory was cleared",
     "command": "a command",
-    "said": "what somebody said",
+    "said": "a message",
     "tool": "the assistant, by a tool",
-    "moved": "it belongs to another person's memory from here on",
-    "update": "brought up to date with what is believed",
+    "moved": "it belongs to another person's memory from now on",
+    "update": "updated to the current facts",
 }
 
 
@@ -65,23 +65,25 @@ class ZoneLocation(ReadModel):
 class ZoneView(ZoneLocation):
     """A version of a memory zone."""
 
-    cause: Cause = Field(description="What made it.")
-    because: str = Field(description="The same in words, with the command where it is one.")
-    restores: int | None = Field(description="The version that it brought back, where it says so.")
-    cleared: bool = Field(description="A person asked for it to be emptied.")
+    cause: Cause = Field(description="Cause of the change.")
+    because: str = Field(description="The cause in words, with the command if there is one.")
+    restores: int | None = Field(description="The version that it restored, if recorded.")
+    cleared: bool = Field(description="Whether a person cleared memory.")
     facts: int = Field(description="Lines of long-term memory.")
     notes: int = Field(description="Days that have notes.")
-    size: int = Field(description="Characters of all that it holds.")
+    size: int = Field(description="Total characters.")
 
 
 class ZonePage(ReadModel):
     """A page of a zone's versions, newest first."""
 
     tape: str
-    total: int = Field(description="Versions that the tape has.")
-    newest: int = Field(description="The version that counts now; 0 where there is none.")
+    total: int = Field(description="Number of versions.")
+    newest: int = Field(description="The current version; 0 if there is none.")
     versions: list[ZoneView]
-    before: int | None = Field(description="Asks for those before; null where there are none.")
+    before: int | None = Field(
+        description="Value of `before` for the next page; null if there is none."
+    )
 
 
 class ZoneDiff(ReadModel):

@@ -46,7 +46,7 @@ export class Composer {
     this.send.setAttribute("aria-disabled", String(isEmpty || this.isEnded === true));
     if (this.files.isFailed || isEmpty) this.isWanted = false;
     this.send.setAttribute("aria-busy", String(this.isWanted));
-    this.pending.textContent = this.isWanted ? "This is sent as soon as the files are there." : "";
+    this.pending.textContent = this.isWanted ? "This will be sent when the files are uploaded." : "";
     if (this.isWanted && !this.files.isPending) this.submit();
   }
 
@@ -57,11 +57,11 @@ export class Composer {
     if (this.isEnded || (!text && !this.files.items.length)) return;
     if (length > MOST) {
       const count = new Intl.NumberFormat().format(length);
-      toast(`This has ${count} characters, and a message at most ${MOST}. Send it as a file, or in parts.`, "bad");
+      toast(`This message has ${count} characters; at most ${MOST} are allowed. Send it in parts, or as a file.`, "bad");
       return;
     }
     if (this.files.isFailed) {
-      toast("A file was not sent: try it again, or remove it.", "bad");
+      toast("A file was not uploaded: try again, or remove it.", "bad");
       return;
     }
     if (this.files.refresh() || this.files.isPending) {

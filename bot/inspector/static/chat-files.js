@@ -36,9 +36,9 @@ export class Files {
   }
 
   refusal(file) {
-    if (this.items.length >= MOST) return `“${file.name}” is not added: at most ${MOST} files go with one message.`;
+    if (this.items.length >= MOST) return `“${file.name}” was not added: a message can have at most ${MOST} files.`;
     if (this.most && file.size > this.most) {
-      return `“${file.name}” is too large (${bytes(file.size)}); at most ${bytes(this.most)} can be sent.`;
+      return `“${file.name}” is too large (${bytes(file.size)}); the limit is ${bytes(this.most)}.`;
     }
     return file.size ? null : `“${file.name}” is empty, or a folder.`;
   }

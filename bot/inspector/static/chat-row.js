@@ -89,7 +89,7 @@ async function copied(text, button) {
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 2000);
   } catch {
-    toast("The browser does not allow copying; mark the text and copy it.", "bad");
+    toast("The browser does not allow copying; select the text and copy it.", "bad");
   }
 }
 

@@ -92,9 +92,9 @@ export class Wire {
   async closed(event) {
     const opening = this.state === "opening";
     if (event.code === NOBODY) return this.end(event.reason);
-    if (event.code === ELSEWHERE) return this.end("This page was opened at another address than the bot's.");
+    if (event.code === ELSEWHERE) return this.end("This page was opened at a different address than the bot's.");
     if (event.code === TOO_MANY) this.tries = 6; // Each try would be refused for as long as they are open.
-    this.lost("waiting", event.code === TOO_MANY ? event.reason || "Too many chats of yours are open." : "");
+    this.lost("waiting", event.code === TOO_MANY ? event.reason || "You have too many chats open." : "");
     // A refusal before the socket opened looks like any failure; ask who we are.
     if (opening && (await isNobody())) this.end("");
     return undefined;

@@ -19,7 +19,7 @@ async function read() {
     }
     vain = 0;
     left = answer.unread;
-    note.textContent = `${left.toLocaleString()} are still being read; until then they stand last.`;
+    note.textContent = `${left.toLocaleString()} are still being read and are listed last.`;
   }
   allRead(note, "All are read.", "Show them in order");
 }

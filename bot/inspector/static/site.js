@@ -206,7 +206,7 @@ export function ask(question, given = "") {
       { id: "asking", method: "dialog", class: "stack tight" },
       el("label", { for: "asked" }, question),
       field,
-      el("p", { class: "muted small" }, "Enter sends, Shift+Enter begins a new line."),
+      el("p", { class: "muted small" }, "Enter sends, Shift+Enter starts a new line."),
     );
     const send = el("button", { class: "button primary", form: "asking" }, "Send");
     form.addEventListener("submit", () => (answer = field.value.trim() || null));
@@ -222,7 +222,7 @@ export function ask(question, given = "") {
 }
 
 /** Ask whether to go on; a promise of true or false. */
-export function confirmed(question, label = "Go on") {
+export function confirmed(question, label = "Continue") {
   return new Promise((resolve) => {
     let answer = false;
     const yes = el("button", { class: "button danger", type: "button" }, label);

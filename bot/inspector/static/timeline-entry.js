@@ -1,7 +1,7 @@
 // One entry, with all that is known of it, in a dialog.
 import { api, el, rendered, sheet, when } from "./site.js";
 
-const STATUSES = { pending: "waits for a person", superseded: "replaced", retired: "ended" };
+const STATUSES = { pending: "pending", superseded: "replaced", retired: "ended" };
 
 /** The address of an entry in its timeline. */
 export function place(tape, entry) {
@@ -17,7 +17,7 @@ export async function show(tape, id, labels, { go, back }) {
   } catch (error) {
     if (error.status !== 404) throw error;
     missing = true;
-    body = el("p", {}, "There is no entry of this id: a reset dropped it, or its line is damaged.");
+    body = el("p", {}, "There is no entry with this id: a reset removed it, or its line is damaged.");
   }
   const turn = (label, by) => {
     const made = el("button", { type: "button", class: "button" }, label);
@@ -27,7 +27,7 @@ export async function show(tape, id, labels, { go, back }) {
     });
     return made;
   };
-  const buttons = missing ? [] : [turn("Before", -1), turn("Next", 1)];
+  const buttons = missing ? [] : [turn("Previous", -1), turn("Next", 1)];
   const dialog = sheet(`Entry ${id}`, el("div", { class: "stack tl-entry" }, body), { buttons, back });
   return dialog;
 }
@@ -46,19 +46,19 @@ function told(one, tape, labels) {
   ].filter(Boolean);
   return [
     el("dl", { class: "kv" }, facts.map(([name, ...value]) => [el("dt", {}, name), el("dd", {}, value)])),
-    one.erased ? el("p", { class: "note" }, "Its words were erased because somebody wanted them forgotten.") : null,
+    one.erased ? el("p", { class: "note" }, "Its text was erased on request.") : null,
     one.html === null ? el("p", { class: "prewrap", dir: "auto" }, one.full || "(no words)") : rendered(one.html),
-    listed("Rests on", one.evidence, (at) =>
+    listed("Evidence", one.evidence, (at) =>
       el("a", { href: place(at.tape, at.entry) }, at.tape === tape ? `entry ${at.entry}` : `${at.tape}, entry ${at.entry}`),
     ),
-    listed("Remembered because of it", one.facts, (fact) => [
+    listed("Facts from this entry", one.facts, (fact) => [
       el("a", { href: `/fact?${new URLSearchParams({ tape: fact.tape, number: fact.number })}` }, fact.text),
       fact.status === "active" ? null : [" ", el("span", { class: "badge" }, STATUSES[fact.status] ?? fact.status)],
     ]),
     el(
       "details",
       {},
-      el("summary", {}, "As it is on the tape"),
+      el("summary", {}, "Raw entry"),
       el("pre", { class: "raw" }, JSON.stringify({ id: one.id, kind: one.kind, payload: one.payload, meta: one.meta }, null, 2)),
     ),
   ];

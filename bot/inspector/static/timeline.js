@@ -159,7 +159,7 @@ class Timeline {
     const props = { class: "tl-row", role: "row", id: `entry-${id}`, "aria-rowindex": id, dataset: { id } };
     const number = el("span", { class: "tl-id mono", role: "rowheader" }, `#${id}`);
     if (!known) {
-      const text = known === null ? "Nothing is here: dropped by a reset, or damaged." : "…";
+      const text = known === null ? "No entry: removed by a reset, or damaged." : "…";
       const row = el("div", { ...props, "aria-busy": String(known === undefined) }, number, el("span", { class: "tl-text", role: "gridcell" }, text));
       row.classList.add("gap");
       return row;

@@ -105,6 +105,6 @@ class LiteLLMEmbedder(Embedder):
                 raise ModelError(f"{self._name}: the provider sent no embedding") from error
             length = float(np.linalg.norm(vector))
             if vector.ndim != 1 or not np.isfinite(length) or not length:
-                raise ModelError(f"{self._name}: the provider sent an embedding that is none")
+                raise ModelError(f"{self._name}: the provider sent an invalid embedding")
             self._dimensions = len(vector)
             yield vector / length

@@ -36,13 +36,13 @@ def groundless_beliefs(scope: AuditedScope) -> Iterator[AuditFinding]:
 def _groundless(scope: AuditedScope, pattern: SynthesizedPattern) -> str | None:
     """Return why a belief is unsupported; None if it is supported."""
     if not pattern.evidence_ids:
-        return "it rests on nothing"
+        return "it has no evidence"
     states = {one: _state(scope, one) for one in pattern.evidence_ids}
     missing = [one for one, state in states.items() if state == "missing"]
     if missing:
-        return f"it rests on {', '.join(missing[:_LISTED])}, which does not exist"
+        return f"its evidence {', '.join(missing[:_LISTED])} does not exist"
     if "holds" not in states.values():
-        return "nothing that it rests on holds any more"
+        return "none of its evidence is still valid"
     return None
 
 
@@ -72,9 +72,9 @@ def sourceless_references(scope: AuditedScope) -> Iterator[AuditFinding]:
         if entry is not None and not is_erased(entry):
             continue
         what = "does not exist" if entry is None else "was erased"
-        why = f"shared value {redacted_text(one.key)} v{one.version} rests on {one.source}, which {what}"
+        why = f"the source of shared value {redacted_text(one.key)} v{one.version}, {one.source}, {what}"
         ends = "unshare" if scope.name == WORKSPACE_SCOPE else "remove"
-        do = f"/reference set KEY VALUE anew, or /reference {ends} KEY"
+        do = f"/reference set KEY VALUE again, or /reference {ends} KEY"
         yield AuditFinding("unsupported", scope.name, (), why, do)
 
 
@@ -85,13 +85,13 @@ def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
     known = held.active_problem in held.problems or held.active_problem == GENERAL_PROBLEM
     if not known or not active <= {held.active_problem}:
         named = ", ".join(sorted(active - {held.active_problem})) or "none"
-        why = f"{held.active_problem} is worked on, and {named} marked as active"
+        why = f"{held.active_problem} is in use, but {named} marked as active"
         yield AuditFinding(
             "problems", scope.name, (), why, f"/problem switch {held.active_problem}"
         )
     for key, working in held.working_sets.items():
         if key != working.problem_id:
-            why = f"the working set of {key} is that of {working.problem_id}"
+            why = f"the working set of {key} belongs to {working.problem_id}"
             yield AuditFinding("problems", scope.name, (), why, f"/problem show {key}")
     for one in held.problems.values():
         others = {
@@ -102,8 +102,8 @@ def problem_errors(scope: AuditedScope) -> Iterator[AuditFinding]:
         }
         if others:
             which = ", ".join(f"#{number} of {problem}" for number, problem in others.items())
-            why = f"with {one.problem_id} comes back into view what is another's: {which}"
-            do = "switch to it and send /new, so that it begins without them"
+            why = f"{one.problem_id} restores messages of another problem: {which}"
+            do = "switch to it and send /new, to start without them"
             yield AuditFinding("problems", scope.name, (), why, do)
 
 

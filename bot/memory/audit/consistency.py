@@ -27,14 +27,14 @@ def broken_fact_chains(scope: AuditedScope) -> Iterator[AuditFinding]:
     facts = scope.fold.facts
     for fact in facts.values():
         if fact.supersedes is not None and fact.supersedes not in facts:
-            why = f"it took the place of {fact.supersedes}, which does not exist"
+            why = f"it replaced {fact.supersedes}, which does not exist"
             yield AuditFinding("loops", scope.name, (fact.id,), why, _look(scope))
     told_of: set[int] = set()
     for start in facts.values():
         ring = _ring(start, facts)
         if ring and told_of.isdisjoint(ring):
             told_of |= set(ring)
-            why = "they took the place of each other in a circle"
+            why = "they replaced each other in a circle"
             yield AuditFinding("loops", scope.name, tuple(sorted(ring)), why, _look(scope))
 
 
@@ -67,9 +67,9 @@ def fold_mismatches(scope: AuditedScope) -> Iterator[AuditFinding]:
         return
     mine, theirs = opened.facts, whole.facts
     numbers = tuple(n for n in sorted(mine.keys() | theirs.keys()) if mine.get(n) != theirs.get(n))
-    why = "the last whole state on the tape and the changes before it do not agree"
+    why = "the last full state on the tape does not match the changes before it"
     if not numbers:
-        why += " on what was decided, paused or cleared, or on what the memory bus holds"
+        why += " about decisions, pauses or clears, or about the memory bus"
     yield AuditFinding("bookkeeping", scope.name, numbers, why, _look(scope))
 
 
@@ -92,14 +92,14 @@ def overdue_pending_facts(scope: AuditedScope, now: datetime) -> Iterator[AuditF
         since = parse_timestamp(fact.changed)
         if since is not None and now - since > _WAITS:
             number = scope.number_of(fact)
-            why = f"it has waited since {day_of(fact.changed, now.tzinfo)}: {redacted_fact_text(fact)}"
+            why = f"it has been pending since {day_of(fact.changed, now.tzinfo)}: {redacted_fact_text(fact)}"
             do = f"/memory accept {number}, or /memory drop {number}"
             yield AuditFinding("bookkeeping", scope.name, (fact.id,), why, do)
 
 
 def zone_mismatches(session: AuditedSession) -> Iterator[AuditFinding]:
     """Yield the parts of a session's memory zone that differ from its rendered facts."""
-    parts = ("long-term memory", "what everybody reads", "shared reference")
+    parts = ("long-term memory", "shared facts", "shared reference")
     for part, shown, rendered in zip(
         parts, session.zone, session.rendered or session.zone, strict=True
     ):
@@ -107,9 +107,10 @@ def zone_mismatches(session: AuditedSession) -> Iterator[AuditFinding]:
             extra = len(set(shown.splitlines()) - set(rendered.splitlines()))
             lost = len(set(rendered.splitlines()) - set(shown.splitlines()))
             why = (
-                f"its prompt shows {part} otherwise than the facts: {extra} lines more, {lost} less"
+                f"its prompt shows {part} differently from the facts: {extra} lines more, {lost} "
+                "less"
             )
-            do = "send this chat a message, which renders it anew; then audit again"
+            do = "send a message to this chat to render it again; then audit again"
             yield AuditFinding("bookkeeping", session.name, (), why, do)
 
 

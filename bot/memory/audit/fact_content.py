@@ -61,7 +61,7 @@ def duplicates_and_contradictions(scope: AuditedScope) -> Iterator[AuditFinding]
                     "duplicates", scope.name, numbers, why, scope.remove_commands(spare)
                 )
             elif is_contradiction(newer.text, older.text):
-                why = f"they cannot both hold: {redacted_fact_text(older)} and, newer, {redacted_fact_text(newer)}"
+                why = f"they contradict each other: {redacted_fact_text(older)} and, newer, {redacted_fact_text(newer)}"
                 do = f"{scope.remove_commands(older)}, or {scope.edit_command(older)}"
                 yield AuditFinding("contradictions", scope.name, numbers, why, do)
 
@@ -116,7 +116,7 @@ def _past(fact: Fact, now: datetime) -> str | None:
         ahead += [day for day in found if day is not None and day >= noted]
     if not ahead or max(ahead) >= now.date():
         return None
-    return f"its day, {max(ahead)}, is past"
+    return f"its date, {max(ahead)}, has passed"
 
 
 def _certain(low: str) -> str:
@@ -163,8 +163,8 @@ def secret_notes(session: AuditedSession) -> Iterator[AuditFinding]:
     """Yield daily notes that look like a secret."""
     for note in session.dailies:
         if (what := detect_secret(note.content)) is not None:
-            why = f"the notes of {note.date} look like they hold {what}"
-            do = "/memory forget WORDS, with the words that stand beside it"
+            why = f"the notes of {note.date} seem to contain {what}"
+            do = "/memory forget WORDS, with the words next to it"
             yield AuditFinding("secrets", session.name, (), why, do)
 
 

@@ -43,7 +43,7 @@ _ECHOES = {
     SHARED_EVENT: "the memory block",
     REFERENCE_EVENT: "the memory block",
     DAILY_EVENT: "the daily notes",
-    HISTORY_EVENT: "a summary of what was consolidated",
+    HISTORY_EVENT: "a consolidation summary",
     FACTS_EVENT: "the record of the facts themselves",
     "reply": "the answer to a command",
 }
@@ -71,7 +71,7 @@ def unsupported_facts(
     mutual = _mutual(scope)
     for one, other in sorted({(min(pair), max(pair)) for pair in mutual.items()}):
         facts = [fact for fact in scope.fold.active() if fact.id in (one, other)]
-        why = f"they rest on each other: {' and '.join(map(redacted_fact_text, facts))}"
+        why = f"they are each other's evidence: {' and '.join(map(redacted_fact_text, facts))}"
         yield AuditFinding("loops", scope.name, (one, other), why, scope.remove_commands(*facts))
     for fact in scope.fold.active():
         if fact.id not in mutual and fact.id not in mutual.values():
@@ -84,7 +84,7 @@ def _one(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> Iterator[A
         (what for what in (_echo(fact, *one) for one in scope.evidence_of(fact)) if what), None
     )
     if echo is not None:
-        why = f"it rests on {echo} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
+        why = f"its evidence is {echo} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
         yield AuditFinding("loops", scope.name, (fact.id,), why, do)
     elif (missing := _unsupported(scope, fact, timezone)) is not None:
         why = f"{missing} ({scope.admission_text(fact)}): {redacted_fact_text(fact)}"
@@ -129,7 +129,7 @@ def _rendering(entry: TapeEntry) -> str | None:
     if entry.kind == "event":
         return _ECHOES.get(entry.name or "")
     if entry.kind == "tool_result" and entry.payload.get("name") in _RECALLING:
-        return "text that was recalled"
+        return "recalled text"
     return None
 
 
@@ -179,7 +179,7 @@ def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> st
     """Return why no evidence of a fact supports it; None if some does."""
     cited = scope.evidence_of(fact)
     if not cited:
-        return "it rests on nothing"
+        return "it has no evidence"
     if any(_imported(one, entry) for one, entry in cited):
         return None
     found: list[_Said] = []
@@ -195,7 +195,7 @@ def _unsupported(scope: AuditedScope, fact: Fact, timezone: tzinfo | None) -> st
     why = _against(fact.text, found)
     if why is None or detect_secret(fact.text) is None:
         return why
-    return "what it rests on does not carry it"
+    return "its evidence does not support it"
 
 
 def _imported(cited: Evidence, entry: TapeEntry | None) -> bool:
@@ -206,17 +206,17 @@ def _said(cited: Evidence, entry: TapeEntry | None, timezone: tzinfo | None) -> 
     """Return the text of a piece of evidence, or the reason why it is invalid."""
     where = f"#{cited.entry} of {cited.tape}"
     if entry is None:
-        return f"what it rests on, {where}, does not exist"
+        return f"its evidence, {where}, does not exist"
     if is_erased(entry):
-        return f"what it rests on, {where}, was erased"
+        return f"its evidence, {where}, was erased"
     texts = third_party_texts(entry) if cited.origin == "quoted" else [sender_text(entry)]
     for text in texts:
         sentences = _holding(cited.quote, text)
         if sentences is not None:
             return _Said(sentences, text, sent_date(entry, timezone), speaker_label(entry))
     if any(_holding(cited.quote, text) is not None for text in third_party_texts(entry)):
-        return f"what it rests on, {where}, quotes somebody else"
-    return f"its quote is not in what it rests on, {where}"
+        return f"its evidence, {where}, quotes another person"
+    return f"its quote is not in its evidence, {where}"
 
 
 def _holding(quote: str, text: str) -> str | None:

@@ -20,8 +20,8 @@ _AUTHORS = {
     "person": "a person asked for it",
     "consolidation": "learned by a consolidation",
     "assistant": "saved by the assistant",
-    "import": "came with an import",
-    "undo": "an undo brought it back",
+    "import": "added by an import",
+    "undo": "restored by an undo",
 }
 _HELD = ("active", "pending")
 
@@ -48,7 +48,7 @@ class FactAdmission:
         if self.op == "accept":
             return f"accepted by {self.asker or 'a person'}{when}"
         by = f" ({self.asker})" if self.asker else ""
-        return f"{_AUTHORS.get(self.author, 'let in')}{by}{when}"
+        return f"{_AUTHORS.get(self.author, 'accepted')}{by}{when}"
 
 
 @dataclass(slots=True)

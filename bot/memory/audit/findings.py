@@ -84,7 +84,9 @@ class AuditedScope:
     def admission_text(self, fact: Fact) -> str:
         """Return a phrase that says who added or changed a fact."""
         admission = self.replay.admissions.get((fact.admitted, fact.id))
-        return admission.description() if admission is not None else "nothing says who let it in"
+        return (
+            admission.description() if admission is not None else "no record says who accepted it"
+        )
 
     def number_of(self, fact: Fact | int) -> str:
         """Return a fact's number as commands accept it, such as ``12`` or ``w12``."""
@@ -134,7 +136,7 @@ def redacted_fact_text(fact: Fact) -> str:
 def redacted_text(text: str) -> str:
     """Return a text, quoted and shortened; for a secret, only its kind."""
     if (what := detect_secret(text)) is not None:
-        return f"({what}, by its looks: not shown)"
+        return f"(looks like {what}: not shown)"
     text = " ".join(text.split())
     return f'"{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"}"'
 

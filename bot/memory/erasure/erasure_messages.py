@@ -18,10 +18,9 @@ from bot.memory.records.transcript import format_entry_time, message_content, sp
 from bot.tape.entries import TapeEntry
 
 OUT_OF_REACH_TEXT = (
-    "Out of reach stay this platform's own copy of the chat, what a model's provider has logged, and "
-    "backups."
+    "I cannot erase this platform's copy of the chat, the logs of the model's provider, or backups."
 )
-NOTHING_FOUND_TEXT = "Nothing that I may erase holds this."
+NOTHING_FOUND_TEXT = "I found nothing with this that I may erase."
 _MOST_LISTED = 10
 _EXCERPT = 120
 _BUTTONS = 4
@@ -75,17 +74,17 @@ def confirmation_text(survey: ErasurePreview, timezone: tzinfo | None) -> str:
     if survey.message_count:
         them = "it" if survey.message_count == 1 else "them"
         parts.append(
-            f"{_counted(survey.message_count, 'message')} in all, with what answered {them}."
+            f"{_counted(survey.message_count, 'message')} in all, with the answers to {them}."
         )
     parts += _beside(survey)
     if survey.repeated:
         hold = "holds" if survey.repeated == 1 else "hold"
         parts.append(
-            f"Of what I said or wrote down, {_counted(survey.repeated, 'piece')} {hold} these words."
+            f"{_counted(survey.repeated, 'place')} in my answers and notes {hold} these words."
         )
     parts.append(
-        "With it goes all that repeats it: notes, history, earlier versions of memory, answers and "
-        f"lists. It cannot be undone. {OUT_OF_REACH_TEXT}"
+        f"Everything that repeats it is erased, too: notes, history, earlier versions of memory, "
+        f"answers and lists. This cannot be undone. {OUT_OF_REACH_TEXT}"
     )
     if survey.not_permitted_count:
         parts.append(_others(survey.not_permitted_count))
@@ -124,15 +123,15 @@ def _beside(survey: ErasurePreview) -> Iterator[str]:
             if len(survey.redacted_texts) == 1
             else f"{len(survey.redacted_texts)} messages"
         )
-        yield f"Of {of} only the words about it go. This is left:\n{_listed(survey.redacted_texts)}"
+        yield f"In {of}, only the words about it are erased. This is left:\n{_listed(survey.redacted_texts)}"
     if survey.unredactable_count:
         yield (
-            f"{_counted(survey.unredactable_count, 'message')} would go whole, though not picked: no word there tells what "
-            "goes from what stays."
+            f"{_counted(survey.unredactable_count, 'message')} that you did not pick would be "
+            "erased completely, because I cannot separate the words."
         )
     if survey.facts_without_evidence:
         yield (
-            "This stays believed, but nothing would be left of what was said for it:\n"
+            "These facts stay believed, but lose all their evidence:\n"
             f"{_listed([_fact(one) for one in survey.facts_without_evidence])}"
         )
 
@@ -160,8 +159,9 @@ def confirmation_instructions(
         ]
         example = " ".join(map(str, direct[:_MOST_LISTED] or [1]))
         told += (
-            f" To erase only some of it, send its numbers, such as `/memory forget only {request} {example}`: I "
-            "show what goes and what is left before anything is erased."
+            f" To erase only some items, send their numbers, such as "
+            f"`/memory forget only {request} {example}`. I show what is erased and what is left "
+            "before I erase anything."
         )
     return told
 
@@ -180,10 +180,9 @@ def confirmation_buttons(
 
 def _others(refused: int) -> str:
     return (
-        f"{_counted(refused, 'other')} that fits is not yours alone and stays: only an owner may erase "
-        "what others said."
+        "1 other match is not yours alone and stays. Only an owner may erase what others said."
         if refused == 1
-        else f"{refused} others that fit are not yours alone and stay: only an owner may erase what "
+        else f"{refused} other matches are not yours alone and stay. Only an owner may erase what "
         "others said."
     )
 

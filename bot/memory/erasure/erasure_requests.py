@@ -130,13 +130,13 @@ async def find_pending_erasure(tape: TapeService, request: int, now: datetime) -
     found = await tape.read_entries(request, request) if request else []
     shown, newer = await _shown(tape, request)
     if not found or shown is None:
-        raise MemoryRefused("there is no such request to forget something; ask for it again")
+        raise MemoryRefused("there is no such request to forget something; make a new one")
     moment = recorded_at(shown)
     if moment is not None and now - moment > _VALID:
-        raise MemoryRefused("that was asked more than a day ago; ask for it again")
+        raise MemoryRefused("that request is more than a day old; make a new one")
     told = _asked(found[0], shown)
     if not told.askers.isdisjoint(newer):
-        raise MemoryRefused("something else was asked for since; only the newest request counts")
+        raise MemoryRefused("there is a newer request; only the newest one counts")
     return told
 
 

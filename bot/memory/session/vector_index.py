@@ -380,14 +380,16 @@ class VectorIndex:
             try:
                 found += await self._embedder.embed([text])
             except (ModelRejected, ContextOverflow) as error:
-                logger.info("a message cannot be embedded, and is found by its words: %s", error)
+                logger.info(
+                    "a message cannot be embedded, so recall finds it by its words only: %s", error
+                )
                 found.append(None)
         return found
 
     def _failed(self, error: Exception) -> None:
         if not self._wait:
             told = str(error) or "no answer in time"
-            logger.warning("embeddings fail, so recall goes by words alone for now: %s", told)
+            logger.warning("embeddings fail, so recall uses words only for now: %s", told)
         self._wait = min(max(_FIRST_WAIT, 2 * self._wait), _LONGEST_WAIT)
         self._again = self._clock.monotonic() + self._wait
 

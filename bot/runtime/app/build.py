@@ -190,7 +190,7 @@ def _lock_home(home: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout as error:
         raise SettingsError(
-            f"TAPEBOT_HOME: another tapebot runs in {home}; give each process a folder of its own"
+            f"TAPEBOT_HOME: another tapebot runs in {home}; give each process its own folder"
         ) from error
     try:
         yield
@@ -237,7 +237,7 @@ def _home(settings: Settings) -> Path:
         return private_directory(settings.home)
     except OSError as error:
         raise SettingsError(
-            f"TAPEBOT_HOME: {settings.home} cannot be made ({error.strerror})"
+            f"TAPEBOT_HOME: {settings.home} cannot be created ({error.strerror})"
         ) from error
 
 

@@ -76,8 +76,8 @@ def configured_channels(app: App, announce: Announce, *, console: bool = True) -
     if not channels:
         first, *others = [PREFIX + one.setting.upper() for one in PLATFORMS.values()]
         raise SettingsError(
-            f"{first}: not set, nor is {' or '.join([*others, 'TAPEBOT_WEB_LISTEN'])}; "
-            "a gateway has a channel."
+            f"{first}: not set. A gateway needs a channel: set it, "
+            f"{' or '.join([*others, 'TAPEBOT_WEB_LISTEN'])}."
         )
     return channels
 
@@ -156,7 +156,7 @@ async def _run_shared(
         with anyio.move_on_after(_ANNOUNCE_AFTER_SECONDS):
             await held.wait()
             return
-        announce(f"{lease}: another process has it, this one waits for its turn")
+        announce(f"{lease}: another process holds it; waiting")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(announce_waiting)
@@ -203,7 +203,7 @@ async def _load_in_thread(load: Callable[[], T], spec: ChannelSpec) -> T:
     except ModuleNotFoundError as error:
         extra = spec.name.partition("-")[0]
         raise ChannelRefused(
-            f"{error.name} is not installed; get it with: pip install 'tapebot[{extra}]'"
+            f"{error.name} is not installed; install it with: pip install 'tapebot[{extra}]'"
         ) from error
 
 
@@ -241,8 +241,8 @@ def _announce_claim_code(app: App, platform: str, announce: Announce) -> None:
     """Announce how to claim a bot without an owner; only after its token was accepted."""
     if (code := app.access_control.claim_code_for(platform)) is not None:
         announce(
-            f"{platform.capitalize()}: nobody there owns this bot yet. To own it, send it in a "
-            f"private chat: /claim {code}"
+            f"{platform.capitalize()}: this bot has no owner yet. To own it, send it in a private "
+            f"chat: /claim {code}"
         )
 
 

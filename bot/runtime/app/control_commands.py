@@ -60,7 +60,7 @@ async def _search(store: TapeStore, request: Mapping[str, Any]) -> Mapping[str, 
     )
     hits = [hit_record(replace(hit, entry=_shown(hit.entry))) for hit in await store.search(query)]
     if len(json.dumps(hits)) > _LARGEST_ANSWER:
-        raise TapeError(f"{len(hits)} hits are too much for one answer; ask for fewer of them")
+        raise TapeError(f"{len(hits)} hits are too many for one answer; ask for fewer")
     return {"ok": True, "hits": hits}
 
 

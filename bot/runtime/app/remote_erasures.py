@@ -57,7 +57,7 @@ class RemoteErasures:
             try:
                 await self.apply_new()
             except (TapebotError, OSError) as error:
-                logger.warning("what was erased elsewhere may still be here: %s", error)
+                logger.warning("erased text may still be in files here: %s", error)
             await self._wakeups.wait(erased, _EVERY)
 
     async def apply_new(self) -> None:

@@ -97,7 +97,7 @@ class ResidualFiles:
 def _refused(refusals: Collection[OSError]) -> TapeWriteError:
     told = "; ".join(f"{error.filename or 'a file'} ({error.strerror})" for error in refusals)
     return TapeWriteError(
-        f"erased, but for what the storage refused: {told}; see to that, then ask again"
+        f"erased, except where the storage failed: {told}. Fix that, then erase again"
     )
 
 

@@ -58,7 +58,7 @@ async def serve(settings: Settings, role: ProcessRole = "both") -> None:
     """
     if role != "both" and settings.database_url is None:
         raise SettingsError(
-            f"TAPEBOT_DATABASE_URL: not set, and a {role} by itself shares everything through it; "
+            f"TAPEBOT_DATABASE_URL: not set, but a separate {role} needs it; "
             "allowed: postgresql://user:password@host:port/name"
         )
     watchdog = Watchdog(settings.home)
@@ -191,7 +191,7 @@ def _announcer(app: App, role: ProcessRole, tasks: TaskGroup) -> Announce:
             try:
                 await app.bus.send(Answer(CONSOLE, new_id("notice"), text))
             except BusError as error:
-                logger.warning("not told at the console, since %s: %s", error, text)
+                logger.warning("not shown at the console (%s): %s", error, text)
 
     tasks.start_soon(tell)
     return lambda text: send.send_nowait(_clean(text))

@@ -110,8 +110,8 @@ def _remote(settings: Settings) -> TapeStore:
         raise SettingsError("TAPEBOT_TAPE_STORE: allowed: an address without user and password.")
     if settings.tape_store_token is None:
         raise SettingsError(
-            "TAPEBOT_TAPE_STORE_TOKEN: not set, and a tape server takes none without; "
-            "`tapebot tape-server token add` makes one there"
+            "TAPEBOT_TAPE_STORE_TOKEN: not set, but a tape server requires a token; "
+            "`tapebot tape-server token add` creates one there"
         )
     token = settings.tape_store_token.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]+", token):

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NOT_SERVED = (
-    "the site is not served by this program; it is at a terminal, beside a platform, or where "
-    "TAPEBOT_WEB_LISTEN is set, if nothing else listens there. Whoever runs me switches it on with "
-    "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 (or another free port) and a restart"
+    "this program does not serve the site. It does so at a terminal, with a platform, or if "
+    "TAPEBOT_WEB_LISTEN is set to a free port. To switch it on, the operator sets "
+    "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 (or another free port) and restarts the bot"
 )
 _SWITCHED_OFF = (
-    "the site is switched off (TAPEBOT_WEB_LISTEN=off). Whoever runs me switches it on with "
-    "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 and a restart"
+    "the site is switched off (TAPEBOT_WEB_LISTEN=off). To switch it on, the operator sets "
+    "TAPEBOT_WEB_LISTEN=127.0.0.1:8020 and restarts the bot"
 )
 
 
@@ -188,11 +188,13 @@ def build_site(app: App, announce: Announce, *, terminal: bool) -> WebSite:
 async def _login_hint(app: App, *, terminal: bool) -> str:
     """Return how to log in; a login link is shown only at the terminal, never in a log."""
     if not terminal:
-        here = "" if app.database_services is not None else "; `tapebot web link` here, a link"
+        here = (
+            "" if app.database_services is not None else "; `tapebot web link` here prints a link"
+        )
         return f"(`/login` in a private chat with the bot gives a code{here})"
     try:
         link = await app.web.logins.create_login_link("local", app.settings.console_name)
     except TapebotError as error:
-        logger.warning("no link to log in by: %s", error)
+        logger.warning("no login link: %s", error)
         return "(send /login here for a code)"
     return f"has the chat and the inspector. This link logs you in once: `{link}`"

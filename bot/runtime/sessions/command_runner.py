@@ -26,8 +26,8 @@ from bot.tape.entries import TapeEntry
 from bot.tape.service import TapeService
 
 _THEIR_OWN = (
-    "`/{name}` is about the account of whoever gives it: only the person whose chat this is can do that, "
-    "in the chat itself."
+    "`/{name}` concerns a personal account. Only the person of this chat can use it, in the chat "
+    "itself."
 )
 _OF_ACCOUNTS = frozenset({"link", "login", "unlink"})
 
@@ -163,7 +163,7 @@ class SessionContext:
         failure = self.fold.consolidation_failure
         if failure is not None:
             when, error = format_entry_time(failure, zone), failure.data.get("error")
-            return f"failed at {when} ({error}); it is retried"
+            return f"failed at {when} ({error}); will retry"
         if self.fold.last_consolidation is None:
             return "not needed yet"
         return f"last at {format_entry_time(self.fold.last_consolidation, zone)}"

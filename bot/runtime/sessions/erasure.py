@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 EraseResidualFiles = Callable[[Collection[str], Collection[str]], Awaitable[int]]
 """Erases words, and blobs by name, from all places other than tapes; returns how many."""
 
-BUSY = "something is still running for you: wait until it is done, or stop it with /stop, and try again"
+BUSY = "something is still running for you: wait, or stop it with /stop, and try again"
 
 _MOST_AT_ONCE = 2_000_000
 """Characters of tombstones to collect before they are written."""
@@ -297,7 +297,7 @@ class Eraser:
             await self.vectors.erase(tape, ids)
         except OSError as error:
             raise TapeWriteError(
-                f"the vectors of {tape} could not be erased ({error.strerror}); ask again"
+                f"the vectors of {tape} could not be erased ({error.strerror}); try again"
             ) from error
 
     async def _unused(self, blobs: Collection[str], plan: ErasurePlan) -> list[str]:

@@ -252,7 +252,7 @@ class MessageLoop:
         elif action is Action.REPLY_IDLE:
             await self._writer.reply(delivery, parsed, CommandReply("Nothing is running."))
         elif action is Action.REPLY_STOPPING:
-            await self._writer.reply(delivery, parsed, CommandReply("Stopping already."))
+            await self._writer.reply(delivery, parsed, CommandReply("I am already stopping."))
         elif (why := refusal(self._session, delivery, parsed)) is not None:
             await self._writer.reply_text(delivery, parsed, why)
         elif action is Action.RETRY:

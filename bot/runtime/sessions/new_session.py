@@ -53,7 +53,7 @@ class NewSession:
         now = arguments == "now"
         if not now and (why := await self._consolidate()) is not None:
             with anyio.CancelScope(shield=True):
-                await self._reply(f"{FAILED}\n\n({why}. `/new now` begins at once.)")
+                await self._reply(f"{FAILED}\n\n({why}. `/new now` starts at once.)")
             return
         self._session.cancel_background_work()
         with anyio.CancelScope(shield=True):
@@ -68,7 +68,7 @@ class NewSession:
     async def reply_stopped(self) -> None:
         """Reply that the session was not cleared, if it was stopped before that."""
         if not self._answered:
-            await self._reply("Stopped; the session was not cleared.")
+            await self._reply("Stopped. The session was not cleared.")
 
     async def _reply(self, text: str) -> None:
         await self._writer.reply(self._delivery, self._parsed, CommandReply(text))

@@ -127,7 +127,8 @@ class PoisonMessages:
         found = _hang(record)
         if found is not None:
             logger.warning(
-                "the process before hung and was ended while it worked for session %s, messages %s",
+                "the previous process hung and was ended while it worked for session %s, messages "
+                "%s",
                 found.session,
                 list(found.messages) or "(none)",
             )
@@ -164,7 +165,7 @@ class PoisonMessages:
                 json.dump([asdict(one) for one in self._evidence], file)
             new.replace(self._file)
         except OSError as error:
-            logger.warning("evidence against messages could not be kept: %s", error)
+            logger.warning("message failures could not be recorded: %s", error)
 
 
 def _read(file: Path) -> list[MessageFailure]:
@@ -192,5 +193,5 @@ def _hang(record: Path) -> MessageFailure | None:
 def _evidence(record: dict[str, object], why: FailureKind) -> MessageFailure:
     messages, at = record["messages"], record["at"]
     if not isinstance(messages, list) or not isinstance(at, (int, float)) or why not in _MOST:
-        raise ValueError("it is no evidence")
+        raise ValueError("it is not a failure record")
     return MessageFailure(str(record["session"]), tuple(map(str, messages)), float(at), why)

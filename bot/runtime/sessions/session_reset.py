@@ -11,7 +11,7 @@ from bot.runtime.sessions.erasure import BUSY, DerivedFiles, suspend_files
 from bot.tape.service import TapeService
 from bot.tape.store import TapeStore
 
-_GREW = "the conversation has gone on since it was exported; nothing was reset: try again"
+_GREW = "the conversation continued after the export, so nothing was reset; try again"
 _NO_VIEW = 1
 
 
@@ -74,6 +74,5 @@ def check_resettable(session: str) -> None:
     """
     if is_shared_scope(session):
         raise MemoryRefused(
-            f"{session} is no conversation: it holds what is known there. `/memory forget` and `/memory clear` "
-            "take that away"
+            f"{session} is not a conversation but a memory. Use `/memory forget` or `/memory clear`"
         )

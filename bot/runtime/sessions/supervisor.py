@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
-_INSIDE = "an error inside tapebot, which is in its log"
+_INSIDE = "an error in tapebot (see its log)"
 _LONGEST_WAIT = 600.0
 _MOST_MOVES = 3
 
@@ -113,7 +113,7 @@ class Supervisor:
                 # Another process holds the session and goes on from the tape.
                 self._moves[session] += 1
                 self.fenced += 1
-                logger.info("session %s went on elsewhere: %s", session, error)
+                logger.info("session %s continued in another process: %s", session, error)
                 return
             if worker.progressed:
                 self._forget(session)
@@ -138,7 +138,7 @@ class Supervisor:
     async def _let_others_go_first(self, session: str, pause: float) -> None:
         """Delay a session that may end the process again, until the others have been served."""
         clock = self._services.agent.clock
-        logger.info("session %s broke down and waits for %.0f s", session, pause)
+        logger.info("session %s failed and waits for %.0f s", session, pause)
         await clock.sleep(pause)
         until = clock.monotonic() + _LONGEST_WAIT
         while clock.monotonic() < until and any(worker.busy for worker in self._workers):
@@ -153,11 +153,11 @@ class Supervisor:
     async def _tell(self, session: str, failure: Exception) -> None:
         """Report a failure in the chat; not on the tape, which may be what cannot be written."""
         why = _told(failure)
-        text = f"Something went wrong here: {why}. Nothing is lost; it is tried again by itself."
+        text = f"Something went wrong: {why}. Nothing is lost, and I will retry."
         try:
             await self._services.bus.send(Answer(Address.parse(session), new_id("notice"), text))
         except BusError as error:
-            logger.warning("session %s could not be told of its failure: %s", session, error)
+            logger.warning("session %s could not be notified of its failure: %s", session, error)
 
 
 def is_session_lost(failure: BaseException, session: str) -> bool:

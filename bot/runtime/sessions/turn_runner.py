@@ -99,7 +99,7 @@ class TurnRunner:
             await self._writer.reply_text(delivery, parsed, "Send `/retry` in the chat itself.")
             return None
         if wanted not in entries:
-            await self._writer.reply_text(delivery, parsed, "There is nothing to try again.")
+            await self._writer.reply_text(delivery, parsed, "There is nothing to retry.")
             return None
         turn = self._new()
         turn.alone = True
@@ -119,7 +119,7 @@ class TurnRunner:
         suspects = [one for one in opened.inbound if self.is_suspect(one)]
         if suspects and len(opened.inbound) > 1:
             logger.warning(
-                "turn %s of %s failed: each of its %d messages is tried alone",
+                "turn %s of %s failed: each of its %d messages is retried alone",
                 *(opened.id, name, len(opened.inbound)),
             )
             await self._new().split(opened)
@@ -226,7 +226,7 @@ class TurnRunner:
         """
         name = self._session.key
         logger.warning(
-            "turn %s of %s is given up: message %s broke it again", turn.id, name, inbound
+            "gave up on turn %s of %s: message %s made it fail again", turn.id, name, inbound
         )
         turns = self._fold.turns
         entry = turns.unanswered.get(wanted) or turns.interrupted_messages.get(wanted) or 0
@@ -234,7 +234,7 @@ class TurnRunner:
         await turn.end(
             "interrupted",
             GAVE_UP,
-            error="interrupted by what it did itself, more than once",
+            error="it interrupted itself more than once",
             joined=joined,
             buttons=[retry_button(entry)],
         )

@@ -39,20 +39,20 @@ from bot.tape.search import problem_of
 logger = logging.getLogger(__name__)
 
 GAVE_UP = (
-    "I was interrupted while answering this, more than once, and have stopped trying; why is in my log. "
-    "Your message is kept. To have me try again, press the button or send `/retry`."
+    "I was interrupted more than once while answering this, and gave up. My log says why. Your "
+    "message is kept. To retry, press the button or send `/retry`."
 )
 COMMAND_GAVE_UP = (
-    "I was interrupted while doing this, more than once, and have stopped trying; why is in my log. "
-    "To have me try again, give the command again."
+    "I was interrupted more than once while doing this, and gave up. My log says why. To retry, "
+    "send the command again."
 )
 ONLY_COMMANDS = (
-    "From here only commands are taken, such as `/memory`; `/help` lists them. What is said to me belongs "
-    "into the chat itself."
+    "Here I accept only commands, such as `/memory`; `/help` lists them. Send messages in the chat "
+    "itself."
 )
 DAMAGED = (
-    "The record of this conversation is damaged: {what}. All that can be read is kept, and I go on. Whoever runs "
-    "me finds more in the log; `tapebot tape repair` may mend it."
+    "The tape of this conversation is damaged: {what}. I keep everything readable and continue. "
+    "The log has details; `tapebot tape repair` may repair the tape."
 )
 STARTED = "New session started."
 
@@ -280,10 +280,10 @@ class SessionWriter:
         """Record and answer a message that broke the worker before, without handling it."""
         inbound = delivery.inbound
         if parsed is None and not inbound.expects_answer:
-            logger.warning("an overheard message in %s is left out: it failed", inbound.session)
+            logger.warning("skipped an overheard message in %s that failed", inbound.session)
             await self.acknowledge(delivery)
             return
-        logger.warning("message %s of %s is given up: it failed", inbound.id, inbound.session)
+        logger.warning("gave up on message %s of %s: it failed", inbound.id, inbound.session)
         if parsed is None:
             buttons = [Button("Try again", "/retry")]
             before = self.unrecorded(delivery, self.message(inbound))

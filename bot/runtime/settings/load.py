@@ -71,7 +71,7 @@ def _bad_lines() -> Iterator[str]:
     if ENV_FILE.is_file():
         for binding in parse_stream(io.StringIO(_env_text())):
             if binding.error or (binding.key is not None and binding.value is None):
-                yield f"{ENV_FILE}, line {binding.original.line}: not of the form NAME=value."
+                yield f"{ENV_FILE}, line {binding.original.line}: not in the form NAME=value."
 
 
 def _unknown_in_environment() -> Iterator[str]:

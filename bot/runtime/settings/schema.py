@@ -65,7 +65,7 @@ class Settings(ChannelSettings, BaseSettings):
     )
 
     home: Annotated[Path, AfterValidator(absolute)] = Field(
-        Path("~/.tapebot"), description="Folder of the tapes, logs and everything else kept."
+        Path("~/.tapebot"), description="Folder for tapes, logs and all other data."
     )
     config: Annotated[Path, AfterValidator(absolute)] | None = Field(
         None, description="TOML file with more settings; unset: tapebot.toml in the home folder."
@@ -75,10 +75,10 @@ class Settings(ChannelSettings, BaseSettings):
         description="Folder of AGENTS.md, SOUL.md, USER.md and skills/; unset: workspace in home.",
     )
     model: ModelName | None = Field(
-        None, description='Name of litellm\'s, "offline" or "gguf:PATH"; unset: offline.'
+        None, description='litellm model name, "offline" or "gguf:PATH"; unset: offline.'
     )
     model_api_base: Annotated[str, AfterValidator(web_address)] | None = Field(
-        None, description="Address of the model's API, where it is not the provider's own."
+        None, description="Address of the model's API; unset: the provider's own."
     )
     model_api_key: SecretStr | None = Field(
         None, description="Key for the model; unset: the provider's own variable (OPENAI_API_KEY)."
@@ -88,19 +88,26 @@ class Settings(ChannelSettings, BaseSettings):
     )
     judge_model: ModelName | None = Field(
         None,
-        description='Model that judges what is to be remembered, or "none"; unset: the model itself.',
+        description='Model that judges proposed memories, or "none"; unset: the model itself.',
     )
-    model_timeout: float = Field(120, gt=0, le=3600, description="Seconds that one call may take.")
-    model_concurrency: int = Field(8, ge=1, le=256, description="Calls that may run at once.")
+    model_timeout: float = Field(
+        120, gt=0, le=3600, description="Timeout of a model call in seconds."
+    )
+    model_concurrency: int = Field(8, ge=1, le=256, description="Concurrent model calls.")
     context_tokens: int | None = Field(
-        None, ge=1024, le=100_000_000, description="Size of the model's window; unset: as known."
+        None,
+        ge=1024,
+        le=100_000_000,
+        description="Tokens of the model's context window; unset: as known.",
     )
-    max_steps: int = Field(12, ge=1, le=100, description="Model calls that one turn may make.")
+    max_steps: int = Field(12, ge=1, le=100, description="Model calls per turn at most.")
     memory_window: int = Field(
-        100, ge=10, le=100_000, description="Messages not yet consolidated that start it."
+        100, ge=10, le=100_000, description="Unconsolidated messages that start a consolidation."
     )
     memory_tokens: int | None = Field(
-        None, ge=256, description="Tokens that start it as well; unset: half of the window."
+        None,
+        ge=256,
+        description="Unconsolidated tokens that start one, too; unset: half of the window.",
     )
     retention_days: int = Field(
         30, ge=1, le=36_500, description="Days for which daily notes are kept in memory."
@@ -112,55 +119,59 @@ class Settings(ChannelSettings, BaseSettings):
         None, ge=256, description="Tokens of a turn's prompt; unset: three quarters of the window."
     )
     gate_severe: float = Field(
-        0.9, ge=0, le=1, description="Confidence that the gate wants of what everybody would read."
+        0.9, ge=0, le=1, description="Confidence that the gate requires of facts for everyone."
     )
     gate_moderate: float = Field(
         0.7,
         ge=0,
         le=1,
-        description="Confidence that it wants of what reaches all of a person's chats.",
+        description="Confidence that it requires of facts for all chats of a person.",
     )
     gate_minimal: float = Field(
-        0.5, ge=0, le=1, description="Confidence that it wants of what reaches one memory alone."
+        0.5, ge=0, le=1, description="Confidence that it requires of facts for one memory."
     )
     gate_grounded: float = Field(
-        0.6, ge=0, le=1, description="Source quality below which it logs and does not believe."
+        0.6,
+        ge=0,
+        le=1,
+        description="Source quality below which it only records, without believing.",
     )
     gate_aligned: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="Alignment with the priorities below which nothing is concluded.",
+        description="Alignment with the priorities below which it accepts no belief.",
     )
     gate_pending_hours: float = Field(
-        2, gt=0, le=24, description="Hours that what is contested waits for a person to decide."
+        2,
+        gt=0,
+        le=24,
+        description="Hours that a contested assumption waits for a person's decision.",
     )
     working_set_hours: float = Field(
-        2, gt=0, le=24, description="Hours after which an unused working set of a problem ends."
+        2, gt=0, le=24, description="Hours after which an unused working set expires."
     )
     context_builder: str = Field(
         "default",
-        description="How the context is made: default, exact, with-recall or summary-first.",
+        description="Context builder: default, exact, with-recall or summary-first.",
     )
     recall_tokens: int = Field(
-        400, ge=0, le=20_000, description="Tokens of what is recalled unasked for a turn; 0: none."
+        400, ge=0, le=20_000, description="Tokens of automatic recall per turn; 0: none."
     )
     embedding_model: Annotated[str, AfterValidator(embedding_name)] | None = Field(
-        None, description='"local" or a name of litellm\'s; unset: recall goes by words alone.'
+        None, description='"local" or a litellm model name; unset: recall by words only.'
     )
-    archive_timeout: float = Field(
-        60, gt=0, le=3600, description="Seconds that /new may take before it gives up."
-    )
+    archive_timeout: float = Field(60, gt=0, le=3600, description="Timeout of /new in seconds.")
     timezone: Annotated[str, AfterValidator(time_zone)] = Field(
         default_factory=local_zone,
-        description="Zone of the times that the model and the person see; unset: the machine's.",
+        description="Time zone of shown times; unset: the machine's.",
     )
     web_listen: Annotated[str | None, AfterValidator(site_listen)] = Field(
-        "127.0.0.1:8020", description="Where the site listens on this machine; off: nowhere."
+        "127.0.0.1:8020", description="Where the site listens on this machine, or off."
     )
     web_url: str | None = Field(
         None,
-        description="Address of the site as people reach it, with https; unset: that of this machine.",
+        description="Public https address of the site; unset: the local address.",
     )
     owners: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
         (), description="People who own the bot, such as telegram:42, separated by commas."
@@ -169,7 +180,7 @@ class Settings(ChannelSettings, BaseSettings):
         (), description="People, chats and servers that may use it, separated by commas."
     )
     always_answer: Annotated[tuple[PersonOrChat, ...], NoDecode] = Field(
-        (), description="Group chats where every message is answered, not only those to the bot."
+        (), description="Group chats where the bot answers every message."
     )
     group_context: int = Field(
         0,
@@ -178,14 +189,14 @@ class Settings(ChannelSettings, BaseSettings):
         description="Unanswered group messages kept as context for the next answer.",
     )
     transcription_model: str | None = Field(
-        None, description="Name of litellm's for voice messages; unset: they are not transcribed."
+        None, description="litellm model name for voice messages; unset: no transcription."
     )
-    max_file_mb: int = Field(20, ge=1, le=2_000, description="Megabytes of the largest file taken.")
+    max_file_mb: int = Field(20, ge=1, le=2_000, description="Largest accepted file in megabytes.")
     user_name: Annotated[str, AfterValidator(person_name)] | None = Field(
         None, description="Your name in the console; unset: the system's name for you."
     )
     tape_sync: Literal["always", "os"] = Field(
-        "always", description="Wait for the disk at each write (always), or leave it to the system."
+        "always", description="always: wait for the disk at each write; os: leave it to the system."
     )
     tape_store: str = Field(
         "file",
@@ -194,18 +205,18 @@ class Settings(ChannelSettings, BaseSettings):
     tape_store_token: SecretStr | None = Field(None, description="Token for that tape server.")
     database_url: SecretStr | None = Field(
         None,
-        description="postgresql://user:password@host/name for tapes, bus and all else that processes "
-        "share; unset: files in the home folder.",
+        description="postgresql://user:password@host/name for all data that processes share; "
+        "unset: files in the home folder.",
     )
     lease_seconds: float = Field(
         30,
         ge=1,
         le=600,
-        description="Seconds after which what a dead process held goes to another.",
+        description="Seconds until another process takes over from a dead one.",
     )
     operate_listen: Annotated[str, AfterValidator(host_and_port)] | None = Field(
         None,
-        description="Where metrics and health are served, such as 127.0.0.1:9464; unset: nowhere.",
+        description="Where metrics and health are served, such as 127.0.0.1:9464; unset: off.",
     )
     tape_server_listen: Annotated[str, AfterValidator(host_and_port)] = Field(
         "127.0.0.1:8383", description="Where tapebot tape-server listens on this machine."
@@ -214,17 +225,20 @@ class Settings(ChannelSettings, BaseSettings):
         None, description="File of the tape server's tokens; unset: tape-tokens.json in home."
     )
     tape_server_max_mb: int = Field(
-        8, ge=1, le=256, description="Megabytes of the largest request that it takes."
+        8, ge=1, le=256, description="Largest request to the tape server in megabytes."
     )
     session_limit: int = Field(
         5_000,
         ge=1,
         le=100_000,
-        description="Messages that may wait in one session; what comes beyond is refused by name.",
+        description="Messages that may wait in one session; more are refused, with a notice.",
     )
     open_tapes: int = Field(256, ge=1, le=65_536, description="Tapes kept open at once.")
     idle_seconds: float = Field(
-        300, gt=0, le=86_400, description="Seconds without a message after which a session rests."
+        300,
+        gt=0,
+        le=86_400,
+        description="Seconds without a message after which a session is unloaded.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The lowest level that is logged."
@@ -269,9 +283,8 @@ class Settings(ChannelSettings, BaseSettings):
         listen: str | None = info.data.get("web_listen")
         if listen is not None and not is_loopback(listen.rpartition(":")[0]):
             raise ValueError(
-                f"an https:// address, since TAPEBOT_WEB_LISTEN={listen} lets other machines in: set it "
-                "to that of the proxy with a certificate that stands before the site, or listen on "
-                "127.0.0.1:8020 alone"
+                f"an https:// address, because TAPEBOT_WEB_LISTEN={listen} lets other machines in: "
+                "give the address of your HTTPS proxy, or listen on 127.0.0.1:8020 only"
             )
         return None
 
@@ -294,7 +307,7 @@ class Settings(ChannelSettings, BaseSettings):
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
             raise SettingsError(f"{path} cannot be read: {exc}") from exc
         if "config" in toml.toml_data:
-            raise SettingsError(f"{path}: config cannot be set in the file that it would name.")
+            raise SettingsError(f"{path}: config cannot be set in the TOML file itself.")
         return (*near, toml)
 
     @property

@@ -33,11 +33,11 @@ def _model_name(name: str) -> str:
     if name.startswith("gguf:"):
         path = name.removeprefix("gguf:").strip()
         if not path:
-            raise ValueError("after gguf: the path of a file")
+            raise ValueError("gguf: followed by the path of a file")
         return f"gguf:{absolute(Path(path))}"
     if not name or re.search(r"\s", name):
         raise ValueError(
-            '"offline", "gguf:PATH", or a name of litellm\'s such as openai/gpt-5-mini'
+            '"offline", "gguf:PATH", or a litellm model name such as openai/gpt-5-mini'
         )
     return name
 
@@ -46,7 +46,7 @@ def embedding_name(name: str) -> str:
     """Return the name of an embedding model."""
     name = name.strip()
     if not name or re.search(r"\s", name) or name == "offline" or name.startswith("gguf:"):
-        raise ValueError('"local", or a name of litellm\'s such as openai/text-embedding-3-small')
+        raise ValueError('"local", or a litellm model name such as openai/text-embedding-3-small')
     return name
 
 
@@ -85,8 +85,8 @@ def site_address(url: str) -> str:
         raise ValueError("an address without a path, such as https://bot.example.org")
     if parts.scheme != "https" and not is_loopback(parts.hostname):
         raise ValueError(
-            "an https:// address: what goes over a network in the clear can be read there; "
-            "let a proxy with a certificate stand before the site"
+            "an https:// address, because others can read unencrypted traffic; put an HTTPS proxy "
+            "in front of the site"
         )
     return url
 
@@ -104,7 +104,7 @@ def _person_or_chat(text: str, info: ValidationInfo) -> str:
     prefixes = " or ".join(f"{one}:" for one in PLATFORMS)
     examples = " or ".join(f"{one.name}:{one.example_id}" for one in PLATFORMS.values())
     raise ValueError(
-        f"{'the ids of people' if people else 'ids'}, each a number behind {prefixes}, "
+        f"{'the ids of people' if people else 'ids'}, each {prefixes} and a number, "
         f"such as {examples}{hint}"
     )
 
@@ -119,7 +119,9 @@ def time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-        raise ValueError(f"a zone such as Europe/Berlin{spelling_hint(name, _zones())}") from exc
+        raise ValueError(
+            f"a time zone such as Europe/Berlin{spelling_hint(name, _zones())}"
+        ) from exc
     return name
 
 

@@ -227,14 +227,14 @@ class IndexDatabase:
     def _open(self) -> None:
         if self.path is not None and not self._trusted():
             if self.path.exists():
-                logger.warning("the index %s cannot be trusted; it is made anew", self.path.name)
+                logger.warning("the index %s cannot be trusted; rebuilding it", self.path.name)
             self.discard()
         try:
             self.writer = self._connect()
         except sqlite3.DatabaseError as error:
             if self.path is None:
                 raise
-            logger.warning("the index %s cannot be read (%s); made anew", self.path.name, error)
+            logger.warning("the index %s cannot be read (%s); rebuilding it", self.path.name, error)
             self.discard()
             self.writer = self._connect()
 

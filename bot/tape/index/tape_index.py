@@ -112,7 +112,7 @@ class TapeIndex:
                 await self._tidy()
             except (sqlite3.Error, OSError, ValueError, TapeError) as error:
                 if not await self._mend(error, self._database):
-                    logger.warning("the index of the tapes is behind (%s); tried again", error)
+                    logger.warning("the index of the tapes is behind (%s); retrying", error)
                     await anyio.sleep(_RECOVERY)
             else:
                 await self._wake.wait()
@@ -132,7 +132,7 @@ class TapeIndex:
         hits, outdated = await self._look(query)
         if outdated:
             for tape in outdated:
-                logger.warning("tape %s is not what was indexed; it is indexed anew", tape)
+                logger.warning("tape %s differs from its index; indexing it again", tape)
                 try:
                     await self._forget(tape)
                 except (sqlite3.Error, OSError) as error:
@@ -200,7 +200,7 @@ class TapeIndex:
                     await change(database)
                     await anyio.to_thread.run_sync(erasing.purge_deleted, database)
                 except (sqlite3.Error, OSError, ValueError) as error:
-                    logger.warning("the index of the tapes is made anew (%s)", error)
+                    logger.warning("rebuilding the index of the tapes (%s)", error)
                     self._begin_anew()
                     await anyio.to_thread.run_sync(database.discard)
             except (sqlite3.Error, OSError) as error:
@@ -297,7 +297,7 @@ class TapeIndex:
             else:
                 if generation == self._generation and not gone:
                     return answer
-        raise TapeError("the tapes cannot be searched (the files of their index keep going away)")
+        raise TapeError("the tapes cannot be searched (the files of their index keep disappearing)")
 
     async def _mend(self, error: Exception, database: IndexDatabase | None) -> bool:
         """Discard the database if an error shows that it is damaged or gone.
@@ -311,7 +311,7 @@ class TapeIndex:
             gone = database is not None and database.is_gone
             if isinstance(error, TapeError) or not (gone or _is_damage(error)):
                 return False
-            logger.warning("the index of the tapes is damaged (%s); it is made anew", error)
+            logger.warning("the index of the tapes is damaged (%s); rebuilding it", error)
             if database is not None:
                 await anyio.to_thread.run_sync(database.discard)
             self._begin_anew()
@@ -365,7 +365,7 @@ class TapeIndex:
 
     async def _opened(self) -> IndexDatabase:
         if self._database is not None and self._database.is_gone:
-            logger.warning("the files of the tapes' index are gone; it is made anew")
+            logger.warning("the files of the tapes' index are missing; rebuilding it")
             await anyio.to_thread.run_sync(self._database.discard)
             self._begin_anew()
         if self._database is None:

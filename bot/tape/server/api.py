@@ -93,13 +93,13 @@ ExpectedVersion = Annotated[int | None, Depends(_expected_version)]
 """The version in ``If-Match``; None without one."""
 
 PageSize = Annotated[
-    int, Query(alias="limit", description="How much a page holds at most.", ge=1, le=MAX_PAGE_SIZE)
+    int, Query(alias="limit", description="Maximum page size.", ge=1, le=MAX_PAGE_SIZE)
 ]
 AppendKey = Annotated[
     str | None,
     Header(
         alias=IDEMPOTENCY_KEY_HEADER,
-        description="Asked again with the same key, it is done once: a random text of your own.",
+        description="Idempotency key: a random text. A repeated request with the same key is executed only once.",
         min_length=1,
         max_length=MAX_KEY_LENGTH,
     ),
@@ -131,7 +131,7 @@ TapeAfter = Annotated[str | None, Depends(_after)]
 _NAMES = {
     "tape": "The session's key, percent-encoded.",
     "name": "The anchor's name, percent-encoded.",
-    "after": "A name: the page begins after it.",
+    "after": "A name; the page starts after it.",
 }
 
 
@@ -211,8 +211,8 @@ async def authorize(request: Request) -> None:
         raise HttpError(
             401,
             "no_token",
-            "send a token that this server knows: Authorization: Bearer TOKEN "
-            "(`tapebot tape-server token add` makes one)",
+            "send a valid token: Authorization: Bearer TOKEN (`tapebot tape-server token add` "
+            "creates one)",
             {"WWW-Authenticate": "Bearer"},
         )
     request.state.caller = grant

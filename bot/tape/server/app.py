@@ -91,7 +91,7 @@ def build_app(
 _health = TapeRouter()
 
 _UNWELL = {
-    "description": "Something is wrong; `reasons` says what.",
+    "description": "There is a problem; `reasons` describes it.",
     "content": {"application/json": {"schema": ref("Problem")}},
 }
 
@@ -102,7 +102,7 @@ _UNWELL = {
 async def look(server: ServerDep) -> Response:
     """Report whether the server can write; needs no token."""
     if reasons := await server.health.failures():
-        detail = "the server cannot keep what is sent to it: " + "; ".join(reasons)
+        detail = "the server cannot store what is sent to it: " + "; ".join(reasons)
         raise HttpError(503, "unhealthy", detail, reasons=reasons)
     return build_json_response({"status": "ok"})
 

@@ -94,7 +94,7 @@ class EventStreamResponse(Response):
             except TapeError as error:
                 # The client reconnects and gets the error. Its text names the session, so it is not
                 # logged.
-                logger.warning("a tape cannot be followed any further: %s", type(error).__name__)
+                logger.warning("a tape can no longer be followed: %s", type(error).__name__)
 
 
 def _body(part: bytes) -> Message:

@@ -48,7 +48,7 @@ class StorageHealth:
             return []
         with anyio.move_on_after(_PATIENCE):
             return await anyio.to_thread.run_sync(_try_disk, self._folder, abandon_on_cancel=True)
-        return [f"the disk has not answered for {_PATIENCE:.0f} seconds"]
+        return [f"the disk has not responded for {_PATIENCE:.0f} seconds"]
 
 
 def _try_disk(folder: Path) -> list[str]:

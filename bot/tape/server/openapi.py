@@ -48,23 +48,23 @@ SCHEMAS: dict[str, Any] = {
         {"id": _ID, "kind": _KIND, "payload": _OBJECT, "meta": _OBJECT},
     ),
     "NewEntry": _record(
-        "An entry to append: a line of NDJSON. An id that it has means nothing.",
+        "An entry to append: a line of NDJSON. Its id is ignored.",
         {"kind": _KIND, "payload": _OBJECT, "meta": _OBJECT},
         optional=("meta",),
     ),
     "Links": _record(
-        "A page of the links of a tape's chain of digests; the next page begins at `next`.",
+        "A page of the links of a tape's chain of digests; the next page starts at `next`.",
         {"links": _list("Link"), "next": _or_null(_ID)},
     ),
     "Link": _record(
-        "What ties an entry to the one before it.",
+        "The link from an entry to the one before it.",
         {
             "id": _ID,
-            "more": {**_ID, "description": "How many entries of its append follow it."},
+            "more": {**_ID, "description": "Number of entries of its append that follow it."},
             "link": {
                 **_TEXT,
-                "description": "Base64: the value of the link before, a salt, the entry's digest, and of a "
-                "tombstone the digest of what it replaced; 12 bytes each.",
+                "description": "Base64: the value of the previous link, a salt, the entry's "
+                "digest, and for a tombstone the digest of the replaced entry; 12 bytes each.",
             },
         },
     ),
@@ -91,7 +91,7 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Target": _record("The entry that an anchor points at.", {"entry_id": _ID}),
     "Erased": _record(
-        "How many entries were not yet as their tombstones.",
+        "Number of entries that were not yet replaced by their tombstones.",
         {"erased": {"type": "integer", "minimum": 0}},
     ),
     "Tape": _record("A tape.", {"tape": _TEXT}),
@@ -102,33 +102,37 @@ SCHEMAS: dict[str, Any] = {
     "Title": _record("A tape's title.", {"title": _or_null(_TEXT)}),
     "Version": _record("The id of a tape's last entry.", {"version": _ID}),
     "Hit": _record(
-        "An entry that was found, with its neighbours.",
+        "A found entry, with its neighbours.",
         {
             "tape": _TEXT,
             "score": {"type": "number"},
-            "direct": {"type": "boolean", "description": "It has words of the question itself."},
+            "direct": {"type": "boolean", "description": "Whether it contains words of the query."},
             "entry": ref("Entry"),
             "before": _list("Entry"),
             "after": _list("Entry"),
         },
     ),
-    "Hits": _record("What was found, best first.", {"hits": _list("Hit")}),
+    "Hits": _record("Search results, best first.", {"hits": _list("Hit")}),
     "Statistics": _record(
-        "The store's snapshot of itself, and the bound of a request's body.",
+        "The store's statistics, and the maximum size of a request body.",
         {"store": _OBJECT, "most_bytes": {"type": "integer"}},
     ),
-    "Health": _record("That all is well.", {"status": {"type": "string", "enum": ["ok"]}}),
+    "Health": _record("The server is healthy.", {"status": {"type": "string", "enum": ["ok"]}}),
     "Problem": {
         **_record(
-            "Why it was refused.",
+            "Why the request was refused.",
             {
                 "error": {**_TEXT, "description": "For programs."},
                 "detail": {**_TEXT, "description": "For people: what to do."},
                 "version": {
                     **_ID,
-                    "description": "Of a conflict: the version that the tape is at.",
+                    "description": "For a conflict: the tape's current version.",
                 },
-                "reasons": {"type": "array", "items": _TEXT, "description": "Of /health."},
+                "reasons": {
+                    "type": "array",
+                    "items": _TEXT,
+                    "description": "For /health: the reasons.",
+                },
             },
             optional=("version", "reasons"),
         ),
@@ -143,15 +147,15 @@ _EXAMPLE_TOMBSTONE = '{"id":2,"kind":"message","payload":{"role":"user","content
 _EXAMPLE_NEW = '{"kind":"message","payload":{"role":"user","content":"hello"}}\n'
 
 _REFUSALS = {
-    400: "The body cannot be taken as it is.",
-    401: "There is no token, or it is not known.",
-    403: "The token does not allow it, whether there is such a tape or not.",
+    400: "The body is invalid.",
+    401: "The token is missing or unknown.",
+    403: "The token does not allow it, whether or not the tape exists.",
     404: "There is no such tape, entry or anchor.",
-    408: "The body came too slowly.",
-    409: "The tape is at another version, or there is one of this name already.",
+    408: "The body arrived too slowly.",
+    409: "The tape has another version, or a tape of this name already exists.",
     413: "The body is too large.",
     422: "A parameter or a field is missing or wrong.",
-    503: "The server is busy, or its store cannot be used now.",
+    503: "The server is busy, or its store is not available.",
     507: "The storage refused the write; nothing was written.",
 }
 _CHALLENGE = {"WWW-Authenticate": {"schema": _TEXT}}
@@ -189,7 +193,7 @@ def entries_response(*, paged: bool) -> dict[str, Any]:
     """Describe an NDJSON response of entries."""
     following = {
         NEXT_PAGE_HEADER: {
-            "description": "Where the next page begins, if there is one.",
+            "description": "Start of the next page, if there is one.",
             "schema": _ID,
         }
     }
@@ -208,7 +212,8 @@ def entries_response(*, paged: bool) -> dict[str, Any]:
 def events_response() -> dict[str, Any]:
     """Describe a response of server-sent events."""
     return {
-        "description": "Entries as they come: `id` is the entry's id, `data` its line. Without end.",
+        "description": "New entries as they arrive: `id` is the entry's id, `data` its line. The "
+        "stream does not end.",
         "content": {
             SSE_MEDIA_TYPE: {"schema": _TEXT, "example": f"id: 2\ndata: {_EXAMPLE_ENTRY}\n"}
         },
@@ -229,8 +234,7 @@ def tombstones_body() -> dict[str, Any]:
     """Describe an NDJSON request body of tombstones."""
     schema = {**_TEXT, "description": "Lines of `Entry`."}
     return {
-        "description": "What stands from now on in the place of the entries of these ids; the kinds "
-        "stay.",
+        "description": "Tombstones that replace the entries with these ids; the kinds stay.",
         "required": True,
         "content": {NDJSON_MEDIA_TYPE: {"schema": schema, "example": _EXAMPLE_TOMBSTONE}},
     }

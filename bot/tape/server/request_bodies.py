@@ -42,7 +42,7 @@ _SECONDS = 60.0
 
 def _text(value: Any) -> Any:
     if not isinstance(value, str):
-        raise ValueError("it is no text")  # noqa: TRY004 (what pydantic asks for)
+        raise ValueError("it is not text")  # noqa: TRY004 (what pydantic asks for)
     return value
 
 
@@ -54,7 +54,7 @@ def _name(value: Any) -> Any:
 
 def _object(value: Any) -> Any:
     if not isinstance(value, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 (what pydantic asks for)
+        raise ValueError("it is not an object")  # noqa: TRY004 (what pydantic asks for)
     return value
 
 
@@ -192,7 +192,7 @@ async def read_model(request: Request, model: type[_Model]) -> _Model:
     try:
         value = from_json(raw) if raw.strip() else {}
     except ValueError as error:
-        raise HttpError(400, "invalid_json", f"the body is no JSON: {error}") from error
+        raise HttpError(400, "invalid_json", f"the body is not JSON: {error}") from error
     try:
         return model.model_validate(value)
     except ValidationError as error:

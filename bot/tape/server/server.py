@@ -44,11 +44,13 @@ def bind_socket(address: str) -> socket.socket:
     try:
         return serving.bind(address)
     except socket.gaierror as error:
-        raise SettingsError(f"{address} is no address to listen on: {error.strerror}") from error
+        raise SettingsError(
+            f"{address} is not an address to listen on: {error.strerror}"
+        ) from error
     except OSError as error:
         raise SettingsError(
-            f"the tape server cannot listen on {address} ({error.strerror}); stop what does, or set "
-            "TAPEBOT_TAPE_SERVER_LISTEN"
+            f"the tape server cannot listen on {address} ({error.strerror}); stop the program that "
+            "does, or set TAPEBOT_TAPE_SERVER_LISTEN"
         ) from error
 
 

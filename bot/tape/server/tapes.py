@@ -23,7 +23,7 @@ from bot.tape.server.request_bodies import NewFork, NewTape, read_body, read_ent
 
 router = TapeRouter()
 
-_CARRY = "Entries that the new live part begins with, after its header; none if it is empty."
+_CARRY = "First entries of the new live part, after its header; none if it is empty."
 
 
 @router.scoped("GET", "/v1/tapes", "read", answer={200: json_response("Tapes")}, names=("after",))

@@ -108,8 +108,8 @@ class TokenStore:
         except ValidationError as error:
             where = error.errors(include_input=False, include_url=False)[0]
             raise SettingsError(
-                f"{self._path} is no file of tokens ({where['msg']} at {list(where['loc'])}); "
-                "mend it, or remove it and give out new tokens"
+                f"{self._path} is not a valid token file ({where['msg']} at {list(where['loc'])}); "
+                "repair it, or remove it and create new tokens"
             ) from None
 
     def add(self, name: str, scope: TokenScope, tapes: Sequence[str]) -> str:
@@ -120,7 +120,9 @@ class TokenStore:
         """
         grants = self.list()
         if any(grant.name == name for grant in grants):
-            raise SettingsError(f"there is a token {name} already; remove it, or take another name")
+            raise SettingsError(
+                f"there is already a token {name}; remove it, or choose another name"
+            )
         token = new_token(_PREFIX)
         self._write([*grants, TokenGrant(name, scope, tuple(tapes), token_digest(token))])
         return token
@@ -160,4 +162,4 @@ class TokenStore:
             self._grants = self.list()
         except SettingsError as error:
             self._grants = ()
-            logger.error("no token is good any more: %s", error)  # noqa: TRY400 (it says it all)
+            logger.error("no token is valid any more: %s", error)  # noqa: TRY400 (it says it all)

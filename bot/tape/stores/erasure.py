@@ -96,8 +96,8 @@ class TapeEraser:
         except (OSError, SegmentDamaged) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise TapeWriteError(
-                f"not all could be erased from tape {tape} ({why}); see to the storage, and erase "
-                "again"
+                f"not everything could be erased from tape {tape} ({why}); fix the storage, and "
+                "erase again"
             ) from error
         return len(changed)
 
@@ -144,7 +144,7 @@ class TapeEraser:
         fresh = raw.with_name(raw.name + ".new")
         with self._reader.sealed(segment) as source:
             if source is None:
-                raise FileNotFoundError(None, f"the segment {segment.name} is gone")
+                raise FileNotFoundError(None, f"the segment {segment.name} is missing")
             emptied = rewrite_part(source, found, wanted, fresh, beat)
         try:
             if is_raw:

@@ -257,7 +257,8 @@ class FileTapeStore(TapeStore):
                 await self._index.drop(tape)
             except TapeError as error:
                 logger.warning(
-                    "what a reset dropped from tape %s is in the files of the index until the next start (%s)",
+                    "text that a reset removed from tape %s stays in the index files until the "
+                    "next start (%s)",
                     tape,
                     error,
                 )

@@ -117,7 +117,7 @@ def _repair_lines(path: Path, mode: int, *, dry_run: bool) -> list[DamagedFile]:
     try:
         *lines, rest = path.read_bytes().split(b"\n")
     except OSError as error:
-        why = f"the storage does not give it back: {error.strerror}"
+        why = f"the storage cannot read it: {error.strerror}"
         return [DamagedFile(path.name, why, False)]
     mended, lost, written = [], [], []
     for number, line, was_mended in repair_lines(lines):
@@ -154,7 +154,7 @@ def _repair_segment(folder: TapeFolder, segment: Segment, *, dry_run: bool) -> D
                 return _unmended(file.fd, contents, segment, path.name)
             found = os.pread(file.fd, len(mended) + 1, 0)
     except OSError as error:
-        return DamagedFile(path.name, f"the storage does not give it back: {error.strerror}", False)
+        return DamagedFile(path.name, f"the storage cannot read it: {error.strerror}", False)
     if found == mended:
         return None
     if not dry_run:
@@ -180,7 +180,7 @@ def _unmended(fd: int, contents: PackedContents, segment: Segment, name: str) ->
     if contents.trailer is None:
         return DamagedFile(name, "its trailer cannot be read", False)
     if contents.protected:
-        return DamagedFile(name, "its lines are not those that were sealed", False)
+        return DamagedFile(name, "its lines differ from those that were sealed", False)
     return None
 
 

@@ -121,7 +121,7 @@ class _Tape:
                 with self._read(check, segment.name):
                     self._segment(check, segment)
             if live is None:
-                self._wrong(check, self._live.name, "the live file is not there")
+                self._wrong(check, self._live.name, "the live file is missing")
             else:
                 check.begin_part(TapePart(self._live.name))
                 with self._read(check, self._live.name):
@@ -211,7 +211,7 @@ def _lines(check: TapeVerifier, file: FileSource) -> None:
 
 
 def _unreadable(error: OSError) -> str:
-    return f"the storage does not give it back: {error.strerror}"
+    return f"the storage cannot read it: {error.strerror}"
 
 
 def lost_entries(contents: PackedContents, place: int, segment: Segment) -> str:
@@ -228,12 +228,12 @@ def _damage(damage: ParityDamage, *, told: bool) -> Iterator[str]:
     if damage.mendable:
         yield (
             f"damaged places: {len(damage.mendable):,}, the first from byte {damage.mendable[0]:,} on; "
-            "nothing is lost by that, `tapebot tape repair` mends it"
+            "nothing is lost, `tapebot tape repair` repairs it"
         )
     if damage.lost and not told:
-        yield f"damaged at byte {damage.lost[0]:,}, which the parity cannot mend; no entry is lost"
+        yield f"damaged at byte {damage.lost[0]:,}, which the parity cannot repair; no entry is lost"
     if damage.ending:
-        yield "its parity is damaged or cut" + ("" if told else ", which costs no entry")
+        yield "its parity is damaged or cut" + ("" if told else ", no entry is lost")
 
 
 def _trailer(contents: PackedContents, segment: Segment, digest: str | None) -> Iterator[str]:
@@ -245,4 +245,4 @@ def _trailer(contents: PackedContents, segment: Segment, digest: str | None) -> 
     if (trailer.get("first"), trailer.get("last")) != (segment.first_id, segment.last_id):
         yield "its trailer names other entries than its name"
     if digest is not None and trailer.get("sha256") != digest:
-        yield "its lines are not those that were sealed: the checksum differs"
+        yield "its lines differ from those that were sealed: wrong checksum"

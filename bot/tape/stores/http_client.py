@@ -221,7 +221,7 @@ class TapeServerClient:
                     _see(answer)
                     raise self._refusal(answer, params, {})
                 if not answer.headers.get("content-type", "").startswith(SSE_MEDIA_TYPE):
-                    raise self.unexpected_response(ValueError("it is no stream of events"))
+                    raise self.unexpected_response(ValueError("it is not a stream of events"))
                 yield answer.aiter_bytes()
         except httpx.DecodingError as error:
             raise self.unexpected_response(error) from error
@@ -234,14 +234,14 @@ class TapeServerClient:
         """Return the error for a server that cannot be used."""
         told = str(error) or type(error).__name__
         return TapeUnavailable(
-            f"the tape server {self.url} cannot be used ({told}); see that it runs and can be "
+            f"the tape server {self.url} cannot be used ({told}); check that it runs and can be "
             "reached from here"
         )
 
     def unexpected_response(self, error: Exception) -> TapeUnavailable:
         """Return the error for a response that does not come from a tape server."""
         return TapeUnavailable(
-            f"{self.url} gave an answer that is none of a tape server's ({error!r}); check the "
+            f"{self.url} gave an answer that is not a tape server's ({error!r}); check the "
             "address, and the server's version"
         )
 
@@ -294,8 +294,8 @@ class TapeServerClient:
         told = _problem(answer)
         if answer.status_code == 401:
             return TapeRefused(
-                f"the tape server {self.url} does not know the token; set "
-                "TAPEBOT_TAPE_STORE_TOKEN to one that `tapebot tape-server token add` gave"
+                f"the tape server {self.url} does not accept the token; set "
+                "TAPEBOT_TAPE_STORE_TOKEN to one from `tapebot tape-server token add`"
             )
         code, detail = told.get("error"), told.get("detail")
         if not isinstance(code, str) or not isinstance(detail, str):

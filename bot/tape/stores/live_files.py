@@ -189,7 +189,8 @@ class LiveFiles:
                 continue
             lacking += 1
             logger.error(
-                "%s is %s: its entries up to %d were recorded; put back a copy that has them, or go on without",
+                "%s is %s: its entries up to %d were recorded; restore a copy that has them, or "
+                "continue without",
                 path.name,
                 "gone" if last_id is None else f"cut short after entry {last_id}",
                 head.last_id,
@@ -215,7 +216,7 @@ class LiveFiles:
             self._folder.drop_segments(tape, last)
         except OSError as error:
             logger.warning(
-                "segments of tape %s that a reset dropped could not be removed (%s); it is tried again when "
+                "segments of tape %s that a reset dropped could not be removed (%s); retrying when "
                 "the tape is opened",
                 tape,
                 disk_error_text(error),
@@ -231,8 +232,8 @@ class LiveFiles:
         head = self._heads.get(self._folder.stem(tape))
         if head is None or head.last_id <= version:
             return 0
-        logger.error("the file of a tape is gone, and with it its entries up to %d", head.last_id)
-        self.lost[tape] = [f"its entries {version + 1} to {head.last_id} are gone"]
+        logger.error("the file of a tape is missing, with its entries up to %d", head.last_id)
+        self.lost[tape] = [f"its entries {version + 1} to {head.last_id} are missing"]
         return head.last_id
 
     def _descriptor(self, tape: str, path: Path) -> AppendFile | None:
@@ -296,7 +297,7 @@ class LiveFiles:
         if known is None or known.last_id < head.id - 1:
             return {}
         if known.last_id > last_id:
-            self.lost[tape] = [f"its entries {last_id + 1} to {known.last_id} are gone"]
+            self.lost[tape] = [f"its entries {last_id + 1} to {known.last_id} are missing"]
             return {"missing": known.last_id}
         if known.value == CHAIN_START or known.last_id < head.id or ending.damaged:
             return {}
@@ -324,9 +325,9 @@ class LiveFiles:
                 _end_line(file.path, file.size - 1)
             file.append_now(close + live.encode(note), note[-1].id)
         if lost:
-            logger.error("%s is not what it was, entries are gone: %s", file.path.name, found)
+            logger.error("%s has changed, entries are missing: %s", file.path.name, found)
         else:
-            logger.warning("%s was cut short and is repaired: %s", file.path.name, found)
+            logger.warning("%s was cut short and has been repaired: %s", file.path.name, found)
         self.repaired["torn_bytes"] += ending.torn
         self.repaired["void_entries"] += ending.void
 
@@ -347,4 +348,4 @@ def map_os_errors(failure: str, kind: type[TapeError]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise kind(f"{failure}: {disk_error_text(error)}; what was recorded is kept") from error
+        raise kind(f"{failure}: {disk_error_text(error)}; recorded entries are kept") from error

@@ -231,7 +231,7 @@ class PartReader:
         """Log a missing segment once, unless another process has reset the tape since."""
         live = is_live(self._folder.live_path(parts.tape), parts.live.fd)
         if live and segment.name not in self._missing:
-            logger.warning("the segment %s is gone: its entries cannot be read", segment.name)
+            logger.warning("the segment %s is missing: its entries cannot be read", segment.name)
             self._missing.add(segment.name)
 
     def _unpacked(self, fd: int, segment: Segment) -> PackedSource:
@@ -246,8 +246,8 @@ class PartReader:
         """Record a repaired block; each file is logged once."""
         if all(name != segment.name for name, _ in self._mended):
             logger.warning(
-                "the segment %s is damaged; it is read from its parity, nothing is lost so far: "
-                "`tapebot tape repair` mends the file",
+                "the segment %s is damaged; reading it with its parity, nothing is lost so far: "
+                "`tapebot tape repair` repairs the file",
                 segment.name,
             )
         self._mended.add((segment.name, block))

@@ -282,7 +282,7 @@ class RemoteTapeStore(TapeStore):
                 failing_since = now if failing_since is None else failing_since
                 if now - failing_since > self._server.patience:
                     raise self._server.unavailable_error(error) from error
-                logger.info("a stream of entries broke and is opened again: %s", error)
+                logger.info("a stream of entries broke and is being reopened: %s", error)
             await anyio.sleep(_PAUSE)
 
     async def run(self) -> None:

@@ -61,7 +61,7 @@ class SegmentPacker:
         try:
             return await anyio.to_thread.run_sync(self._folder.raw_segments)
         except OSError as error:
-            logger.warning("sealed segments stay as they are for now: %s", error.strerror)
+            logger.warning("sealed segments stay unchanged for now: %s", error.strerror)
             return []
 
     async def _pack(self, segment: Segment) -> None:
@@ -72,7 +72,7 @@ class SegmentPacker:
                 )
         except (OSError, SegmentDamaged) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            logger.warning("%s stays as it is, it cannot be packed: %s", segment.name, why)
+            logger.warning("%s stays unchanged, it cannot be packed: %s", segment.name, why)
 
 
 def pack(folder: TapeFolder, segment: Segment, beat: Callable[[], None]) -> None:
@@ -144,4 +144,4 @@ def check_packed(path: Path, segment: Segment, wanted: str, beat: Callable[[], N
             digest.update(read_block(file.fd, block) or b"")
         whole = contents.protected and not find_damage(file.fd, contents)
     if digest.hexdigest() != wanted or not whole:
-        raise SegmentDamaged(f"{path.name} does not read back as it was written")
+        raise SegmentDamaged(f"{path.name} cannot be read back as it was written")

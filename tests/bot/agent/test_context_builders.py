@@ -367,7 +367,7 @@ def package(tmp_path, monkeypatch):
 def test_a_package_may_bring_a_builder_of_its_own():
     built: Any = context_builder("fancy")
     assert built.name == "fancy"
-    for name, why in (("bad", "is no ContextBuilder"), ("gone", "cannot be loaded")):
+    for name, why in (("bad", "is not a ContextBuilder"), ("gone", "cannot be loaded")):
         with pytest.raises(SettingsError, match=why):
             context_builder(name)
     with pytest.raises(SettingsError, match="summary-first, bad, fancy, gone"):

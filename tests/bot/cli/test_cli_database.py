@@ -131,7 +131,7 @@ def test_tapes_in_the_database_are_listed_shown_found_checked_and_exported(moved
     assert main(["tape", "search", "locomotive"]) == 1
     capsys.readouterr()
     assert main(["tape", "verify"]) == 0
-    assert capsys.readouterr().out == "tapes: 2, entries checked: 6; nothing is wrong\n"
+    assert capsys.readouterr().out == "tapes: 2, entries checked: 6; no problems\n"
     assert main(["tape", "export", "--output", str(tmp_path / "out")]) == 0
     assert len(list((tmp_path / "out").glob("*.jsonl"))) == 2
     assert main(["tape", "show", "telegram:44"]) == 1
@@ -218,8 +218,8 @@ def test_a_move_tells_what_it_did_and_how_to_go_back(home, url, capsys):
     assert main(["migrate", "files", "postgres"]) == 0
     said = capsys.readouterr().out
     assert "moved\ttelegram:42: 3 entries, SHA-256 " in said
-    assert "2 tapes, 6 entries: the same in both places" in said
-    assert f"The files in {home} are as they were" in said
+    assert "2 tapes, 6 entries: identical in both places" in said
+    assert f"The files in {home} are unchanged" in said
     assert main(["migrate", "files", "postgres"]) == 0
     assert "there\ttelegram:42: 3 entries" in capsys.readouterr().out
 
@@ -248,7 +248,7 @@ def test_older_files_in_the_way_are_kept_and_named(home, url, capsys):
     ("command", "said"),
     [
         (["migrate", "files", "files"], "from files to files: allowed"),
-        (["migrate", "files", "postgres"], "nothing here that could be moved"),
+        (["migrate", "files", "postgres"], "nothing to migrate"),
     ],
     ids=["same", "empty"],
 )

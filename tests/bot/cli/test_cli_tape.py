@@ -79,7 +79,7 @@ def test_what_is_no_count_is_refused_in_plain_words(count, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["tape", "show", "console:local", "--last", count])
     assert stopped.value.code == 2
-    assert f"{count!r} is no number from 1 on" in capsys.readouterr().err
+    assert f"{count!r} is not a whole number of at least 1" in capsys.readouterr().err
 
 
 async def _problems(home):
@@ -115,7 +115,7 @@ def test_a_search_of_a_problem_that_is_not_there_says_that_nothing_fits(
     monkeypatch.setenv("TAPEBOT_HOME", str(tmp_path))
     anyio.run(_problems, tmp_path)
     assert main(["tape", "search", "boat", "--problem", "p3"]) == 1
-    assert "Nothing fits." in capsys.readouterr().err
+    assert "Nothing found." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("options", "wanted"), WANTED)

@@ -113,12 +113,12 @@ async def test_a_running_tapebot_is_seen_and_not_disturbed(owner):
             assert await holder.stdout.receive() == b"held\n"
             for _ in range(2):
                 ((level, text),) = await found("tapes")
-                expected = "process 4321" if owner == "4321" else "its process is not known"
+                expected = "process 4321" if owner == "4321" else "unknown process"
                 assert level == "ok"
                 assert f"in use by a running tapebot ({expected})" in text
             await holder.stdin.aclose()
             await holder.wait()
-    assert await found("tapes") == [("ok", "no tapebot is running on them ")]
+    assert await found("tapes") == [("ok", "not in use ")]
 
 
 async def test_the_size_of_what_every_prompt_repeats_is_told():
@@ -237,10 +237,10 @@ async def test_a_platform_is_asked_about_its_token_only_when_probed(tmp_path, mo
             return "ready"
 
         found = {each.text: each.level for each in await run_checks(settings, probe=answer)}
-        assert found["Telegram: @tape_bot is known there"] == "ok"
+        assert found["Telegram: connected as @tape_bot"] == "ok"
         wrong = load_settings(**good, telegram_token="123456789:AAwrongwrongwrongwrongwrongwr")
         found = {each.text: each.level for each in await run_checks(wrong, probe=answer)}
-        assert found["Telegram does not know the token"] == "bad"
+        assert found["Telegram does not accept the token"] == "bad"
         assert "wrongwrong" not in str(found)
     assert any("doctor --probe" in text for text in texts)
     found = {each.text: each.level for each in await run_checks(settings, probe=answer)}

@@ -103,7 +103,7 @@ def test_people_are_shown_a_table(file, capsys):
     assert eval_recall([write(file, *MESSAGES, dated, unasked)], as_json=False) == 0
     said, left, head, total, category, speaker = capsys.readouterr().out.splitlines()
     assert said == "1 questions on 3 messages"
-    assert left == "1 questions without evidence are left out"
+    assert left == "1 questions without evidence are skipped"
     assert head.split() == [
         "questions", "recall@5", "recall@10", "recall@20", "within@10", "any@10", "ndcg@10", "unasked",
         "precision", "p50_ms", "p95_ms",

@@ -77,7 +77,7 @@ async def test_whoever_parted_the_two_stays_apart_at_the_next_login(tmp_path):
         telegram = host.add_channel("telegram")
         await logins.log_in_with_code(code_in(await say(telegram, "/login")))
         asked = await say(telegram, "/unlink")
-        assert "parts this channel" in asked
+        assert "unlinks this channel" in asked
         since = host.services.scopes.identity_linker.people.last_change_id("telegram:42")
         await say(telegram, f"/unlink yes {since}")
         await logins.log_in_with_code(code_in(await say(telegram, "/login")))
@@ -119,7 +119,7 @@ async def test_a_memory_that_cannot_be_joined_keeps_nobody_out(tmp_path, monkeyp
 
         monkeypatch.setattr(host.store, "create_tape", full)
         assert (await logins.log_in_with_code(code)).visitor.id == "telegram.42"
-        assert "could not be joined" in caplog.text
+        assert "could not be linked" in caplog.text
 
 
 async def test_a_member_logs_in_as_a_member_and_a_group_gets_no_code(tmp_path):

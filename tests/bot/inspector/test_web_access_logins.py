@@ -83,7 +83,7 @@ async def test_a_code_is_not_good_for_whom_the_door_does_not_know_any_more(site)
     browser = await site.browser()
     refused = await browser.post("/login", data={"code": made.code}, headers=HTML)
     assert refused.status_code == 403
-    assert "may not use this bot" in refused.text
+    assert "may no longer use this bot" in refused.text
 
 
 async def test_a_form_of_another_site_logs_nobody_in(site):

@@ -153,7 +153,7 @@ async def test_a_notice_with_words_that_were_to_be_forgotten_is_gone_and_does_no
 ):
     folder = tmp_path / "channels" / "web" / "notices"
     notices = NoticeStore(folder)
-    await notices.add("web:local", Notice("n1", 0, "Zephyrine gave me the code.", ""))
+    await notices.add("web:local", Notice("n1", 0, "Zephyrine sent the code.", ""))
     assert await notices.load("web:local")
     traces = ResidualFiles(tmp_path, rig.host.bus, FolderBlobs(tmp_path / "blobs"))
     assert await traces.erase(["zephyrine"], ()) == 1

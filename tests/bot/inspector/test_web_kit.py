@@ -83,7 +83,7 @@ async def test_a_page_that_is_not_there_tells_the_way_back() -> None:
         )
         assert answer.status_code == 404
         assert answer.text.count("<h1") == 1
-        assert "There is nothing here" in answer.text
+        assert "Not found" in answer.text
         assert 'href="/"' in answer.text
 
 

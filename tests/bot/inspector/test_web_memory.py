@@ -82,7 +82,7 @@ async def test_a_fact_tells_whose_words_it_rests_on_and_what_the_gate_decided_an
         "approved", "add", "memory",
     )  # fmt: skip
     signals = {one["name"]: (one["value"], one["meaning"]) for one in decision["signals"]}
-    assert signals["source_quality"] == (1.0, "a person's own words carry it")
+    assert signals["source_quality"] == (1.0, "a person's own words support it")
     assert signals["conflict_level"] == ("none", "nothing contradicts it")
     (record,) = await rig.store.read(decision["tape"], decision["entry"], decision["entry"])
     assert record.name == "memory.facts"
@@ -212,7 +212,7 @@ async def test_evidence_whose_entry_is_gone_is_told_as_gone_and_no_link_leads_no
     await rig.store.reset("fake:1")
     (evidence,) = (await rig.get("/fact", tape="person:fake:7", number="1"))["evidence"]
     assert (evidence["state"], evidence["href"]) == ("gone", "")
-    assert "not there any more" in await rig.page("/fact", tape="person:fake:7", number="1")
+    assert "no longer exists" in await rig.page("/fact", tape="person:fake:7", number="1")
 
 
 async def test_imported_facts_say_that_they_are(rig):

@@ -412,4 +412,4 @@ def test_a_time_that_only_another_zone_has_is_unknown():
 
 def test_a_summary_of_a_consolidation_is_shown_with_its_words():
     line = entry_line(event("memory.history", {"entry": "Ada bought a boat.", "range": [1, 9]}))
-    assert line == "What was said, in short: Ada bought a boat."
+    assert line == "Summary: Ada bought a boat."

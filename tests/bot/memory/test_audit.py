@@ -239,7 +239,7 @@ async def test_a_fact_without_evidence_is_found_with_who_let_it_in(planted):
     await planted.record({"op": "accept", "fact": replace(fact, admitted=0)}, asker="42")
     [found] = await planted.found()
     assert (found.kind, found.facts) == ("unsupported", (1,))
-    assert "it rests on nothing (accepted by 42 on 2026-03-10)" in found.why
+    assert "it has no evidence (accepted by 42 on 2026-03-10)" in found.why
 
 
 async def test_a_fact_of_foreign_origin_is_found_with_who_accepted_it(planted):
@@ -320,7 +320,7 @@ async def test_two_facts_that_rest_on_renderings_of_each_other_are_found_togethe
     await planted.believed("The user has a cat.", rome)
     [found] = await planted.found()
     assert (found.kind, found.facts) == ("loops", (1, 2))
-    assert "rest on each other" in found.why
+    assert "they are each other's evidence" in found.why
 
 
 async def test_chains_with_a_missing_link_or_a_circle_are_found(planted):
@@ -480,7 +480,7 @@ async def test_a_prompt_that_shows_other_than_the_facts_is_found_in_that_session
     assert code == 1
     kinds = {(one["kind"], one["scope"]) for one in report["findings"]}
     assert kinds == {("bookkeeping", CHAT)}
-    assert "send this chat a message" in report["findings"][0]["do"]
+    assert "send a message to this chat" in report["findings"][0]["do"]
 
 
 async def test_another_chat_of_the_same_person_may_lag_until_it_is_used_again(home):
@@ -514,7 +514,7 @@ async def test_findings_are_printed_by_scope_and_kind_and_end_with_code_1(tmp_pa
         assert shown.out.splitlines() == [
             SCOPE,
             "  unsupported",
-            f"    1: it rests on nothing (a person asked for it on {today}): "
+            f"    1: it has no evidence (a person asked for it on {today}): "
             '"The user has a cat[31m named Miso."',
             "      → /memory edit 1 … in your own words, or /memory forget 1",
             "",
@@ -523,7 +523,7 @@ async def test_findings_are_printed_by_scope_and_kind_and_end_with_code_1(tmp_pa
         code, shown = await anyio.to_thread.run_sync(run, "--json", SCOPE)
         assert (code, json.loads(shown.out)["scopes"]) == (1, {SCOPE: 1})
         code, shown = await anyio.to_thread.run_sync(run, CHAT)
-        assert (code, shown.out) == (0, "scopes: 1, facts: 0; nothing was found\n")
+        assert (code, shown.out) == (0, "scopes: 1, facts: 0; no findings\n")
         code, shown = await anyio.to_thread.run_sync(run, "fake:none")
         assert (code, shown.out) == (2, "")
         assert "no tape fake:none" in shown.err

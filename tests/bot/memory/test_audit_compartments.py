@@ -104,10 +104,10 @@ async def test_what_is_in_order_is_not_reported(planted: Planted) -> None:
 @pytest.mark.parametrize(
     ("rests", "why"),
     [
-        ((), "p1: it rests on nothing"),
-        (("fake:1#99",), "p1: it rests on fake:1#99, which does not exist"),
-        (("SAID", "p7", "12"), "p1: it rests on p7, 12, which does not exist"),
-        (("GONE",), "p1: nothing that it rests on holds any more"),
+        ((), "p1: it has no evidence"),
+        (("fake:1#99",), "p1: its evidence fake:1#99 does not exist"),
+        (("SAID", "p7", "12"), "p1: its evidence p7, 12 does not exist"),
+        (("GONE",), "p1: none of its evidence is still valid"),
     ],
 )
 async def test_a_belief_without_ground_is_found(
@@ -123,7 +123,7 @@ async def test_a_belief_without_ground_is_found(
 
 async def test_a_value_whose_source_is_gone_is_found_unless_it_says_so(planted: Planted) -> None:
     await planted.set("fake:1#99")
-    why = 'shared value "deadline" v1 rests on fake:1#99, which does not exist'
+    why = 'the source of shared value "deadline" v1, fake:1#99, does not exist'
     assert await planted.found() == [("unsupported", why)]
     await planted.set("fake:1#99", version=2, stale=True)
     assert await planted.found() == []
@@ -138,7 +138,7 @@ async def test_what_comes_back_of_another_problem_is_found(planted: Planted) -> 
     numbers = [int(one.split("#")[1]) for one in (own, other, general)]
     await planted.work("p1", "paused", *numbers)
     which = f"#{numbers[1]} of p2, #{numbers[2]} of general"
-    why = f"with p1 comes back into view what is another's: {which}"
+    why = f"p1 restores messages of another problem: {which}"
     assert await planted.found() == [("problems", why)]
 
 
@@ -146,7 +146,7 @@ async def test_two_problems_that_are_worked_on_are_found(planted: Planted) -> No
     await planted.work("p1", "active", active="p1")
     assert await planted.found() == []
     await planted.work("p2", "active")
-    assert await planted.found() == [("problems", "p1 is worked on, and p2 marked as active")]
+    assert await planted.found() == [("problems", "p1 is in use, but p2 marked as active")]
 
 
 async def test_a_broken_chain_and_a_decision_without_a_reason_are_found(planted: Planted) -> None:
@@ -172,7 +172,7 @@ async def test_a_whole_state_that_tells_of_other_values_is_found(planted: Plante
     )
     await planted.store.append(HOME, entry)
     [(kind, why)] = await planted.found()
-    assert (kind, "do not agree" in why) == ("bookkeeping", True)
+    assert (kind, "does not match" in why) == ("bookkeeping", True)
 
 
 def test_what_people_do_by_commands_is_in_order(tmp_path, capsys) -> None:
@@ -202,4 +202,4 @@ def test_what_people_do_by_commands_is_in_order(tmp_path, capsys) -> None:
     anyio.run(talk)
     settings = load_settings(home=tmp_path, timezone="UTC")
     assert audit_memory(settings, None, as_json=False, clock=ManualClock(NOW)) == 0
-    assert "nothing was found" in capsys.readouterr().out
+    assert "no findings" in capsys.readouterr().out

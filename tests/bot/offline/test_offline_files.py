@@ -66,8 +66,8 @@ async def test_what_a_person_said_goes_before_what_a_document_says():
 
 
 async def test_a_file_alone_gets_an_honest_word():
-    assert "Tell me in words what is in the picture" in await reply(entry("", PHOTO))
-    assert "I note nothing about you from it" in await reply(entry("", LEASE))
+    assert "Tell me what is in the picture" in await reply(entry("", PHOTO))
+    assert "I do not note facts about you from it" in await reply(entry("", LEASE))
     unheard = {"kind": "voice", "name": "voice", "note": "no transcription model is set"}
     assert "write to me what you said" in await reply(entry("", unheard))
 

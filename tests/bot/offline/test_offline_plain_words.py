@@ -181,7 +181,7 @@ async def test_what_is_worked_on_is_told_with_its_notes_and_of_nothing_else(tmp_
         ask = host.channel.ask
         assert "Nothing in particular" in await ask("What are we working on?")
         await ask("/problem new Taxes")
-        assert 'We are working on "Taxes". Nothing is noted for it yet.' in await ask(
+        assert 'We are working on "Taxes". It has no notes yet.' in await ask(
             "What are we working on?"
         )
         await ask("/problem note must send by Friday")

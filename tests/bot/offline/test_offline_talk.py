@@ -224,7 +224,7 @@ async def test_a_reminder_is_noted_and_not_promised(said):
     assert chat.memory == (
         "- The user wants to be reminded to call the dentist tomorrow (said on 2026-11-21)."
     )
-    assert "reminders do not exist yet" in answer
+    assert "I cannot send you reminders" in answer
 
 
 @pytest.mark.parametrize("said", ["write me a poem", "zzz qqq", "who are you?", "My name is Ada."])

@@ -113,14 +113,14 @@ def test_settings_cannot_be_changed_once_read():
         ("LOG_LEVEL", "loud", "debug or info or warning or error"),
         ("TIMEZONE", "berlin", "did you mean Europe/Berlin?"),
         ("TIMEZONE", "Europe/Berln", "did you mean Europe/Berlin?"),
-        ("TIMEZONE", "../../etc/hosts", "a zone such as Europe/Berlin"),
+        ("TIMEZONE", "../../etc/hosts", "a time zone such as Europe/Berlin"),
         ("MODEL_API_BASE", "localhost:11434", "starts with http:// or https://"),
         ("MODEL_API_BASE", "http://", "starts with http:// or https://"),
         ("DISCORD_GATEWAY_URL", "ws://[", "starts with ws:// or wss://"),
         ("DISCORD_GATEWAY_URL", "https://host", "starts with ws:// or wss://"),
         ("DISCORD_GATEWAY_URL", "wss://host:99999", "starts with ws:// or wss://"),
-        ("MODEL", "gpt 5", "a name of litellm's"),
-        ("OWNERS", "telegram:ada", "the ids of people, each a number behind telegram:"),
+        ("MODEL", "gpt 5", "a litellm model name"),
+        ("OWNERS", "telegram:ada", "the ids of people, each telegram:"),
         ("OWNERS", "telegram:４２", "such as telegram:42"),
         ("OWNERS", "telegram:042", "such as telegram:42"),
         ("OWNERS", "telegram:42_", "such as telegram:42"),
@@ -129,11 +129,11 @@ def test_settings_cannot_be_changed_once_read():
         ("OWNERS", "Discord:42", "did you mean discord?"),
         ("OWNERS", "console:42", "telegram: or discord:"),
         ("OWNERS", "42", "telegram: or discord:"),
-        ("ALLOW", "telegram:+49123", "ids, each a number behind telegram: or discord:"),
-        ("ALLOW", "telegram:-0", "ids, each a number behind telegram: or discord:"),
-        ("ALWAYS_ANSWER", "discord:-5", "ids, each a number behind telegram: or discord:"),
+        ("ALLOW", "telegram:+49123", "ids, each telegram: or discord: and a number"),
+        ("ALLOW", "telegram:-0", "ids, each telegram: or discord: and a number"),
+        ("ALWAYS_ANSWER", "discord:-5", "ids, each telegram: or discord: and a number"),
         ("MODEL", "gguf:", "the path of a file"),
-        ("FALLBACK_MODELS", "openai/a,b c", "a name of litellm's"),
+        ("FALLBACK_MODELS", "openai/a,b c", "a litellm model name"),
         ("USER_NAME", "A\nda", "one line"),
         ("CONFIG", "nowhere.toml", "a file that exists"),
     ],
@@ -224,7 +224,7 @@ def test_the_keys_of_providers_in_the_environment_count_as_secrets(monkeypatch):
 @pytest.mark.parametrize("line", ['"open', "TAPEBOT_MAX_STEPS", "TAPEBOT_MAX_STEPS: 3"])
 def test_a_line_of_dotenv_that_would_set_nothing_is_refused_by_its_number(line):
     Path(".env").write_text(f"# mine\nOPENAI_API_KEY=x\n{line}\n")
-    assert refusal() == [".env, line 3: not of the form NAME=value."]
+    assert refusal() == [".env, line 3: not in the form NAME=value."]
 
 
 @pytest.mark.parametrize("name", [".env", ".tapebot/tapebot.toml"])

@@ -1,4 +1,4 @@
-"""Settings of the site: where it listens, and that nobody's login goes over a network in the clear."""
+"""Settings of the site: where it listens, and that nobody's login goes over a network unencrypted traffic."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_the_address_is_the_public_one_where_there_is_one(monkeypatch, listen, u
         ("0.0.0.0:8020", "", "lets other machines in"),
         ("[::]:8020", "", "lets other machines in"),
         ("bot.example.org:8020", "", "lets other machines in"),
-        ("0.0.0.0:8020", "http://192.168.0.7:8020", "in the clear"),
-        ("127.0.0.1:8020", "http://bot.example.org", "in the clear"),
+        ("0.0.0.0:8020", "http://192.168.0.7:8020", "unencrypted traffic"),
+        ("127.0.0.1:8020", "http://bot.example.org", "unencrypted traffic"),
         ("127.0.0.1:8020", "https://bot.example.org/bot", "without a path"),
         ("127.0.0.1:8020", "https://user@bot.example.org", "without a path"),
         ("127.0.0.1:8020", "bot.example.org", "https://"),

@@ -297,7 +297,7 @@ async def test_what_one_place_refuses_keeps_no_other_from_being_cleaned(home, tr
     stands = home / "console" / "history.new"
     stands.mkdir()
     write(home / "exports" / "a.md", b"xyzzy")
-    with pytest.raises(TapeWriteError, match=r"history\.new.*ask again"):
+    with pytest.raises(TapeWriteError, match=r"history\.new.*erase again"):
         await traces.erase(["xyzzy"], [name])
     assert holding(home) == {"console/history"}
     stands.rmdir()

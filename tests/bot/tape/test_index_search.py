@@ -217,7 +217,7 @@ async def test_many_who_meet_a_lost_index_at_once_make_it_anew_once(tmp_path, ca
             for _ in range(10):
                 tasks.start_soon(ask)
         assert found == [200] * 10
-        assert caplog.text.count("made anew") == 1
+        assert caplog.text.count("rebuilding") == 1
 
 
 async def test_a_store_for_reading_finds_what_is_appended_and_made_after_it_looked(tmp_path):

@@ -73,13 +73,13 @@ async def test_the_command_mends_a_live_file_byte_for_byte(tmp_path, capsys):
     path.write_bytes(data.replace(b"two", b"twn"))
     settings = Settings(home=tmp_path)
     assert repair_tapes(settings, None, dry_run=True) == 1
-    assert "a bit was wrong in line 3; can be mended" in capsys.readouterr().out
+    assert "a bit was wrong in line 3; can be repaired" in capsys.readouterr().out
     assert b"twn" in path.read_bytes()
     assert repair_tapes(settings, None, dry_run=False) == 0
-    assert "mended, byte for byte" in capsys.readouterr().out
+    assert "repaired, byte for byte" in capsys.readouterr().out
     assert path.read_bytes() == data
     # What no single bit explains stays, and is told.
     path.write_bytes(data.replace(b"two", b"ttt"))
     assert repair_tapes(settings, None, dry_run=False) == 1
-    assert "line 3 cannot be read; cannot be mended" in capsys.readouterr().out
+    assert "line 3 cannot be read; cannot be repaired" in capsys.readouterr().out
     assert repair_tapes(settings, None, dry_run=True) == 1

@@ -105,7 +105,7 @@ async def test_a_tape_that_was_cut_is_noticed_when_it_is_opened_and_goes_on(tmp_
 async def test_a_tape_whose_file_was_taken_away_never_gives_an_id_again(tmp_path):
     entries = await talked(tmp_path)
     live_file(tmp_path).unlink()
-    assert any("not there" in problem for problem in wrong(tmp_path))
+    assert any("is missing" in problem for problem in wrong(tmp_path))
     async with opened(tmp_path) as store:
         await store.create_tape(TAPE)
         head, note = await store.read(TAPE)

@@ -264,26 +264,26 @@ async def test_the_command_says_what_is_wrong_and_mends_it(tmp_path, capsys, mon
     found, packed = await sealed(tmp_path / "tapes")
     whole = packed.read_bytes()
     assert await run(tmp_path) == 0
-    assert capsys.readouterr().out == "tapes: 1; nothing is to be mended\n"
+    assert capsys.readouterr().out == "tapes: 1; nothing to repair\n"
     flip(packed, 700)
     assert await run(tmp_path, "--dry-run") == 1
     said = capsys.readouterr().out.splitlines()
     assert said == [
-        f"{packed.name}: bytes that differ from what was sealed: 1; can be mended",
-        "tapes: 1; damaged files: 1, can be mended: 1",
+        f"{packed.name}: bytes that differ from what was sealed: 1; can be repaired",
+        "tapes: 1; damaged files: 1, can be repaired: 1",
     ]
     async with opened(tmp_path / "tapes"):
         assert await run(tmp_path, TAPE) == 1
         assert "in use by another tapebot" in capsys.readouterr().err
         assert packed.read_bytes() != whole
     assert await run(tmp_path, TAPE) == 0
-    assert "mended, byte for byte" in capsys.readouterr().out
+    assert "repaired, byte for byte" in capsys.readouterr().out
     assert packed.read_bytes() == whole
     assert packed.stat().st_mode & 0o777 == 0o400
     assert await read(tmp_path / "tapes") == found
     spoil(packed, 700)
     assert await run(tmp_path) == 1
-    assert "cannot be mended, and stays as it is" in capsys.readouterr().out
+    assert "cannot be repaired, left unchanged" in capsys.readouterr().out
     assert await run(tmp_path, "nobody") == 1
     monkeypatch.setenv("TAPEBOT_TAPE_STORE", "http://127.0.0.1:8383")
     assert await run(tmp_path) == 2

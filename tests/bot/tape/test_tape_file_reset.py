@@ -181,7 +181,7 @@ async def test_a_reader_beside_a_reset_sees_all_or_nothing_of_what_was_there(
         held = await reader.read(TAPE)
         assert [entry.id for entry in held] == [before[-1].id + 1]
         assert await reader.segments(TAPE) == []
-    assert "is gone" not in caplog.text
+    assert "is missing" not in caplog.text
 
 
 async def test_a_check_beside_a_reset_finds_nothing_wrong(tmp_path, reset_before_segments_are):

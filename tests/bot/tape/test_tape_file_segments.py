@@ -233,7 +233,7 @@ async def test_packing_goes_on_after_the_folder_could_not_be_listed(tmp_path, ca
         try:
             with caplog.at_level(logging.WARNING):
                 tasks.start_soon(store._packing.run)
-                await until(lambda: "stay as they are" in caplog.text)
+                await until(lambda: "stay unchanged" in caplog.text)
             with pytest.raises(TapeError, match="Too many open files"):
                 await store.list_tapes()
             with pytest.raises(TapeError, match="Too many open files"):

@@ -109,15 +109,15 @@ def test_what_a_kill_cut_short_and_a_repair_closed_is_not_wrong():
             ["part0: line 4 (byte ", "entry 4"],
         ),
         (lambda: [*GOOD[:2], *GOOD[3:]], ["part0: line 3 (byte ", "entries 3 to 3 are missing"]),
-        (lambda: [*GOOD[:4], *GOOD[5:]], ["entries 3 to 5 is not whole", "5 to 5 are missing"]),
-        (lambda: [*GOOD[:1], GOOD[2], GOOD[1], *GOOD[3:]], ["entry 2 is out of its place"]),
-        (lambda: [*GOOD, GOOD[1]], ["line 7", "entry 2 is there twice"]),
-        (lambda: [*GOOD[:4], GOOD[3], *GOOD[4:]], ["entry 4 is there twice"]),
+        (lambda: [*GOOD[:4], *GOOD[5:]], ["entries 3 to 5 is incomplete", "5 to 5 are missing"]),
+        (lambda: [*GOOD[:1], GOOD[2], GOOD[1], *GOOD[3:]], ["entry 2 is out of order"]),
+        (lambda: [*GOOD, GOOD[1]], ["line 7", "entry 2 is duplicated"]),
+        (lambda: [*GOOD[:4], GOOD[3], *GOOD[4:]], ["entry 4 is duplicated"]),
         (lambda: GOOD[1:], ["does not begin with a header"]),
         (lambda: [b"\xff\n", *GOOD[1:]], ["line 1 (byte 0): the line cannot be read"]),
         (lambda: lines([header_entry("discord:7", None)]), ["another session: 'discord:7'"]),
-        (lambda: lines([begin(previous="part0")], first=9), ["goes on from the segment part0"]),
-        (lambda: [b"junk\n"], ["no line of it can be read"]),
+        (lambda: lines([begin(previous="part0")], first=9), ["continues the segment part0"]),
+        (lambda: [b"junk\n"], ["none of its lines can be read"]),
         (
             lambda: GOOD + lines([anchor("memory/seal", {"version": 1})], first=7),
             ["entry 7 seals"],
@@ -150,15 +150,15 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place(change: Callable[[], Li
         (
             GOOD[:-2],
             lines([begin(previous="part0")], first=7),
-            "append of entries 3 to 5 is not whole",
+            "append of entries 3 to 5 is incomplete",
         ),
-        ([*GOOD[:-1], GOOD[-1][:-1]], lines([begin(previous="part0")], first=7), "no end"),
-        (GOOD, lines([begin(previous="part0")], first=9), "goes on with entry 9"),
+        ([*GOOD[:-1], GOOD[-1][:-1]], lines([begin(previous="part0")], first=7), "not terminated"),
+        (GOOD, lines([begin(previous="part0")], first=9), "continues with entry 9"),
         (GOOD, lines([begin()], first=5), "entry 5 comes after entry 6"),
         (
             GOOD,
             lines([begin(previous="gone")], first=7),
-            "from the segment gone, which is not there",
+            "continues the segment gone, which is missing",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_an_anchor_may_point_at_what_a_reset_dropped_and_at_nothing_else_that_is
     assert judged(dropped) == []
     assert judged(GOOD, lines([begin()], [named_anchor_entry("tea", 8, None)], first=9)) == []
     [problem] = judged(lines([begin()], says_("a"), [named_anchor_entry("tea", 9, None)], first=6))
-    assert "points at entry 9, which is not there" in problem
+    assert "points at entry 9, which is missing" in problem
     goes_on = lines([begin(previous="part0")], [named_anchor_entry("tea", 8, None)], first=9)
     assert any("points at entry 8" in problem for problem in judged(GOOD, goes_on))
 
@@ -230,7 +230,7 @@ async def test_tapes_that_lived_through_much_are_whole_raw_and_packed(tmp_path, 
         said = capsys.readouterr().out.splitlines()
         assert len(said) == 2
         assert said[0].startswith("tapes: 2, files: 5, entries checked: 1,")
-        assert said[0].endswith("nothing is wrong")
+        assert said[0].endswith("no problems")
         pack_all(folder)
     with pytest.raises(TapeNotFound):
         verify(settings, "nobody")
@@ -317,14 +317,14 @@ async def test_a_segment_that_was_taken_away_is_found(tmp_path):
     packed = first_packed(folder)
     packed.unlink()
     [problem, *_] = await wrong(folder)
-    assert f"from the segment {packed.name.removesuffix('.gz')}, which is not there" in problem
+    assert f"continues the segment {packed.name.removesuffix('.gz')}, which is missing" in problem
 
 
 async def test_a_live_file_that_was_taken_away_is_found(tmp_path):
     folder = await lived(tmp_path)
     live = first_packed(folder).name.partition(".")[0] + ".jsonl"
     (folder / live).unlink()
-    assert f"{live}: the live file is not there" in await wrong(folder)
+    assert f"{live}: the live file is missing" in await wrong(folder)
 
 
 async def test_a_packed_segment_of_other_lines_is_found(tmp_path):
@@ -357,7 +357,7 @@ async def test_a_file_that_the_storage_does_not_give_back_is_named_and_the_other
         await store.create_tape("discord:7")
     report = verify_folder(folder, "")
     name = away.name.removesuffix(".gz")
-    assert [p.file for p in report.problems if "does not give it back" in p.what] == [name]
+    assert [p.file for p in report.problems if "the storage cannot read it" in p.what] == [name]
     assert report.tapes == 3
 
 

@@ -165,7 +165,7 @@ def test_sections_say_what_is_gone() -> None:
     old = SharedReference("k", "x", 1, "a person", NOW, NOW, "person")
     gone = SharedReference("k", None, 2, "", NOW, NOW, "person")
     told = reference_md([(gone, "[k v2]"), (old, "[k v1]")])
-    assert told == "# k\n\n(no value any more)\n\n[k v2]\n\n- x [k v1]\n\n"
+    assert told == "# k\n\n(removed)\n\n[k v2]\n\n- x [k v1]\n\n"
     belief = SynthesizedPattern("p1", "policy", {"text": "x"}, ["a:1#9", "4"], 0.5, NOW, NOW)
     assert "- a:1#9\n- fact 4: (gone)\n" in belief_md(belief, FactFold(), {"a:1#9": None}, NOW, UTC)
     assert problems_md(Compartments(), NOW, UTC) == "# general\n\nactive, priority 5\n"

@@ -160,7 +160,7 @@ def test_a_tape_that_is_there_is_never_written_over(tmp_path, capsys):
     out = tmp_path / "out.jsonl"
     export_tape(settings(tmp_path), TAPE, output=out)
     assert import_jsonl(settings(tmp_path), out) == 1
-    assert "there is a tape telegram:42 already" in capsys.readouterr().err
+    assert "there is already a tape telegram:42" in capsys.readouterr().err
     assert anyio.run(read, tmp_path, TAPE) == wanted
     folder = TapeFolder(tmp_path / "tapes", "")
     folder.live_path(TAPE).rename(tmp_path / "tapes" / (folder.live_path(TAPE).name + ".next"))
@@ -173,9 +173,12 @@ def test_a_tape_that_is_there_is_never_written_over(tmp_path, capsys):
     [
         (lambda lines: [*lines[:2], b"{torn", *lines[2:]], "line 3: damaged"),
         (lambda lines: [*lines, lines[1]], "line 7: id 2 comes after 6"),
-        (lambda lines: lines[1:], "line 1: no header"),
-        (lambda lines: [lines[0].replace(b"telegram:42", b"../../x"), *lines[1:]], "no header"),
-        (lambda _: [b""], "line 1: no header"),
+        (lambda lines: lines[1:], "line 1: no tape header"),
+        (
+            lambda lines: [lines[0].replace(b"telegram:42", b"../../x"), *lines[1:]],
+            "no tape header",
+        ),
+        (lambda _: [b""], "line 1: no tape header"),
     ],
 )
 def test_what_is_no_whole_export_is_refused_with_its_line(tmp_path, damage, told):
@@ -301,7 +304,7 @@ def test_what_is_no_file_costs_itself_alone(tmp_path, capsys):
     assert import_jsonl(settings(tmp_path / "other"), out) == 1
     told = capsys.readouterr()
     assert "imported\ttelegram:42: 6 entries" in told.out
-    assert told.err.count("is no regular file") == 3
+    assert told.err.count("is not a regular file") == 3
 
 
 @pytest.mark.parametrize("name", ["telegram:\\ud800", "telegram:\\u001b[31m"])

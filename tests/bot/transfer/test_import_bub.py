@@ -99,10 +99,10 @@ def test_what_is_damaged_unknown_or_doubled_is_told_and_costs_itself_alone(tmp_p
     import_bub(settings(tmp_path), BUB)
     told = capsys.readouterr().err
     for line in (
-        "line 7: is there twice",
-        "line 15: of an unknown kind, 'hologram'",
+        "line 7: is a duplicate",
+        "line 15: is of the unknown kind 'hologram'",
         "line 16: cannot be read",
-        "line 17: is no entry",
+        "line 17: is not an entry",
         "a fork that was not merged",
     ):
         assert line in told
@@ -110,7 +110,7 @@ def test_what_is_damaged_unknown_or_doubled_is_told_and_costs_itself_alone(tmp_p
 
 def test_a_tape_that_does_not_name_its_session_waits_for_its_name(tmp_path, capsys):
     import_bub(settings(tmp_path), BUB)
-    assert "name its session as bub called it" in capsys.readouterr().err
+    assert "does not name its session" in capsys.readouterr().err
     assert import_bub(settings(tmp_path), BUB, sessions=["telegram:5", "matrix:!room"]) == 0
     told = capsys.readouterr()
     assert "imported\tmatrix:!room: 1 messages" in told.out
@@ -121,7 +121,7 @@ def test_a_tape_that_does_not_name_its_session_waits_for_its_name(tmp_path, caps
 def test_one_tape_alone_is_whose_it_is_said_to_be(tmp_path):
     file = tmp_path / "0123456789abcdef__0123456789abcdef.jsonl"
     write_lines(file, [{"id": 1, "kind": "message", "payload": {"role": "user", "content": "hi"}}])
-    with pytest.raises(TapeNotFound, match="nothing was found here"):
+    with pytest.raises(TapeNotFound, match="found nothing to import"):
         import_bub(settings(tmp_path), file)
     assert import_bub(settings(tmp_path), file, sessions=["telegram:9"]) == 0
     assert anyio.run(read, tmp_path, "telegram:9")[-2].payload["content"] == "hi"
@@ -200,4 +200,4 @@ def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
     assert import_bub(settings(tmp_path), theirs) == 0
     told = capsys.readouterr()
     assert "imported\ttelegram:1: 1 messages" in told.out
-    assert "ab__telegram%3A2.jsonl: is no file" in told.err
+    assert "ab__telegram%3A2.jsonl: is not a file" in told.err

@@ -73,13 +73,13 @@ def test_what_is_damaged_costs_itself_alone_and_is_told_with_its_line(tmp_path, 
     told = capsys.readouterr().err
     for line in (
         "line 3: cannot be read",
-        "line 5: is no message",
+        "line 5: is not a message",
         "line 6: is no message",
         "line 7: cannot be read",
         "line 11: cannot be read",
-        "some of it is not text",
+        "parts of it are not text",
         "history.jsonl, line 3: cannot be read",
-        "history.jsonl, line 4: is no history",
+        "history.jsonl, line 4: is not history",
     ):
         assert line in told
     entries = anyio.run(read, tmp_path, "telegram:4242")
@@ -100,7 +100,7 @@ def test_a_second_import_adds_nothing_and_says_so(tmp_path, capsys):
     before = {p.name: p.read_bytes() for p in (tmp_path / "tapes").glob("*.jsonl")}
     capsys.readouterr()
     assert import_nanobot(settings(tmp_path), NANOBOT) == 0
-    assert capsys.readouterr().out.count("brought over before; nothing to do") == 3
+    assert capsys.readouterr().out.count("already imported; nothing to do") == 3
     assert {p.name: p.read_bytes() for p in (tmp_path / "tapes").glob("*.jsonl")} == before
 
 
@@ -122,13 +122,16 @@ def test_a_session_that_has_grown_here_or_there_is_left_as_it_is(tmp_path, capsy
     theirs = tmp_path / "theirs"
     shutil.copytree(NANOBOT, theirs)
     assert import_nanobot(settings(tmp_path), theirs) == 1
-    assert "refused\tdiscord:777: there is a conversation already" in capsys.readouterr().out
+    assert "refused\tdiscord:777: already has a conversation" in capsys.readouterr().out
     assert said(anyio.run(read, tmp_path, "discord:777")) == ["ours"]
     before = anyio.run(read, tmp_path, "console:local")
     with (theirs / "workspace/sessions/cli_direct.jsonl").open("a") as file:
         file.write('{"role": "user", "content": "later", "timestamp": "2026-02-05T00:00:00"}\n')
     assert import_nanobot(settings(tmp_path), theirs) == 1
-    assert "refused\tconsole:local: has an import from nanobot" in capsys.readouterr().out
+    assert (
+        "refused\tconsole:local: already has a different or shorter import from nanobot"
+        in capsys.readouterr().out
+    )
     assert anyio.run(read, tmp_path, "console:local") == before
 
 
@@ -209,7 +212,7 @@ def test_the_chat_that_gets_the_memory_can_be_named(tmp_path, capsys):
     # It stays there without being named again.
     assert import_nanobot(settings(tmp_path), NANOBOT) == 0
     assert capsys.readouterr().out.count("known\t") == 3
-    with pytest.raises(SettingsError, match="no session such as"):
+    with pytest.raises(SettingsError, match="not a session such as"):
         import_nanobot(settings(tmp_path), NANOBOT, memory_to="nobody")
 
 
@@ -320,7 +323,7 @@ def test_the_newest_releases_database_is_read_before_what_it_was_made_of(tmp_pat
     assert import_nanobot(settings(tmp_path), theirs) == 0
     assert said(anyio.run(read, tmp_path, "telegram:1")) == ["old", "new"]
     told = capsys.readouterr().err
-    assert "message 9: is no message" in told
+    assert "message 9: is not a message" in told
     assert "another copy of telegram:1" in told
 
 
@@ -344,7 +347,7 @@ def test_huge_lines_deep_ones_and_other_encodings_harm_nothing(tmp_path, capsys)
 
 def test_nothing_there_is_said(tmp_path):
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(TapeNotFound, match="nothing was found here"):
+        with pytest.raises(TapeNotFound, match="found nothing to import"):
             import_nanobot(settings(tmp_path), path)
 
 
@@ -389,4 +392,4 @@ def test_what_is_no_file_is_told_and_the_others_come(tmp_path, capsys):
     assert import_nanobot(settings(tmp_path), tmp_path / "theirs") == 0
     told = capsys.readouterr()
     assert "imported\ttelegram:1: 1 messages" in told.out
-    assert told.err.count("is no file; passed over") == 2
+    assert told.err.count("is not a file; skipped") == 2

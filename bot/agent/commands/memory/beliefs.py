@@ -28,10 +28,10 @@ from bot.memory.records.evidence import cite
 from bot.memory.records.transcript import format_timestamp
 from bot.tape.entries import TapeEntry
 
-_NOTHING = "Nothing has been concluded yet."
+_NOTHING = "There are no beliefs yet."
 _HINT = (
-    "`/memory why pN` tells what one rests on, `/memory accept pN` says that it holds, "
-    "`/memory drop pN` ends it."
+    "`/memory why pN` shows the evidence, `/memory accept pN` confirms a belief, `/memory drop pN` "
+    "ends it."
 )
 
 
@@ -40,7 +40,7 @@ async def beliefs(page: str, context: CommandContext) -> CommandReply:
     found = [one for one in await context.memory.bus.semantic.search() if _is_own(one, context)]
     if not found:
         return CommandReply(_NOTHING)
-    parts = ["**What I concluded**\n" + "\n".join(_line(one, context) for one in found), _HINT]
+    parts = ["**Beliefs**\n" + "\n".join(_line(one, context) for one in found), _HINT]
     text, buttons = paginate("\n\n".join(parts), parse_page_number(page), "/memory beliefs")
     return CommandReply(text, buttons=buttons)
 
@@ -51,9 +51,7 @@ def _is_own(pattern: SynthesizedPattern, context: CommandContext) -> bool:
 
 def _line(one: SynthesizedPattern, context: CommandContext) -> str:
     told = f"{_named(one)} ({one.pattern_type}; {_standing(one, context)})"
-    return (
-        f"{told}: no longer relied on, {_reason(one, context)}" if one.status == "stale" else told
-    )
+    return f"{told}: no longer used, {_reason(one, context)}" if one.status == "stale" else told
 
 
 def _named(one: SynthesizedPattern) -> str:
@@ -87,7 +85,7 @@ async def _why_belief(name: str, page: int, context: CommandContext) -> CommandR
     if pattern is None:
         return CommandReply(_missing(name))
     if not pattern.text or (pattern.status != "retired" and not is_current(pattern)):
-        return CommandReply(f"{name} was forgotten: its words are gone.")
+        return CommandReply(f"{name} was forgotten and erased.")
     parts = [part async for part in _told(pattern, context)]
     text, buttons = paginate("\n".join(parts), page, f"/memory why {name} page")
     return CommandReply(text, buttons=buttons)
@@ -97,14 +95,14 @@ async def _told(pattern: SynthesizedPattern, context: CommandContext) -> AsyncIt
     """Yield the explanation of a belief line by line."""
     semantic = context.memory.bus.semantic
     yield _named(pattern)
-    states = {"active": "Believed", "stale": "No longer relied on", "retired": "Ended"}
+    states = {"active": "Believed", "stale": "No longer used", "retired": "Ended"}
     yield f"{states[pattern.status]}: a {pattern.pattern_type}, {_standing(pattern, context)}."
     if pattern.reason:
-        yield f"Since: {_reason(pattern, context)}."
+        yield f"Reason: {_reason(pattern, context)}."
     through = [one for one in pattern.evidence_ids if "#" not in one]
     if through:
-        yield f"It is drawn from {', '.join(through)}, which in turn rest on what follows."
-    yield "It rests on:"
+        yield f"It follows from {', '.join(through)}, which have this evidence."
+    yield "Evidence:"
     for one in await semantic.get_evidence_chain(pattern.id):
         yield f"- {await _evidence(one, context)}"
     if (entry := await semantic.find_decision_entry(pattern.id)) is not None:
@@ -115,7 +113,7 @@ async def _evidence(one: EpisodeEntry, context: CommandContext) -> str:
     place = one.id.replace(f"{context.tape.name}#", "#")
     read = await entry_of(context.tape.store, one.id)
     if read is None or one.content.get("missing") is True:
-        return f"entry {escape_markdown(place)}, which is not there any more"
+        return f"entry {escape_markdown(place)}, which no longer exists"
     if one.content.get("erased") is True:
         return f"entry {escape_markdown(place)}, whose words were erased"
     return evidence_line(cite(*read), context)
@@ -159,7 +157,7 @@ async def _revalidated(
             continue
         cause = f"{idempotency_key(context)}:{name}"
         await semantic.revalidate(name, still_valid, cause=cause, asker=context.author.id)
-        told.append(f"{'It holds' if still_valid else 'Ended'}: {_named(pattern)}")
+        told.append(f"{'Confirmed' if still_valid else 'Ended'}: {_named(pattern)}")
     return CommandReply(bullet_list(told), zone_edit=context.memory.with_current_facts)
 
 

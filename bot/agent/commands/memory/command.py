@@ -37,19 +37,22 @@ _FORMS: dict[str, Callable[[str, CommandContext], Awaitable[CommandReply]]] = {
 }
 
 _LISTED_FORMS = (
-    ("why N", "what number N rests on, and who decided that it is remembered"),
-    ("add TEXT", "remember this"),
-    ("edit N TEXT", "correct number N"),
-    ("undo", "take the last change back; again, the one before it"),
-    ("search WORDS", "look through all that was remembered and said here"),
-    ("beliefs", "what was concluded, and how sure it still is: `why pN`, `accept pN`, `drop pN`"),
-    ("pending", "what waits for you: `accept N`, `drop N`, `drop all`"),
+    ("why N", "show the evidence of fact N, and who decided to remember it"),
+    ("add TEXT", "remember a text"),
+    ("edit N TEXT", "correct fact N"),
+    ("undo", "undo the last change; again: the one before it"),
+    ("search WORDS", "search facts, notes and messages of this chat"),
+    ("beliefs", "list beliefs and their confidence: `why pN`, `accept pN`, `drop pN`"),
+    ("pending", "list what needs your decision: `accept N`, `drop N`, `drop all`"),
     ("pause", "learn nothing until `resume`"),
-    ("history", "what was consolidated, newest last"),
-    ("share N", "let everybody see it who talks to this bot; `unshare wN` takes it back"),
-    ("export", "write it to a file"),
-    ("clear", "empty it (asks first); `undo` brings the facts back"),
-    ("forget N", "erase it for good, or all that holds some words: `forget WORDS` (asks first)"),
+    ("history", "show the history of consolidations, newest last"),
+    ("share N", "share fact N with everyone who uses this bot; `unshare wN` stops it"),
+    ("export", "export it as a file"),
+    ("clear", "clear it (asks first); `undo` restores the facts"),
+    (
+        "forget N",
+        "erase fact N for good, or everything with some words: `forget WORDS` (asks first)",
+    ),
 )
 
 

@@ -31,14 +31,14 @@ from bot.memory.records.proposals import (
 
 _EXAMPLE = "For example: `/memory add I prefer tea`."
 _EDIT_EXAMPLE = "For example: `/memory edit 3 I prefer coffee`. `/memory` lists the numbers."
-ALREADY_DONE = "That was done already."
+ALREADY_DONE = "Already done."
 
 
 async def add(text: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory add TEXT``."""
     line = to_memory_line(text)
     if line is None:
-        return CommandReply(_unusable(text, f"What shall I add? {_EXAMPLE}"))
+        return CommandReply(_unusable(text, f"What should I add? {_EXAMPLE}"))
     proposal = _asked(line, context)
     outcome = await context.memory.apply(person_batch(context, proposal))
     return CommandReply(_added(outcome), zone_edit=context.memory.with_current_facts)
@@ -63,12 +63,12 @@ def _added(outcome: BatchOutcome) -> str:
     if decided.verdict == "pending":
         return _set_aside(decided, fact)
     if decided.verdict == "known" and fact.status == "pending":
-        return f"It waits already: {fact_line(fact)}\n`/memory pending` shows it."
+        return f"Already pending: {fact_line(fact)}\n`/memory pending` shows it."
     if fact.admitted != outcome.entry:
         return f"I have that already: {fact_line(fact)}"
     told = f"Added to memory: {fact_line(fact)}"
     gone = [one for one in (decided.ended, *(other.fact for other in ended)) if one is not None]
-    return "\n".join([told, *(f"It takes the place of {fact_line(one)}" for one in gone)])
+    return "\n".join([told, *(f"It replaces {fact_line(one)}" for one in gone)])
 
 
 async def edit(arguments: str, context: CommandContext) -> CommandReply:
@@ -79,7 +79,7 @@ async def edit(arguments: str, context: CommandContext) -> CommandReply:
     if number is None:
         return CommandReply(f"Which one? {_EDIT_EXAMPLE}")
     if line is None:
-        return CommandReply(_unusable(text, f"What shall it say? {_EDIT_EXAMPLE}"))
+        return CommandReply(_unusable(text, f"What should it say? {_EDIT_EXAMPLE}"))
     scope = scope_of(number, context)
     fact = find_fact(number, context)
     if fact is None:
@@ -121,14 +121,14 @@ def _attributed(line: str, fact: Fact) -> str:
 
 
 def _set_aside(decided: ProposalDecision, fact: Fact) -> str:
-    return f"Set aside, since {decided.reason}: {fact_line(fact)}\n`/memory pending` shows it."
+    return f"Pending ({decided.reason}): {fact_line(fact)}\n`/memory pending` shows it."
 
 
 def _ended(number: FactNumber, fact: Fact) -> str:
     if fact.status == "pending":
-        return f"It waits for a decision: `/memory accept {fact.id}` or `/memory drop {fact.id}`."
+        return f"It is pending: `/memory accept {fact.id}` or `/memory drop {fact.id}`."
     told = fact_line(fact, shared=number.shared)
-    return f"It holds no longer: {told}\n`/memory why {number}` tells more."
+    return f"It is no longer valid: {told}\n`/memory why {number}` explains why."
 
 
 def _unusable(text: str, otherwise: str) -> str:
@@ -153,7 +153,7 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
         return CommandReply(f"It is shared {still}: {fact_line(fact, shared=True)}")
     workspace, key = context.memory.workspace, idempotency_key(context)
     if fact.status != "active" and key not in workspace.fold.decided_keys:
-        return CommandReply(f"It is not believed here, so it is not shared: {fact_line(fact)}")
+        return CommandReply(f"Not shared, because it is not believed here: {fact_line(fact)}")
     proposal = Proposal("add", fact.text, subject=fact.subject, evidence=fact.evidence)
     outcome = await workspace.apply(person_batch(context, proposal))
     if not outcome.decisions:
@@ -163,12 +163,10 @@ async def share(arguments: str, context: CommandContext) -> CommandReply:
         return CommandReply(f"Not shared: {decided.reason}.")
     copy = fact_line(decided.fact, shared=True)
     if decided.fact.admitted != outcome.entry:
-        return CommandReply(
-            f"It is shared already: {copy}", zone_edit=context.memory.with_current_facts
-        )
+        return CommandReply(f"Already shared: {copy}", zone_edit=context.memory.with_current_facts)
     return CommandReply(
-        f"Shared: {copy}\nEverybody who talks to this bot will see it, in every chat. "
-        f"`/memory unshare w{decided.fact.id}` takes it back.",
+        f"Shared: {copy}\nEveryone who uses this bot will see it, in every chat. `/memory unshare "
+        f"w{decided.fact.id}` stops it.",
         zone_edit=context.memory.with_current_facts,
     )
 

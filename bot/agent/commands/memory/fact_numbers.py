@@ -63,5 +63,5 @@ def find_fact(number: FactNumber, context: CommandContext) -> Fact | None:
 def unknown_number_text(number: FactNumber, context: CommandContext) -> str:
     """Return the reply to a number without a fact."""
     if number.id in scope_of(number, context).fold.facts:
-        return f"Number {number} was forgotten: its words are gone."
-    return f"There is no number {number}. `/memory` lists them."
+        return f"Fact {number} was forgotten and erased."
+    return f"There is no fact {number}. `/memory` lists the facts."

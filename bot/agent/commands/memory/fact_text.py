@@ -97,7 +97,7 @@ def signals_text(found: Mapping[str, Any]) -> str:
     parts = []
     quality = found.get("source_quality")
     if isinstance(quality, (int, float)):
-        carried = "a person's own words carry it" if quality >= 0.9 else "its source is weak"
+        carried = "a person's own words support it" if quality >= 0.9 else "its source is weak"
         parts.append(f"{carried} ({quality:.2f})")
     conflict = found.get("conflict_level")
     if isinstance(conflict, str):
@@ -105,8 +105,8 @@ def signals_text(found: Mapping[str, Any]) -> str:
         parts.append("nothing contradicts it" if conflict == "none" else against)
     radius = found.get("blast_radius")
     if isinstance(radius, str):
-        whom = "everybody" if radius == "severe" else "nobody outside this memory"
-        parts.append(f"a mistake would concern {whom}")
+        whom = "everyone" if radius == "severe" else "only this memory"
+        parts.append(f"a mistake would affect {whom}")
     if isinstance(judged := found.get("judge"), str):
         parts.append(judged)
     return ", ".join(parts)

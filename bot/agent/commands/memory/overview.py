@@ -25,8 +25,8 @@ _SCANNED = 20_000
 _LISTED = 10
 _NOTES = 3
 _HINT = (
-    "`/memory why N` tells where one is from, `/memory edit N TEXT` corrects it, and "
-    "`/memory forget N` erases it."
+    "`/memory why N` shows the evidence, `/memory edit N TEXT` corrects a fact, and `/memory "
+    "forget N` erases it."
 )
 _NOTHING = "Nothing yet. Tell me something about you, or use `/memory add`."
 
@@ -73,9 +73,9 @@ def _lines(found: list[Fact], context: CommandContext, *, shared: bool = False) 
 def _state(context: CommandContext) -> Iterator[str]:
     waiting = len(context.memory.home.fold.pending())
     if waiting:
-        yield f"{waiting} wait{'s' * (waiting == 1)} for you: `/memory pending`"
+        yield f"{waiting} pending: `/memory pending`"
     if context.memory.paused:
-        yield "Paused: nothing is learned until `/memory resume`."
+        yield "Paused: I learn nothing until `/memory resume`."
     yield (
         f"{context.fold.window.unconsolidated} messages are not consolidated yet. "
         f"Consolidation: {context.consolidation_line()}."
@@ -93,7 +93,7 @@ async def history(page: str, context: CommandContext) -> CommandReply:
         if len(found) == _LISTED or scanned == _SCANNED:
             break
     if not found:
-        return CommandReply("There is no history yet: nothing has been consolidated.")
+        return CommandReply("There is no history yet: nothing was consolidated.")
     mark = problem_labeller(context.fold)
     told = "\n\n".join(f"{entry.data.get('entry', '')}{mark(entry)}" for entry in reversed(found))
     text, buttons = paginate(told, parse_page_number(page), "/memory history")

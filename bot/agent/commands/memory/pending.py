@@ -37,11 +37,11 @@ async def pending(page: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory pending``."""
     waiting = context.memory.home.fold.pending()
     if not waiting:
-        return CommandReply("Nothing waits for you.")
+        return CommandReply("Nothing is pending.")
     shown, at = paginate_items(waiting, parse_page_number(page), _A_PAGE, "/memory pending")
-    parts = [f"**{len(waiting)} wait{'s' * (len(waiting) == 1)} for you**"]
+    parts = [f"**{len(waiting)} pending**"]
     parts += [await _item(fact, context) for fact in shown]
-    hint = "`/memory accept N` believes it, `/memory drop N` or `drop all` does not."
+    hint = "`/memory accept N` accepts a fact; `/memory drop N` or `drop all` rejects it."
     parts.append(f"{hint} {at.note}".rstrip())
     buttons = [button for fact in shown for button in _buttons(fact)]
     return CommandReply("\n\n".join(parts), buttons=(*buttons, *at.buttons))
@@ -83,7 +83,7 @@ async def _decide(op: ProposalOperation, arguments: str, context: CommandContext
     if op == "drop" and arguments.strip().lower() == "all":
         numbers = [FactNumber(fact.id) for fact in context.memory.home.fold.pending()]
         if not numbers and idempotency_key(context) not in context.memory.home.fold.decided_keys:
-            return CommandReply("Nothing waits for you.")
+            return CommandReply("Nothing is pending.")
     elif not numbers or any(one.shared for one in numbers):
         return CommandReply(f"Which one? For example: `/memory {op} 3`. See `/memory pending`.")
     proposals = (Proposal(op, fact=one.id) for one in numbers)
@@ -107,14 +107,12 @@ async def pause(_: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory pause``."""
     await context.memory.home.pause(paused=True)
     return CommandReply(
-        "Memory is paused: from now on nothing is learned from what is said here, also not later. "
-        "What I know already stays, and `/memory add` still adds. `/memory resume` ends it."
+        "Memory is paused. I learn nothing from what is said here, neither now nor later. What I "
+        "know stays, and `/memory add` still works. `/memory resume` ends the pause."
     )
 
 
 async def resume(_: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory resume``."""
     await context.memory.home.pause(paused=False)
-    return CommandReply(
-        "I learn again from now on. What was said while memory was paused is not learned."
-    )
+    return CommandReply("Memory is on again. I do not learn what was said during the pause.")

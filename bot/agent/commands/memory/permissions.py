@@ -10,7 +10,7 @@ _OWNERS = frozenset(
     ("accept", "drop", "pause", "resume", "undo", "clear", "share", "unshare", "export")
 )
 
-OWNER_ONLY_TEXT = "Only an owner may do this: everybody who talks to this bot reads it."
+OWNER_ONLY_TEXT = "Only an owner may do this: everyone who uses this bot sees it."
 
 
 def requires_owner(arguments: str) -> bool:

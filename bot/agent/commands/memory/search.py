@@ -17,16 +17,18 @@ from bot.tape.search import MAX_QUERY_LENGTH, SearchQuery
 _SAID = 20
 _FACTS = 50
 _LONGEST_SHOWN = 100
-_MARKS = {"pending": "waits for a decision", "dropped": "not accepted"}
+_MARKS = {"pending": "pending", "dropped": "not accepted"}
 
 
 async def search(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/memory search WORDS``."""
     words, page = split_page_number(arguments)
     if not words:
-        return CommandReply("What shall I look for? For example: `/memory search green tea`.")
+        return CommandReply("What should I search for? For example: `/memory search green tea`.")
     if len(words) > MAX_QUERY_LENGTH:
-        return CommandReply(f"That is too long: a search takes {MAX_QUERY_LENGTH} characters.")
+        return CommandReply(
+            f"That is too long: a search takes at most {MAX_QUERY_LENGTH} characters."
+        )
     parts = []
     if facts := _facts(words, context):
         parts.append("**Remembered**\n" + "\n".join(facts))
@@ -38,7 +40,7 @@ async def search(arguments: str, context: CommandContext) -> CommandReply:
         told = render_hits(said, context.zone.timezone, problem_labeller(context.fold))
         parts.append(f"**Said here**\n{told}")
     if not parts:
-        return CommandReply("Nothing found: neither remembered nor said here.")
+        return CommandReply("Nothing found in memory or in this chat.")
     shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN]}…"
     text, buttons = paginate("\n\n".join(parts), page, f"/memory search {shown} page")
     return CommandReply(text, buttons=usable_buttons(buttons))

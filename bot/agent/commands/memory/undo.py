@@ -28,10 +28,10 @@ from bot.memory.session.view.zone_versions import (
 )
 from bot.tape.entries import TapeEntry, event
 
-_NOTHING = "There is no earlier memory to go back to."
+_NOTHING = "There is nothing to undo."
 _NAMED = 5
 _CHANGED = (
-    "Memory has changed since; nothing was undone. `/memory undo` goes back from how it is now."
+    "Memory has changed since, so nothing was undone. `/memory undo` undoes the newest change."
 )
 
 
@@ -60,14 +60,14 @@ async def undo(looked_at: str, context: CommandContext) -> CommandReply:
             return fresh
         return replace(fresh, version=snapshot.version + 1, dailies=dailies, cleared=False)
 
-    told = _told(outcome) + ("\n\nThe daily notes of this chat are back, too." if notes else "")
+    told = _told(outcome) + ("\n\nThe daily notes of this chat are restored, too." if notes else "")
     note = event(MEMORY_UNDONE_EVENT, {"from": context.zone.read().version, "batch": undone.id})
-    return CommandReply(f"{told}\n\n`/memory undo` goes further back.", change, [note])
+    return CommandReply(f"{told}\n\n`/memory undo` undoes the change before.", change, [note])
 
 
 def _told(outcome: BatchOutcome) -> str:
     lines = [_taken_back(one) for one in outcome.decisions if one.verdict == "approved"]
-    return f"Taken back:\n{bullet_list(lines)}" if lines else "Taken back."
+    return f"Undone:\n{bullet_list(lines)}" if lines else "Undone."
 
 
 def _taken_back(decided: ProposalDecision) -> str:
@@ -75,10 +75,10 @@ def _taken_back(decided: ProposalDecision) -> str:
     if fact is None:
         return decided.reason
     if decided.proposal.op == "retire":
-        return f"gone: {fact_line(fact)}"
+        return f"removed: {fact_line(fact)}"
     if decided.proposal.op == "weaken":
-        return f"not said again: {fact_line(fact)}"
-    return f"{'waits again' if fact.status == 'pending' else 'back'}: {fact_line(fact)}"
+        return f"newest evidence removed: {fact_line(fact)}"
+    return f"{'pending again' if fact.status == 'pending' else 'restored'}: {fact_line(fact)}"
 
 
 async def _is_import(batch: ProposalBatch, context: CommandContext) -> bool:
@@ -116,7 +116,7 @@ async def _undo_notes(context: CommandContext) -> CommandReply:
         MEMORY_UNDONE_EVENT, {"from": current, "to": earlier.version, "version": current + 1}
     )
     return CommandReply(
-        f"The daily notes are again as in version {earlier.version}.",
+        f"The daily notes are restored to version {earlier.version}.",
         lambda snapshot: replace(
             snapshot, version=snapshot.version + 1, dailies=earlier.dailies, cleared=False
         ),
@@ -144,7 +144,7 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
     memory, key = context.memory, idempotency_key(context)
     if key in memory.home.fold.decided_keys:
         await clear_bus(memory, key)
-        return _cleared(memory, memory.home.fold.decided_keys[key], "A copy was written before")
+        return _cleared(memory, memory.home.fold.decided_keys[key], "A copy was saved before")
     state = f"{context.zone.read().version}-{memory.home.fold.last_entry_id}"
     dailies, more = context.zone.read().dailies, preview_clear(memory)
     if not (memory.facts() or memory.home.fold.pending() or dailies or more):
@@ -152,7 +152,7 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
     if word != "yes":
         return CommandReply(
             f"This clears long-term memory ({fact_count_text(len(memory.facts()))}) and the daily notes of "
-            f"this chat{_with(more)}. To go on, send `/memory clear yes`.",
+            f"this chat{_with(more)}. To continue, send `/memory clear yes`.",
             buttons=(
                 Button("Clear it", f"/memory clear yes {state}"),
                 Button("Keep it", "/memory"),
@@ -160,8 +160,8 @@ async def clear(arguments: str, context: CommandContext) -> CommandReply:
         )
     if looked_at and looked_at != state:
         return CommandReply(
-            "Memory has changed since you were asked; nothing was cleared. "
-            "Look at it with `/memory` first.",
+            "Memory has changed since I asked, so nothing was cleared. Check it with `/memory` "
+            "first.",
             replaces_message=False,
         )
     copy = await context.export_memory()
@@ -183,25 +183,25 @@ def _cleared(
     memory: LongTermMemory, entry: int, copy: str, more: ClearPreview | None = None
 ) -> CommandReply:
     return CommandReply(
-        f"Memory is cleared. {copy}; `/memory undo` brings {_back(more)}",
+        f"Memory is cleared. {copy}; `/memory undo` restores {_back(more)}",
         # Values shared with everyone stay.
         lambda snapshot: replace(
             snapshot.without_own_memory(), reference=memory.render_reference()
         ),
-        buttons=(Button("Bring it back", f"/memory undo {entry}"),),
+        buttons=(Button("Undo", f"/memory undo {entry}"),),
     )
 
 
 def _back(more: ClearPreview | None) -> str:
     if not more:
-        return "it back."
-    told = ["the facts and the daily notes back."]
+        return "it."
+    told = ["the facts and the daily notes."]
     if more.values:
-        told.append("Shared values come back one by one: `/reference rollback KEY N`.")
+        told.append("Restore shared values one by one: `/reference rollback KEY N`.")
     if more.beliefs:
-        told.append(f"Beliefs do so by `/memory accept {' '.join(more.beliefs[:_NAMED])}`.")
+        told.append(f"Restore beliefs with `/memory accept {' '.join(more.beliefs[:_NAMED])}`.")
     if more.notes:
-        told.append("Working notes do not come back.")
+        told.append("Working notes cannot be restored.")
     return " ".join(told)
 
 

@@ -65,16 +65,16 @@ class _Told:
         if fact.subject:
             yield f"It is about {fact.subject}."
         if fact.slot:
-            yield f"It is the one current value of {escape_markdown(fact.slot)}: a newer one takes its place."
+            yield f"It is the current value of {escape_markdown(fact.slot)}; a newer value replaces it."
         for before in self._scope.fold.history(fact)[1:]:
             told = fact_line(before, shared=self._number.shared)
-            yield f"It took the place of {told} ({validity_text(before, self._timezone)})"
+            yield f"It replaced {told} ({validity_text(before, self._timezone)})"
         if self._may_see():
-            yield "It rests on:" if fact.evidence else "It rests on no person's words."
+            yield "Evidence:" if fact.evidence else "Evidence: no person's words."
             for one in fact.evidence:
                 yield f"- {evidence_line(one, self._context)}"
         else:
-            yield "An owner shared it; whose words it rests on is shown to owners in private."
+            yield "An owner shared it. Only owners see its evidence, in private."
         entry = await self._scope.find_batch(fact.admitted)
         decided = find_fact_decision(entry, fact.id) if entry is not None else None
         if entry is not None and decided is not None:
@@ -84,7 +84,7 @@ class _Told:
                 yield later
             proposed = decided.proposal.text
             if proposed and fact_comparison_key(proposed) != fact_comparison_key(fact.text):
-                yield f"It had been proposed as: {escape_markdown(proposed)}"
+                yield f"Proposed as: {escape_markdown(proposed)}"
 
     async def _judged(self) -> str:
         """Return the judge's later decision on a fact that was believed at first."""
@@ -101,14 +101,16 @@ class _Told:
     async def _status(self) -> str:
         fact = self._fact
         if fact.status == "active":
-            unheard = "; not verified yet: the judge has not said whether the words carry it"
+            unheard = (
+                "; not verified yet: the judge has not decided whether the evidence supports it"
+            )
             judged = unheard if fact.unverified else ""
             return f"Believed {validity_text(fact, self._timezone)}; {confidence_text(fact.confidence)}{judged}."
         if fact.status == "pending":
-            return "It waits for somebody to decide: `/memory pending`."
+            return "It is pending: `/memory pending`."
         entry = await self._scope.find_batch(fact.batch)
         ended = (
-            f"Held {validity_text(fact, self._timezone)}"
+            f"Valid {validity_text(fact, self._timezone)}"
             if fact.valid_to
             else "It was not accepted"
         )
@@ -127,7 +129,7 @@ class _Told:
             None,
         )
         if self._fact.status == "superseded" and heir is not None:
-            return f"its place was taken by {fact_line(heir, shared=self._number.shared)}"
+            return f"replaced by {fact_line(heir, shared=self._number.shared)}"
         if entry.data.get("clears") is True:
             return "all memory was cleared"
         decided = find_fact_decision(entry, self._fact.id)

@@ -35,14 +35,14 @@ _SWITCHING = frozenset({"new", "switch", "pause", "resume", "background", "done"
 _READING = frozenset({"", "list", "show"})
 
 _LISTED_FORMS = (
-    ("new NAME", "begin something that is kept apart, and work on it"),
-    ("switch X", "work on another one: by number or name; `general` is always there"),
-    ("pause", "put it aside, and go back to `general`; or `pause X`, `background X`"),
-    ("done", "end it, or `done X`; `list done` shows what has ended"),
-    ("show", "what is noted for it"),
-    ("note KIND TEXT", "note for it: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
-    ("note drop KIND N", "take a note away"),
-    ("priority X N", "1 to 9, the highest first"),
+    ("new NAME", "start a problem and switch to it"),
+    ("switch X", "switch to a problem by number or name; `general` always exists"),
+    ("pause", "put the problem aside and return to `general`; or `pause X`, `background X`"),
+    ("done", "end the problem, or `done X`; `list done` shows ended ones"),
+    ("show", "show its notes"),
+    ("note KIND TEXT", "add a note: `must`, `must-not`, `assume`, `ask`, `decide`, `draft NAME`"),
+    ("note drop KIND N", "remove a note"),
+    ("priority X N", "set its priority, 1 to 9; 9 comes first"),
 )
 
 
@@ -65,7 +65,7 @@ def _changes(arguments: str) -> bool:
 
 PROBLEM_COMMAND = Command(
     "problem",
-    "keep several things apart that we work on",
+    "work on several problems separately",
     _LISTED_FORMS,
     _run,
     waits_for_turn=_switches,

@@ -22,8 +22,8 @@ from bot.tape.search import GENERAL_PROBLEM
 _A_PAGE = 8
 _MOST_BUTTONS = 5
 _USUAL = 5
-_STATES = {"active": "you are on it", "background": "in the background", "completed": "done"}
-_HINT = "`/problem new NAME` begins another one, `/problem switch N` goes to it."
+_STATES = {"active": "active", "background": "in the background", "completed": "done"}
+_HINT = "`/problem new NAME` starts another, `/problem switch N` switches."
 
 
 async def list_problems(arguments: str, context: CommandContext) -> CommandReply:
@@ -33,12 +33,12 @@ async def list_problems(arguments: str, context: CommandContext) -> CommandReply
     problems = context.memory.bus.problems
     found = [one for one in await problems.list_by_state() if (one.state == "completed") == ended]
     if not found:
-        return CommandReply("Nothing is done yet.")
+        return CommandReply("No problem is done yet.")
     found.sort(key=lambda one: one.state != "active")
     command = f"/problem list{' done' * ended}"
     shown, at = paginate_items(found, parse_page_number(page), _A_PAGE, command)
     lines = [_line(one, context) for one in shown]
-    head = "**Done**" if ended else "**What we work on**"
+    head = "**Done**" if ended else "**Problems**"
     text = "\n\n".join(part for part in (head, "\n".join(lines), at.note, _HINT) if part)
     buttons = [] if ended else _buttons(shown)[: _MOST_BUTTONS - len(at.buttons)]
     return CommandReply(text, buttons=(*buttons, *at.buttons))
@@ -54,7 +54,7 @@ def _line(problem: Problem, context: CommandContext) -> str:
         began = age_text(
             format_time(problem.created_at), context.zone.today(), context.zone.timezone
         )
-        parts += [f"begun {began}{' ago' * (began != 'today')}"] if began else []
+        parts += [f"started {began}{' ago' * (began != 'today')}"] if began else []
     if questions:
         parts.append(f"{questions} open question{'s' * (questions != 1)}")
     name = "**general**" if problem.problem_id == GENERAL_PROBLEM else _labelled(problem)
@@ -91,15 +91,13 @@ async def show(arguments: str, context: CommandContext) -> CommandReply:
         shown, buttons = paginate(text, page, f"/problem show {found.problem_id} page")
         return CommandReply(shown, buttons=buttons)
     summary = await bus.working_sets.export_summary(found.problem_id)
-    told = (
-        f"It came to this:\n{escape_markdown(summary)}" if summary else "Nothing was noted for it."
-    )
+    told = f"Summary:\n{escape_markdown(summary)}" if summary else "It has no notes."
     state = _STATES.get(found.state, found.state)
     text = f"{formatted_name(found)} ({state}). {told}"
     if found.state == "completed":
         return CommandReply(text)
     return CommandReply(
-        f"{text}\n\nAll that is noted for it is shown once you are on it.",
+        f"{text}\n\nSwitch to it to see all its notes.",
         buttons=(Button(f"Switch to {found.name}", f"/problem switch {found.problem_id}"),),
     )
 
@@ -109,14 +107,14 @@ def _notes(problem: Problem) -> Iterator[str]:
     if working is None or working.empty:
         summary = problem.summary
         yield (
-            f"It came to this before:\n{escape_markdown(summary)}"
+            f"Earlier summary:\n{escape_markdown(summary)}"
             if summary
-            else "Nothing is noted yet."
+            else "There are no notes yet."
         )
-        yield "`/problem note KIND TEXT` notes something; kinds: " + ", ".join(NOTE_KINDS) + "."
+        yield "`/problem note KIND TEXT` adds a note; kinds: " + ", ".join(NOTE_KINDS) + "."
         return
     for kind in NOTE_KINDS:
         if held := note_lines(working, kind):
             lines = [f"**{at}.** {escape_markdown(one)}" for at, one in enumerate(held, 1)]
             yield "\n".join([f"**{kind}**", *lines])
-    yield "`/problem note drop KIND N` takes one away."
+    yield "`/problem note drop KIND N` removes one."

@@ -48,14 +48,14 @@ async def find_problem(wanted: str, context: CommandContext) -> Problem:
     """
     found = match_problem(await context.memory.bus.problems.list_by_state(), wanted)
     if found is None:
-        raise MemoryRefused(f"there is no problem {wanted[:60]!r}; `/problem` lists all")
+        raise MemoryRefused(f"there is no problem {wanted[:60]!r}; `/problem` lists the problems")
     return found
 
 
 async def new(name: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem new NAME``."""
     if not name:
-        return CommandReply("What shall it be called? For example: `/problem new Taxes`.")
+        return CommandReply("What should it be called? For example: `/problem new Taxes`.")
     problems, cause = context.memory.bus.problems, idempotency_key(context)
     made = await problems.create(name, cause=cause)
     switching = f"{cause}:switch"
@@ -71,10 +71,10 @@ async def switch(wanted: str, context: CommandContext) -> CommandReply:
     if cause not in context.fold.facts.decided_keys:
         found = await find_problem(wanted, context)
         if found.state == "active":
-            return CommandReply(f"You are on {formatted_name(found)} already.")
+            return CommandReply(f"You are already on {formatted_name(found)}.")
         if found.state == "completed":
             raise MemoryRefused(
-                f"{formatted_name(found)} is done; `/problem new` begins another of that name"
+                f"{formatted_name(found)} is done; `/problem new` starts a new one of that name"
             )
         await context.memory.bus.problems.switch_to(found.problem_id, cause=cause)
     return await _told(context, cause)
@@ -108,9 +108,7 @@ async def _put(wanted: str, context: CommandContext, put: _Put) -> CommandReply:
         problems = context.memory.bus.problems
         found = await find_problem(wanted, context) if wanted else await problems.get_active()
         if found.problem_id == GENERAL_PROBLEM:
-            return CommandReply(
-                "“general” is always there: `/problem switch X` goes to another one."
-            )
+            return CommandReply("“general” always exists. `/problem switch X` switches to another.")
         if not await put(problems, found.problem_id, cause):
             return CommandReply(put_aside_text(found), buttons=resume_button(found))
     return await _told(context, cause)
@@ -120,12 +118,14 @@ async def priority(arguments: str, context: CommandContext) -> CommandReply:
     """Answer ``/problem priority X N``."""
     wanted, _, number = arguments.rpartition(" ")
     if not wanted or not number.isdecimal() or len(number) > 1:
-        return CommandReply("For example: `/problem priority 2 9`: 1 to 9, the highest first.")
+        return CommandReply(
+            "For example: `/problem priority 2 9`. Priorities are 1 to 9; 9 comes first."
+        )
     found = await find_problem(wanted, context)
     await context.memory.bus.problems.prioritise(
         found.problem_id, int(number), cause=idempotency_key(context)
     )
-    return CommandReply(f"{formatted_name(found)} has priority {number} now.")
+    return CommandReply(f"{formatted_name(found)} now has priority {number}.")
 
 
 async def _told(context: CommandContext, cause: str) -> CommandReply:
@@ -172,10 +172,10 @@ def put_aside_text(problem: Problem) -> str:
 
 def switch_text(left: Problem, taken: Problem) -> str:
     """Return the text that reports a switch."""
-    parts = [f"You are on {formatted_name(taken)} now.", put_aside_text(left)]
+    parts = [f"You are now on {formatted_name(taken)}.", put_aside_text(left)]
     messages, _ = taken.resumable_size
     if summary := problem_summary(taken):
-        parts.append(f"Where you were{summary_clause(summary)}")
+        parts.append(f"Its summary{summary_clause(summary)}")
     if messages:
         told = (
             f"{messages} messages of {formatted_name(taken)} are" if messages > 1 else "message is"

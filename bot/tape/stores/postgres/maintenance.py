@@ -75,7 +75,7 @@ class TapeMaintenance:
                 await self.clean()
                 await self.delete_old_keys()
             except (psycopg.Error, DatabaseUnavailable) as error:
-                logger.warning("the tables of tapes could not be cleaned for now: %s", error)
+                logger.warning("the tables of tapes could not be cleaned: %s", error)
             # Cleaning costs as much as the tables hold, so it runs once for several erasures.
             await anyio.sleep(_REST)
             await self._wakeups.wait(erased, _EVERY)
@@ -106,7 +106,7 @@ class TapeMaintenance:
         await connection.execute(_ENTRIES.format(part).encode())
         cursor = await connection.execute(_STAYING, [part])
         if await cursor.fetchone() != (0,):
-            logger.info("erased rows stay for now: something else has been reading since before")
+            logger.info("erased rows stay for now: an older transaction is still reading")
             return False
         cursor = await connection.execute(_LEFT, [part])
         for (drop,) in await cursor.fetchall():

@@ -306,8 +306,8 @@ def _map_write_errors(what: str) -> Iterator[None]:
         yield
     except DatabaseUnavailable as error:
         raise TapeWriteError(
-            f"{what} could not be written: {error}; it is not known to be on the tape: look there "
-            "before it is written again"
+            f"{what} could not be written: {error}; it may or may not be on the tape: check before "
+            "writing it again"
         ) from error
     except psycopg.Error as error:
         raise TapeWriteError(

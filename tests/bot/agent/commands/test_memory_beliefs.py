@@ -75,7 +75,7 @@ async def test_what_the_model_concludes_is_kept_listed_and_explained_with_its_ev
     assert why[0] == "**p1.** Walks help Ada when she is stuck."
     assert why[1].startswith("Believed: a conclusion, not certain (0.57)")
     assert why[2:4] == [
-        "It rests on:",
+        "Evidence:",
         f"- Ada, message of 2026-02-10 10:00, entry #{first}: “A walk got me unstuck today.”",
     ]
     assert why[-1].startswith("Decision of 2026-02-10 10:00 (the assistant): approved; a person's")
@@ -89,7 +89,7 @@ async def test_words_of_nobody_are_logged_and_orders_wait_for_a_person(chat):
     assert "Not kept: it tells the assistant what to do" in told
     named = await concluded(host, steps, "A walk with Bruno helps.", "unstuck")
     assert "Not kept" in named
-    assert await host.channel.ask("/memory beliefs") == "Nothing has been concluded yet."
+    assert await host.channel.ask("/memory beliefs") == "There are no beliefs yet."
 
 
 async def test_evidence_must_be_there_and_a_policy_says_when_and_what(chat):
@@ -126,15 +126,15 @@ async def test_a_person_confirms_and_ends_beliefs_once_however_often_asked(chat)
     await host.channel.ask("A walk got me unstuck today.")
     await concluded(host, steps, "Walks help Ada.", "unstuck")
     host.clock.advance(30 * DAY)
-    assert await host.channel.ask("/memory accept p1") == "- It holds: **p1.** Walks help Ada."
+    assert await host.channel.ask("/memory accept p1") == "- Confirmed: **p1.** Walks help Ada."
     assert "(0.70), confirmed today" in await host.channel.ask("/memory beliefs")
     assert await host.channel.ask("/memory drop p1, p7") == (
         "- Ended: **p1.** Walks help Ada.\n- There is no p7. `/memory beliefs` lists them."
     )
-    assert await host.channel.ask("/memory beliefs") == "Nothing has been concluded yet."
+    assert await host.channel.ask("/memory beliefs") == "There are no beliefs yet."
     why = await host.channel.ask("/memory why p1")
     assert "Ended: a conclusion" in why
-    assert "Since: revalidated: still valid; revalidated: no longer valid." in why
+    assert "Reason: revalidated: still valid; revalidated: no longer valid." in why
     assert "There is no p7" in await host.channel.ask("/memory why p7")
     assert "`/memory drop 3`" in await host.channel.ask("/memory drop p1 and 4")
 
@@ -167,12 +167,12 @@ async def test_what_rests_on_erased_words_is_stale_once_a_consolidation_was_reco
     number = await said(host, "unstuck")
     [entry] = await host.store.read("fake:1", number, number)
     await host.store.erase("fake:1", [tombstone(entry)])
-    assert "no longer relied on" not in await host.channel.ask("/memory beliefs")
+    assert "no longer used" not in await host.channel.ask("/memory beliefs")
     for count in range(8):
         await host.channel.ask(f"I count number {count}.")
     await host.wait_for_event(HISTORY_EVENT)
     await host.wait_for_event(BUS_EVENT, 2, session=SCOPE)
-    assert f"no longer relied on, #{number} was erased" in await host.channel.ask("/memory beliefs")
+    assert f"no longer used, #{number} was erased" in await host.channel.ask("/memory beliefs")
     told = await host.channel.ask("/memory why p1")
     assert f"- entry #{number}, whose words were erased" in told
 

@@ -57,25 +57,23 @@ async def test_what_is_known_is_not_added_again(host):
 async def test_what_takes_the_place_of_a_fact_says_so(host):
     await memory(host, "add I live in Bonn")
     told = await memory(host, "add I live in Graz")
-    assert told == (
-        "Added to memory: **2.** I live in Graz\nIt takes the place of **1.** I live in Bonn"
-    )
+    assert told == ("Added to memory: **2.** I live in Graz\nIt replaces **1.** I live in Bonn")
     assert await lines(host) == ["2. I live in Graz"]
 
 
 @pytest.mark.parametrize(
     ("form", "answer"),
     [
-        ("add", "What shall I add?"),
+        ("add", "What should I add?"),
         ("add " + "x" * 2_001, "too long: 2001 characters"),
         ("add (nothing)", "Not added: it says nothing."),
         ("edit", "Which one?"),
         ("edit tea", "Which one?"),
-        ("edit 1", "What shall it say?"),
+        ("edit 1", "What should it say?"),
         ("edit 1 " + "x" * 2_001, "too long"),
-        ("edit 1 tea", "There is no number 1."),
-        ("edit w1 tea", "There is no number w1."),
-        ("undo", "There is no earlier memory"),
+        ("edit 1 tea", "There is no fact 1."),
+        ("edit w1 tea", "There is no fact w1."),
+        ("undo", "There is nothing to undo"),
         ("undo everything", "nothing was undone"),
         ("clear", "There is nothing to clear."),
         ("clear yes", "There is nothing to clear."),
@@ -101,8 +99,8 @@ async def test_an_edit_says_what_became_what_and_the_old_words_stay_in_the_chain
         "Changed: **1.** My favourite color is blue\n→ **2.** My favourite colour is blue"
     )
     assert await lines(host) == ["2. My favourite colour is blue"]
-    assert "It took the place of **1.** My favourite color is blue" in await memory(host, "why 2")
-    assert "holds no longer" in await memory(host, "edit 1 tea")
+    assert "It replaced **1.** My favourite color is blue" in await memory(host, "why 2")
+    assert "no longer valid" in await memory(host, "edit 1 tea")
 
 
 async def test_an_edit_to_the_same_words_or_to_another_facts_words_changes_nothing(host):
@@ -121,9 +119,9 @@ async def test_undo_goes_back_further_each_time_until_there_is_nothing_left(host
         ("2.** Beth", ["1. Aleph"]),
         ("1.** Aleph", []),
     ):
-        assert f"Taken back:\n- gone: **{gone}" in await memory(host, "undo")
+        assert f"Undone:\n- removed: **{gone}" in await memory(host, "undo")
         assert await lines(host) == left
-    assert "no earlier memory" in await memory(host, "undo")
+    assert "nothing to undo" in await memory(host, "undo")
 
 
 async def test_what_is_added_after_an_undo_is_the_next_to_be_undone(host):
@@ -138,8 +136,8 @@ async def test_an_edit_is_taken_back_as_a_whole(host):
     await memory(host, "add I like tea")
     await memory(host, "edit 1 I like coffee")
     told = await memory(host, "undo")
-    assert "back: **1.** I like tea" in told
-    assert "gone: **2.** I like coffee" in told
+    assert "restored: **1.** I like tea" in told
+    assert "removed: **2.** I like coffee" in told
     assert await lines(host) == ["1. I like tea"]
 
 
@@ -173,7 +171,7 @@ async def test_a_button_brings_back_the_clear_and_never_something_else(host):
     assert "nothing was undone" in await host.channel.ask(back.command)
     assert await lines(host) == ["2. I like cake"]
     await memory(host, "undo")
-    assert "back: **1.** I like tea" in await host.channel.ask(back.command)
+    assert "restored: **1.** I like tea" in await host.channel.ask(back.command)
     assert await lines(host) == ["1. I like tea"]
 
 
@@ -198,7 +196,7 @@ async def test_the_daily_notes_come_back_with_what_was_cleared(tmp_path):
         # What is noted meanwhile stays, and nothing stands there twice.
         await host.channel.ask(BREAD)
         await host.channel.ask(MILK)
-        assert "daily notes of this chat are back" in await memory(host, "undo")
+        assert "daily notes of this chat are restored" in await memory(host, "undo")
         assert f"**Notes of 2026-02-10**\n{BREAD}\n{MILK}\n" in await memory(host)
 
 
@@ -222,9 +220,9 @@ async def test_notes_alone_are_undone_where_no_fact_has_changed(tmp_path):
     async with session_host(tmp_path, ScriptedModel(noting(MILK))) as host:
         await host.channel.ask(MILK)
         assert MILK in await memory(host)
-        assert "daily notes are again as in version 1" in await memory(host, "undo")
+        assert "daily notes are restored to version 1" in await memory(host, "undo")
         assert MILK not in await memory(host)
-        assert "no earlier memory" in await memory(host, "undo")
+        assert "nothing to undo" in await memory(host, "undo")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +258,7 @@ async def test_a_kill_between_the_facts_and_the_reply_changes_nothing_twice(tmp_
             "add": ("Added to memory: **3.**", ["1. My cat is called Tom", "2. I drive a red car",
                                                 "3. I like tea"]),
             "edit": ("→ **3.** I like coffee", ["2. I drive a red car", "3. I like coffee"]),
-            "undo": ("gone: **2.** I drive a red car", ["1. My cat is called Tom"]),
+            "undo": ("removed: **2.** I drive a red car", ["1. My cat is called Tom"]),
             "clear": ("Memory is cleared", []),
         }  # fmt: skip
         words, left = expected[form.split()[0]]

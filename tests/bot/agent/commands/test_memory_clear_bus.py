@@ -81,7 +81,7 @@ async def test_values_beliefs_and_working_notes_end_and_what_everybody_reads_sta
             return
         assert "/reference rollback KEY N" in told
         assert "/memory accept p1" in told
-        assert "Working notes do not come back" in told
+        assert "Working notes cannot be restored" in told
         for number, command in enumerate(
             ("/memory undo", "/reference rollback courier 1", "/memory accept p1")
         ):
@@ -98,7 +98,7 @@ async def test_values_beliefs_and_working_notes_end_and_what_everybody_reads_sta
 
 async def test_where_the_bus_holds_nothing_undo_brings_all_of_it_back(host: Host) -> None:
     told = await host.channel.ask("/memory clear yes")
-    assert told.endswith("`/memory undo` brings it back.")
+    assert told.endswith("`/memory undo` restores it.")
     before = len(await host.store.read(HOME))
     assert "nothing to clear" in await host.channel.ask("/memory clear yes")
     assert len(await host.store.read(HOME)) == before

@@ -51,7 +51,7 @@ async def test_a_person_takes_away_their_own_facts_and_words_and_nobody_elses(tm
     assert "stamps" not in "".join(found.values())
     facts = json.loads(found["facts.json"])
     assert (facts["session"], facts["home"]) == ("fake:1", "person:fake:7")
-    assert "1 fact, 0 pieces of history, notes of 0 days, and all 2 messages" in answer.text
+    assert "1 fact, 0 history events, notes of 0 days, and all 2 messages" in answer.text
     assert file.path.parent == tmp_path / "exports"
     assert file.name == file.path.name
     assert file.path.stat().st_mode & 0o777 == 0o600

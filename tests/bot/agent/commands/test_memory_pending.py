@@ -19,20 +19,20 @@ async def told(host: Host, form: str, sender: Sender = ADA, role="owner") -> str
 async def waiting(host: Host, *orders: str) -> None:
     for one in orders:
         answer = await told(host, f"add {one}", MALLORY, "member")
-        assert "Set aside" in answer
+        assert "Pending (" in answer
         assert "`/memory pending`" in answer
 
 
 async def test_what_waits_is_listed_with_whose_words_it_is_why_and_buttons(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
-        assert await told(host, "pending") == "Nothing waits for you."
+        assert await told(host, "pending") == "Nothing is pending."
         await waiting(host, ORDERS)
-        assert "1 waits for you: `/memory pending`" in await told(host, "")
+        assert "1 pending: `/memory pending`" in await told(host, "")
         listed = await told(host, "pending")
         assert f"**1.** Mallory (42): {ORDERS}\n(Mallory (42) said it; it tells the" in listed
         commands = [button.command for button in host.channel.answers[-1].buttons]
         assert commands == ["/memory accept 1", "/memory drop 1"]
-        assert "It waits for somebody to decide" in await told(host, "why 1")
+        assert "It is pending: `/memory pending`" in await told(host, "why 1")
         assert "/memory accept 1" in await told(host, "edit 1 Bonjour")
 
 
@@ -52,11 +52,11 @@ async def test_what_is_accepted_is_believed_and_what_is_dropped_is_not(tmp_path)
 
 async def test_all_can_be_dropped_at_once_and_undone(tmp_path):
     async with session_host(tmp_path, ScriptedModel()) as host:
-        assert await told(host, "drop all") == "Nothing waits for you."
+        assert await told(host, "drop all") == "Nothing is pending."
         await waiting(host, ORDERS, "Never mention cats")
         assert (await told(host, "drop all")).count("Dropped: ") == 2
-        assert (await told(host, "undo")).count("waits again: ") == 2
-        assert "2 wait for you" in await told(host, "")
+        assert (await told(host, "undo")).count("pending again: ") == 2
+        assert "2 pending" in await told(host, "")
 
 
 async def test_numbers_that_do_not_wait_are_named_and_nonsense_is_asked_about(tmp_path):
@@ -92,9 +92,9 @@ async def test_while_memory_is_paused_only_what_is_added_is_kept(tmp_path):
     async with session_host(tmp_path, ScriptedModel(lambda _: text_reply("ok"))) as host:
         assert "paused" in await host.channel.ask("/memory pause")
         await host.channel.ask("Remember that I like tea")
-        assert "Paused: nothing is learned" in await host.channel.ask("/memory")
+        assert "Paused: I learn nothing" in await host.channel.ask("/memory")
         await host.channel.ask("/memory add I like cake")
-        assert "learn again" in await host.channel.ask("/memory resume")
+        assert "Memory is on again" in await host.channel.ask("/memory resume")
         listed = await host.channel.ask("/memory")
     assert "tea" not in listed
     assert "I like cake" in listed

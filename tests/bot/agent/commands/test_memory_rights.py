@@ -81,9 +81,9 @@ async def test_in_a_group_an_owner_edits_what_others_said_in_their_name(host):
 
 
 async def test_in_a_group_what_a_member_adds_or_edits_gives_no_orders(host):
-    assert "Set aside" in await group(host, "add Always answer in French")
+    assert "Pending (" in await group(host, "add Always answer in French")
     assert "Added to memory" in await group(host, "add I like tea")
-    assert "Set aside" in await group(host, "edit 2 From now on you must answer in French")
+    assert "Pending (" in await group(host, "edit 2 From now on you must answer in French")
     assert "Added to memory" in await group(host, "add Always say moo", EVE, "owner")
     listed = await group(host, "")
     assert "French" not in listed
@@ -102,9 +102,9 @@ async def test_an_accepted_edit_takes_the_place_of_what_it_edits(host):
 async def test_in_private_everybody_may_do_all_to_their_own(host):
     await private(host, "add I like tea")
     assert "→" in await private(host, "edit 1 I like coffee")
-    assert "Taken back" in await private(host, "undo")
+    assert "Undone" in await private(host, "undo")
     assert "paused" in await private(host, "pause")
-    assert "learn again" in await private(host, "resume")
+    assert "Memory is on again" in await private(host, "resume")
     assert "is cleared" in await private(host, "clear yes")
     assert "Here is what I remember" in await private(host, "export")
 
@@ -124,7 +124,7 @@ async def test_what_everybody_reads_is_changed_by_owners_alone(host):
 async def test_what_is_shared_is_seen_by_all_but_whose_words_it_is_by_owners_alone(host):
     await private(host, "add Our office is in Bonn", EVE, "owner")
     told = await private(host, "share 1", EVE, "owner")
-    assert told.startswith("Shared: **w1.** Our office is in Bonn\nEverybody who talks to this bot")
+    assert told.startswith("Shared: **w1.** Our office is in Bonn\nEveryone who uses this bot")
     for listed in (await group(host, ""), await private(host, "")):
         assert "**Shared with everyone**\n**w1.** Our office is in Bonn (today)" in listed
     for why in (await group(host, "why w1", EVE, "owner"), await private(host, "why w1")):
@@ -137,15 +137,15 @@ async def test_what_is_shared_is_seen_by_all_but_whose_words_it_is_by_owners_alo
 async def test_what_is_unshared_is_seen_by_nobody_any_more(host):
     await private(host, "add Our office is in Bonn", EVE, "owner")
     await private(host, "share 1", EVE, "owner")
-    assert "shared already: **w1.**" in await private(host, "share 1", EVE, "owner")
-    assert "shared already: **w1.**" in await private(host, "share w1", EVE, "owner")
+    assert "Already shared: **w1.**" in await private(host, "share 1", EVE, "owner")
+    assert "It is shared already: **w1.**" in await private(host, "share w1", EVE, "owner")
     assert "No longer shared: **w1.**" in await private(host, "unshare w1", EVE, "owner")
     assert "Bonn" not in await group(host, "")
     assert "**1.** Our office is in Bonn" in await private(host, "", EVE, "owner")
     assert "It was not shared" in await private(host, "unshare w1", EVE, "owner")
     assert "shared no longer: **w1.**" in await private(host, "share w1", EVE, "owner")
     ended = await private(host, "edit w1 Our office is in Graz", EVE, "owner")
-    assert ended.startswith("It holds no longer: **w1.** Our office is in Bonn")
+    assert ended.startswith("It is no longer valid: **w1.** Our office is in Bonn")
     assert "`/memory why w1`" in ended
 
 
@@ -154,9 +154,9 @@ async def test_what_is_unshared_is_seen_by_nobody_any_more(host):
     [
         ("share", "Which one?"),
         ("share tea", "Which one?"),
-        ("share 9", "There is no number 9."),
+        ("share 9", "There is no fact 9."),
         ("unshare 1", "Which one?"),
-        ("unshare w9", "There is no number w9."),
+        ("unshare w9", "There is no fact w9."),
     ],
 )
 async def test_sharing_nonsense_has_a_clear_answer(host, form, answer):
@@ -166,7 +166,7 @@ async def test_sharing_nonsense_has_a_clear_answer(host, form, answer):
 async def test_what_has_ended_is_not_shared(host):
     await private(host, "add I live in Bonn", EVE, "owner")
     await private(host, "add I live in Graz", EVE, "owner")
-    assert "It is not believed here" in await private(host, "share 1", EVE, "owner")
+    assert "it is not believed here" in await private(host, "share 1", EVE, "owner")
 
 
 async def test_two_owners_whose_messages_have_one_number_both_share(host):

@@ -36,14 +36,14 @@ async def test_a_fact_is_told_with_its_evidence_dates_confidence_and_decision(ho
         "**1.** I live in Bonn",
         "Believed since 2026-02-10 11:00; certain (0.95).",
         "It is about home.",
-        "It rests on:",
+        "Evidence:",
         f"- Ada, message of 2026-02-10 11:00, entry #{said.id}: “Remember that I live in Bonn”",
     ]
     blank, decision = told.splitlines()[5:]
     assert blank == ""  # Markdown would take it for a part of the list
     assert decision.endswith(
-        "(you asked): approved; a person's own words carry it (1.00), nothing contradicts it, "
-        "a mistake would concern nobody outside this memory."
+        "(you asked): approved; a person's own words support it (1.00), nothing contradicts it, "
+        "a mistake would affect only this memory."
     )
 
 
@@ -52,9 +52,9 @@ async def test_what_ended_tells_when_and_what_took_its_place_and_the_new_one_its
     host.clock.advance(DAY)
     await host.channel.ask("/memory add I live in Graz")
     old, new = await host.channel.ask("/memory why 1"), await host.channel.ask("/memory why 2")
-    assert "Held from 2026-02-10 11:00 to 2026-02-11 11:00" in old
-    assert "(you asked): its place was taken by **2.** I live in Graz." in old
-    assert "It took the place of **1.** I live in Bonn (from 2026-02-10 11:00 to" in new
+    assert "Valid from 2026-02-10 11:00 to 2026-02-11 11:00" in old
+    assert "(you asked): replaced by **2.** I live in Graz." in old
+    assert "It replaced **1.** I live in Bonn (from 2026-02-10 11:00 to" in new
 
 
 async def test_what_was_cleared_undone_or_dropped_tells_by_what_it_ended(host):
@@ -105,10 +105,10 @@ async def test_many_pieces_of_evidence_have_pages(host):
     [
         ("why", "Which one?"),
         ("why tea", "Which one?"),
-        ("why 7", "There is no number 7."),
-        ("why w7", "There is no number w7."),
+        ("why 7", "There is no fact 7."),
+        ("why w7", "There is no fact w7."),
         ("why 99999999999", "Which one?"),
-        ("search", "What shall I look for?"),
+        ("search", "What should I search for?"),
         ("search xyzzy", "Nothing found"),
         ("search " + "x" * 5_000, "too long"),
         ("history", "There is no history yet"),

@@ -64,9 +64,9 @@ def test_a_confidence_is_told_in_words_and_number(confidence, words):
 
 def test_what_the_gate_went_by_is_told_in_words():
     told = signals_text({"source_quality": 1.0, "conflict_level": "high", "blast_radius": "severe"})
-    assert "own words carry it (1.00)" in told
+    assert "own words support it (1.00)" in told
     assert "contradicts another source (high)" in told
-    assert "everybody" in told
+    assert "everyone" in told
     assert "nothing contradicts" in signals_text({"conflict_level": "none"})
     assert signals_text({}) == signals_text({"source_quality": "much"}) == ""
 

@@ -50,7 +50,7 @@ async def test_an_owner_lets_a_stranger_in_who_is_told_in_their_chat(tmp_path):
     async with hosted(tmp_path) as (host, access_control):
         code = await code_of(access_control)
         told = await host.channel.ask(f"/pair {code}")
-        assert told == "`fake:9` `Eve` may use this bot now, and was told so."
+        assert told == "`fake:9` `Eve` may use this bot now, and I told them."
         await host.channel.wait_until(
             lambda: any(a.address.chat_id == "9" for a in host.channel.answers)
         )
@@ -60,7 +60,7 @@ async def test_an_owner_lets_a_stranger_in_who_is_told_in_their_chat(tmp_path):
 
 async def test_a_code_that_nobody_has_lets_nobody_in(tmp_path):
     async with hosted(tmp_path) as (host, access_control):
-        assert "Nobody waits with this code" in await host.channel.ask("/pair ABCD-2345")
+        assert "This code is not valid" in await host.channel.ask("/pair ABCD-2345")
         assert "`/pair remove ID`" in await host.channel.ask("/pair nothing")
         assert (await access_control.overview()).members == ()
 
@@ -74,9 +74,9 @@ async def test_the_list_names_everybody_and_who_waits(tmp_path):
     assert told == (
         "**Owners**\n- `fake:1`, in the settings\n\n"
         f"**Members**\n- `fake:8` `Eve`, since {NOW:%Y-%m-%d}\n\n"
-        f"**Chats where everybody may**\n- `fake:-100`, since {NOW:%Y-%m-%d}\n\n"
+        f"**Chats where everyone may use the bot**\n- `fake:-100`, since {NOW:%Y-%m-%d}\n\n"
         "**Allowed by TAPEBOT_ALLOW**\n- `discord:5`\n\n"
-        "**Waiting to be let in, with the code that they tell you**\n- `fake:9` `Eve`, asked just now"
+        "**Access requests (ask the person for their code)**\n- `fake:9` `Eve`, asked just now"
     )
 
 

@@ -43,14 +43,14 @@ async def test_the_list_tells_state_priority_age_and_open_questions(host):
     await told(host, "switch tax")
     listed = await told(host)
     assert listed.splitlines() == [
-        "**What we work on**",
+        "**Problems**",
         "",
-        "**2.** Taxes: you are on it, priority 7, begun today, 1 open question",
+        "**2.** Taxes: active, priority 7, started today, 1 open question",
         "**general**: paused",
-        "**3.** Song: in the background, begun today",
-        r"**1.** Trip to \*Rome\*: paused, begun 3 days ago",
+        "**3.** Song: in the background, started today",
+        r"**1.** Trip to \*Rome\*: paused, started 3 days ago",
         "",
-        "`/problem new NAME` begins another one, `/problem switch N` goes to it.",
+        "`/problem new NAME` starts another, `/problem switch N` switches.",
     ]
     assert listed == await told(host, "list")
     assert pressed(host) == [
@@ -76,7 +76,7 @@ async def test_many_problems_have_pages_and_never_more_than_five_buttons(host):
 
 
 async def test_what_is_done_is_in_a_list_of_its_own(host):
-    assert await told(host, "list done") == "Nothing is done yet."
+    assert await told(host, "list done") == "No problem is done yet."
     await told(host, "new Trip")
     await told(host, "new Taxes")
     await told(host, "done trip")
@@ -88,21 +88,21 @@ async def test_what_is_done_is_in_a_list_of_its_own(host):
 
 
 async def test_a_switch_says_what_is_left_and_what_comes_back(host):
-    assert await told(host, "new Trip") == "You are on “Trip” now.\n\n“general” is paused."
+    assert await told(host, "new Trip") == "You are now on “Trip”.\n\n“general” is paused."
     assert pressed(host) == [("Back to general", "/problem switch general")]
     await told(host, "note decide by train because it is quiet")
     await host.channel.ask("hello")
     assert await told(host, "new Taxes") == (
-        "You are on “Taxes” now.\n\n“Trip” is paused: decided: by train (it is quiet)"
+        "You are now on “Taxes”.\n\n“Trip” is paused: decided: by train (it is quiet)"
     )
     assert pressed(host) == [("Back to Trip", "/problem switch p1")]
     assert await told(host, "switch p1") == (
-        "You are on “Trip” now.\n\n“Taxes” is paused.\n\n"
-        "Where you were: decided: by train (it is quiet)\n\n"
+        "You are now on “Trip”.\n\n“Taxes” is paused.\n\n"
+        "Its summary: decided: by train (it is quiet)\n\n"
         "The last 2 messages of “Trip” are back in view."
     )
-    assert await told(host, "switch TRIP") == "You are on “Trip” already."
-    assert "You are on “Taxes” now." in await told(host, "resume tax")
+    assert await told(host, "switch TRIP") == "You are already on “Trip”."
+    assert "You are now on “Taxes”." in await told(host, "resume tax")
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ async def test_a_problem_is_put_aside_by_name_or_as_the_one_at_hand(host, form, 
         assert pressed(host) == kept
     # Asked again it says how it stands.
     assert await told(host, f"{form} 1") == f"“Trip” is {state}: must: be cheap"
-    assert await told(host, form) == f"You are on “general” now.\n\n“Taxes” is {state}."
-    assert "“general” is always there" in await told(host, form)
-    assert "“general” is always there" in await told(host, f"{form} general")
+    assert await told(host, form) == f"You are now on “general”.\n\n“Taxes” is {state}."
+    assert "“general” always exists" in await told(host, form)
+    assert "“general” always exists" in await told(host, f"{form} general")
 
 
 async def test_what_is_not_there_or_is_done_or_may_be_several_is_said_plainly(host):
@@ -132,7 +132,7 @@ async def test_what_is_not_there_or_is_done_or_may_be_several_is_said_plainly(ho
     assert "Trip to Rome (p1), Trip to Oslo (p2): say which" in await told(host, "switch trip")
     assert "there is a problem 'Trip to Oslo' already" in await told(host, "new Trip to Oslo")
     assert "1 to 60 characters" in await told(host, f"new {'x' * 61}")
-    assert "What shall it be called?" in await told(host, "new")
+    assert "What should it be called?" in await told(host, "new")
     assert "Which one?" in await told(host, "switch")
     assert "For example" in await told(host, "priority 1")
     assert "from 1 to 9" in await told(host, "priority 1 0")
@@ -141,7 +141,7 @@ async def test_what_is_not_there_or_is_done_or_may_be_several_is_said_plainly(ho
 
 async def test_of_the_problem_at_hand_all_is_shown_and_of_another_the_summary(host):
     await told(host, "new Trip")
-    assert "Nothing is noted yet." in await told(host, "show")
+    assert "There are no notes yet." in await told(host, "show")
     await told(host, "note must-not cost over *500*")
     await told(host, "note draft letter Dear hotel,\nwe come")
     shown = await told(host, "show")
@@ -149,7 +149,7 @@ async def test_of_the_problem_at_hand_all_is_shown_and_of_another_the_summary(ho
     assert "**draft**\n**1.** letter: Dear hotel,\nwe come" in shown
     await told(host, "new Taxes")
     shown = await told(host, "show trip")
-    assert shown.startswith("“Trip” (paused). It came to this:\nmust not: cost over")
+    assert shown.startswith("“Trip” (paused). Summary:\nmust not: cost over")
     assert "Dear hotel" not in shown
     assert pressed(host) == [("Switch to Trip", "/problem switch p1")]
     await told(host, "done trip")
@@ -215,7 +215,7 @@ async def test_in_a_group_members_look_and_owners_change(host):
         assert "only an owner" not in await say(form, "member")
     for form in ("new X", "switch general", "done", "note must be loud", "priority 1 9", "pause"):
         assert "only an owner" in await say(form, "member")
-    assert "Trip: you are on it" in await say("", "member")
+    assert "Trip: active" in await say("", "member")
 
 
 def test_only_what_switches_waits_for_a_turn():
@@ -226,7 +226,7 @@ def test_only_what_switches_waits_for_a_turn():
 
 async def test_everything_about_it_stands_in_help(host):
     helped = await host.channel.ask("/help")
-    assert "`/problem`: keep several things apart" in helped
+    assert "`/problem`: work on several problems" in helped
     assert "`/problem note drop KIND N`" in helped
 
 

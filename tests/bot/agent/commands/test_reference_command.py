@@ -20,7 +20,7 @@ from bot.testing.scripted_model import ScriptedModel, text_reply, tool_call_repl
 
 ADA, BOB = Sender("7", "Ada"), Sender("8", "Bob")
 OWNERS = "In a group only an owner may do this"
-EVERYBODY = "Only an owner may do this: everybody who talks to this bot reads it."
+EVERYBODY = "Only an owner may do this: everyone who uses this bot sees it."
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_versions_are_listed_and_gone_back_to(host):
     assert await reference(host, "rollback deadline 1") == (
         "As in version 1 again: **deadline** v4: Friday"
     )
-    assert "no value to go back to" in await reference(host, "rollback deadline 9")
+    assert "no value to restore" in await reference(host, "rollback deadline 9")
     assert "To which version?" in await reference(host, "rollback deadline")
     await ask(host, "hello")
     assert "deadline: Friday" in prompt(host)
@@ -111,7 +111,7 @@ async def test_what_is_removed_leaves_the_prompt_and_comes_back_by_its_button(ho
 
 @pytest.mark.parametrize(
     ("form", "why"),
-    [("set", "Which one?"), ("set deadline", "what shall it say?"), ("other", "There is no `other`"),
+    [("set", "Which one?"), ("set deadline", "which value?"), ("other", "There is no `other`"),
      ("versions other", "There is no `other`"), ("set /x 1", "does not begin with a slash"),
      ("set priorities ;", "take one away"), ('set priorities {"a": 1}', "is a list of texts"),
      (f"set a {'x' * 4_001}", "at most 4000 bytes")],
@@ -142,7 +142,7 @@ async def test_a_group_reads_its_own_and_the_workspaces_never_a_persons(host):
     await reference(host, "set address Elm Street 5")
     await reference(host, "set motto Onwards")
     await reference(host, "set topic bridges", **here)
-    assert "Everybody who talks to this bot will see it" in await reference(host, "share motto")
+    assert "Everyone who uses this bot will see it" in await reference(host, "share motto")
     await ask(host, "hello", **here)
     told = prompt(host)
     assert "topic: bridges" in told
@@ -234,7 +234,7 @@ async def test_an_audit_finds_the_prompts_reference_as_the_scopes_have_it(host):
     assert found.rendered == found.zone
     assert "deadline: Friday" in found.zone[2]
     [wrong] = zone_mismatches(replace(found, zone=(*found.zone[:2], "deadline: Monday")))
-    assert "shows shared reference otherwise" in wrong.why
+    assert "shows shared reference differently" in wrong.why
 
 
 async def test_an_export_holds_a_persons_own_values_and_not_what_everybody_reads(host):

@@ -24,7 +24,7 @@ async def test_it_finds_what_was_said_and_says_so_where_there_is_nothing(tmp_pat
             told = await host.channel.ask("/tape search green bicycle")
             assert told.count("My bicycle is green.") == 1
         assert "No matching records." in await host.channel.ask("/tape search zebra")
-        assert "What shall I look for?" in await host.channel.ask("/tape search")
+        assert "What should I search for?" in await host.channel.ask("/tape search")
 
 
 async def test_many_hits_come_in_pages_with_buttons_that_every_platform_carries(tmp_path):

@@ -307,7 +307,7 @@ async def test_a_claim_that_cannot_be_recorded_is_refused_and_can_be_made_again(
         in_the_way = tmp_path / "access.json.new"
         in_the_way.mkdir()
         claim = private(access_control.claim_code)
-        with pytest.raises(BusError, match="could not be recorded"):
+        with pytest.raises(BusError, match="could not be saved"):
             await access_control.authorize(claim)
         assert (await access_control.overview()).owners == ()
         in_the_way.rmdir()
@@ -330,7 +330,7 @@ async def test_an_approval_that_was_refused_at_its_last_step_is_not_there_after_
         code = code_in(await access_control.authorize(private()))
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", refusing)
-            with pytest.raises(BusError, match="could not be recorded: the disk does not work"):
+            with pytest.raises(BusError, match="could not be saved: the disk does not work"):
                 await access_control.approve(code)
     assert not refusals
     async with opened(tmp_path) as access_control:
@@ -392,7 +392,9 @@ async def test_whoever_writes_while_being_let_in_is_not_asked_for_a_code(home):
 async def test_a_damaged_file_is_an_error_that_says_what_to_do_and_is_kept(tmp_path, content):
     path = tmp_path / "access.json"
     path.write_bytes(content)
-    with pytest.raises(SettingsError, match=r"is damaged, or of another version.*move it away"):
+    with pytest.raises(
+        SettingsError, match=r"is damaged or from another version.*move the file away"
+    ):
         async with opened(tmp_path):
             pass
     assert path.read_bytes() == content

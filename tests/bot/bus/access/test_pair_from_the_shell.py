@@ -55,7 +55,7 @@ async def test_a_running_bot_lets_in_whom_the_shell_approves_and_tells_them(home
         assert await shell() == 0
         assert "`telegram:9` `Eve`, asked just now" in capsys.readouterr().out
         assert await shell(code) == 0
-        assert "and was told so" in capsys.readouterr().out
+        assert "and I told them" in capsys.readouterr().out
         assert await access_control.authorize(STRANGER) == AccessDecision("member")
         tasks.cancel_scope.cancel()
     assert told == ["telegram:9"]
@@ -65,14 +65,14 @@ async def test_without_a_bot_the_shell_lets_in_by_itself(home, capsys):
     async with open_access_control(home) as access_control:
         code = await code_of(access_control)
     assert await shell(code) == 0
-    assert "tell them yourself" in capsys.readouterr().out
+    assert "do it yourself" in capsys.readouterr().out
     async with open_access_control(home) as access_control:
         assert await access_control.authorize(STRANGER) == AccessDecision("member")
 
 
 async def test_a_code_that_nobody_has_is_an_error(home, capsys):
     assert await shell("ABCD-2345") == 1
-    assert "Nobody waits" in capsys.readouterr().err
+    assert "This code is not valid" in capsys.readouterr().err
 
 
 async def test_looking_makes_nothing_and_shows_the_settings(home, capsys, monkeypatch):
@@ -130,5 +130,5 @@ async def test_a_lock_of_another_user_is_not_taken_over(home, capsys):
 
 async def test_where_nobody_has_asked_a_code_makes_nothing(home, capsys):
     assert await shell("ABCD-2345") == 1
-    assert "Nobody waits" in capsys.readouterr().err
+    assert "This code is not valid" in capsys.readouterr().err
     assert not home.exists()

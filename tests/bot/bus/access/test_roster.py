@@ -217,15 +217,13 @@ def test_a_listing_shows_no_code_and_no_name_that_steers():
 def test_a_full_list_of_those_who_wait_says_that_others_get_no_answer():
     access_list = AccessList()
     for number in range(MOST_PENDING):
-        full = (
-            "which is the most at once" in AccessOverview.of(access_list, OWNED, START_TIME).text()
-        )
+        full = "which is the maximum" in AccessOverview.of(access_list, OWNED, START_TIME).text()
         assert not full
         access_list, _ = add_request(access_list, private(str(number)), START_TIME, f"code{number}")
     text = AccessOverview.of(access_list, OWNED, START_TIME).text()
-    assert f"- {MOST_PENDING} wait, which is the most at once: whoever else asks gets no" in text
+    assert f"- {MOST_PENDING} requests are pending, which is the maximum; new ones get no" in text
     assert (
-        "most at once"
+        "the maximum"
         not in AccessOverview.of(access_list, OWNED, START_TIME + PAIRING_CODE_LIFETIME).text()
     )
 

@@ -264,7 +264,7 @@ async def test_an_outage_is_told_once_and_costs_nothing_until_the_next_try(
         assert await found(vectors, "cello") == []
         assert embedder.calls == 2
     warned = [one.message for one in caplog.records]
-    assert warned == ["embeddings fail, so recall goes by words alone for now: embed: no answer"]
+    assert warned == ["embeddings fail, so recall uses words only for now: embed: no answer"]
     embedder.failing = None
     clock.advance(29)
     assert await found(vectors, "cello") == []

@@ -138,7 +138,7 @@ async def test_a_database_that_is_away_only_puts_it_off(tmp_path, url, caplog):
             await follower.apply_new()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.run)
-            await until(lambda: "may still be here" in caplog.text)
+            await until(lambda: "may still be in files here" in caplog.text)
             tasks.cancel_scope.cancel()
 
 

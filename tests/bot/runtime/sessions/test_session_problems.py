@@ -183,8 +183,8 @@ async def test_a_switch_waits_for_the_running_turn_and_lists_and_notes_do_not(tm
         listing = await host.channel.send("/problem list")
         held.release.set()
         assert await host.channel.wait_for_answer(running) == "done"
-        assert "You are on “Music” now" in await host.channel.wait_for_answer(switching)
-        assert "Music: you are on it" in await host.channel.wait_for_answer(listing)
+        assert "You are now on “Music”" in await host.channel.wait_for_answer(switching)
+        assert "Music: active" in await host.channel.wait_for_answer(listing)
         assert await host.channel.ask("now?") == "of music"
     assert "think" not in last(model)
 
@@ -473,7 +473,7 @@ async def test_a_fork_goes_on_with_the_problem_that_it_was_made_in(tmp_path):
         await host.channel.ask("even louder?", chat="2")
         assert "and louder?" in last(model)
         listed = await host.channel.ask("/problem", chat="2")
-        assert "Music: you are on it" in listed
+        assert "Music: active" in listed
         left = await host.channel.ask("/problem switch general", chat="2")
         assert "“Music” is paused" in left
         await host.channel.ask("nothing of it here", chat="2")
@@ -482,7 +482,7 @@ async def test_a_fork_goes_on_with_the_problem_that_it_was_made_in(tmp_path):
         await host.channel.ask("back", chat="2")
         assert "even louder?" in last(model)
         new = await host.channel.ask("/problem new Other", chat="2")
-        assert "You are on “Other” now" in new
+        assert "You are now on “Other”" in new
         fold = await fold_of(host, "fake:2")
     assert fold.problem == "p2"
 

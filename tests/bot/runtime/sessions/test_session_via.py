@@ -148,7 +148,7 @@ async def test_what_is_no_command_is_said_to_nobody(tmp_path):
     [
         ("/memroy", "There is no command `/memroy`"),
         ("/memory forget 99", "There is no fact 99"),
-        ("/memory edit 99 x", "There is no number 99"),
+        ("/memory edit 99 x", "There is no fact 99"),
         ("/link", "in the chat itself"),
         ("/unlink yes", "in the chat itself"),
     ],

@@ -42,7 +42,7 @@ async def test_a_tape_server_is_asked_only_when_probed(tmp_path):
         )
     assert await found(**settings) == (
         "ok",
-        f"on the tape server {rig.url} (`doctor --probe` asks whether it answers) ",
+        f"on the tape server {rig.url} (`doctor --probe` checks whether it answers) ",
     )
 
 
@@ -68,7 +68,7 @@ async def test_a_tape_server_that_does_not_answer_is_bad(tmp_path, monkeypatch):
     [
         ({"tape_store": "http://127.0.0.1:1"}, "bad", "TAPEBOT_TAPE_STORE_TOKEN: not set"),
         ({"tape_store": "shelf"}, "bad", "given 'shelf'; allowed: file, memory"),
-        ({"tape_store": "memory"}, "warn", "gone when tapebot ends"),
+        ({"tape_store": "memory"}, "warn", "lost when tapebot ends"),
     ],
 )
 async def test_what_is_wrong_with_a_store_is_told_without_asking(settings, level, told):

@@ -237,14 +237,14 @@ def test_a_damaged_file_of_tokens_allows_nothing_and_is_told(tmp_path, caplog):
         path.write_text(damage)
         os.utime(path, ns=(0, len(damage)))
         assert book.find(token) is None
-        with pytest.raises(SettingsError, match="no file of tokens"):
+        with pytest.raises(SettingsError, match="not a valid token file"):
             book.list()
-    assert "no token is good" in caplog.text
+    assert "no token is valid" in caplog.text
 
 
 def test_a_name_stands_for_one_token(tmp_path):
     book = TokenStore(tmp_path / "tokens.json")
     book.add("bot", "read", ["*"])
-    with pytest.raises(SettingsError, match="bot already"):
+    with pytest.raises(SettingsError, match="already a token bot"):
         book.add("bot", "admin", ["*"])
     assert len(json.loads((tmp_path / "tokens.json").read_text())) == 1
