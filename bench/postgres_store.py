@@ -25,10 +25,11 @@ from bot.tape.codec import encode_entries
 from bot.tape.entries import TapeEntry, anchor, message
 from bot.tape.search import SearchQuery
 from bot.tape.store import TapeStore, header_entry
+from bot.tape.stores.changes import stamp
 from bot.tape.stores.file import FileTapeStore
 from bot.tape.stores.folder import TapeFolder
 from bot.tape.stores.postgres import PostgresTapeStore
-from bot.tape.stores.postgres.rows import pack, stamp, text_to_bytea
+from bot.tape.stores.postgres.rows import pack, text_to_bytea
 
 _ANCHOR = "phase"
 _SINCE = 100

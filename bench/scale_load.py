@@ -13,7 +13,7 @@ from bot.core.clock import SystemClock
 from bot.core.database.connections import Database
 from bot.tape.codec import encode_entries
 from bot.tape.entries import message
-from bot.tape.stores.postgres.rows import stamp
+from bot.tape.stores.changes import stamp
 
 CHAT = "bench:"
 _LONG = 200.0

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from bot.cli.parser import make_parser
-from bot.runtime.app.serve import _FINISH
+from bot.runtime.app.serve import _SHUTDOWN_SECONDS
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 
@@ -25,7 +25,7 @@ def test_workers_have_longer_to_stop_than_their_turns_have_to_end():
         int(compose()["services"]["worker-1"]["stop_grace_period"].removesuffix("s")),
         int(pod("Deployment", "tapebot-worker")["terminationGracePeriodSeconds"]),
     ]
-    assert min(waits) >= 2 * _FINISH
+    assert min(waits) >= 2 * _SHUTDOWN_SECONDS
 
 
 def compose():

@@ -89,7 +89,7 @@ async def test_an_album_that_was_killed_before_its_last_part_came_waits_for_it(r
     items = [TelegramMedia("photo", b"1"), TelegramMedia("photo", b"22", caption="two")]
     rig.telegram.album(rig.chat, 7, items)
     first = rig.telegram.records.updates[0].update
-    await FolderSpool(rig.folder / "telegram" / "spool").put(first["update_id"], first)
+    await FolderSpool(rig.folder / "telegram" / "spool").store_claimed(first["update_id"], first)
     bot = rig.telegram.world.bots[rig.telegram.token]
     bot.confirm(first["update_id"] + 1, rig.telegram.records)
     # Longer than the next part is waited for, and much shorter than one of before the start is.
@@ -111,7 +111,7 @@ async def test_a_message_that_was_published_before_the_kill_is_not_answered_agai
         rig.telegram.voice(rig.chat, 7, b"once")
         await rig.shown(rig.chat, 1)
     update = rig.telegram.records.updates[0].update
-    await FolderSpool(rig.folder / "telegram" / "spool").put(update["update_id"], update)
+    await FolderSpool(rig.folder / "telegram" / "spool").store_claimed(update["update_id"], update)
     async with rig.running():
         rig.telegram.say(rig.chat, 7, "after")
         await rig.shown(rig.chat, 2)

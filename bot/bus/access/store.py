@@ -120,9 +120,9 @@ def decode(data: bytes, where: str, discard: str) -> AccessList:
     except (ValidationError, InvalidInbound):
         pass
     raise SettingsError(
-        f"{where} is damaged, or of another version of tapebot; it says who may use the bot, so "
-        f"nobody is let in. Put back a copy of it. Without one, {discard}: the bot then "
-        "forgets whom it let in, and prints a new claim code unless TAPEBOT_OWNERS is set."
+        f"{where} (the access list) is damaged or from another version of tapebot, so nobody may "
+        f"use the bot. Restore a copy. Without one, {discard}: the bot then forgets whom it "
+        "allowed, and prints a new claim code unless TAPEBOT_OWNERS is set."
     )
 
 

@@ -343,7 +343,7 @@ async def test_a_builder_that_is_gone_and_a_call_without_an_answer_are_said(tmp_
         gone = await rig.get("/view", tape="fake:1", turn="turn-x")
         assert "no context builder 'gone'" in gone["why"]
         assert (
-            "The model answered no call of this turn"
+            "The model has not answered a call of this turn yet"
             in (await rig.get("/view", tape="fake:1", turn="turn-y"))["why"]
         )
         assert "gone" in await rig.page("/turn", tape="fake:1", turn="turn-x")

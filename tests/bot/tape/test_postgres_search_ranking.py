@@ -14,12 +14,11 @@ from databases import drop, fresh_database
 from bot.core.database.connections import Database
 from bot.core.database.wakeups import Wakeups
 from bot.tape.entries import TapeEntry, anchor, event, message, system, tool_result
-from bot.tape.index import full_text_search as searching
+from bot.tape.index import ranking
 from bot.tape.search import Hit, SearchQuery
 from bot.tape.store import TapeStore
 from bot.tape.stores.memory import MemoryTapeStore
 from bot.tape.stores.postgres import PostgresTapeStore
-from bot.tape.stores.postgres import document_search as search_documents
 
 TAPES = ("telegram:1", "discord:2", "console:3")
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
@@ -158,8 +157,7 @@ def shape(hits: list[Hit]) -> list[Any]:
 )
 async def test_both_stores_give_the_same_hits_in_the_same_order(stores, monkeypatch, seed):
     # How many beyond the best are read, to be ranked, differs in portions only.
-    for module in (searching, search_documents):
-        monkeypatch.setattr(module, "_READ", 10_000)
+    monkeypatch.setattr(ranking, "_RANKED", 10_000)
     talk = Talk(seed)
     await live(stores, talk)
     found = 0

@@ -74,7 +74,7 @@ def test_what_is_damaged_costs_itself_alone_and_is_told_with_its_line(tmp_path, 
     for line in (
         "line 3: cannot be read",
         "line 5: is not a message",
-        "line 6: is no message",
+        "line 6: is not a message",
         "line 7: cannot be read",
         "line 11: cannot be read",
         "parts of it are not text",
