@@ -12,7 +12,7 @@ from docs.pictures.make import CHAT, INSPECTOR, conversation
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d")
+DATE = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
 
 
 def shown_lines(svg):
